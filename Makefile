@@ -1,0 +1,87 @@
+# Set-up and checks. `make demo` and `make test` are all that a fresh machine with Python 3.11+ needs.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKSPACE ?= build/demo
+# Where CPU builds of torch are to be had; an extra index, and for the step that installs torch only.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deploy/constraints.txt
+RUNTIME := $(VENV)/.runtime-installed
+DEV := $(VENV)/.dev-installed
+PINS := pyproject.toml deploy/constraints.txt
+BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+
+.PHONY: help demo install install-dev neural check lint test bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
+	@echo "make test     install what the tests need and run them all"
+	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
+	@echo "make lint     the same without the tests"
+	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
+	@echo "make neural   add torch as a CPU build (TORCH_INDEX=URL chooses where from)"
+	@echo "make bench    run every benchmark and write benchmarks/results/"
+	@echo "make clean    remove build/ and all caches; $(VENV) stays"
+
+demo: $(RUNTIME)
+	. $(BIN)/activate && sh examples/adult/demo.sh "$(WORKSPACE)"
+
+install: $(RUNTIME)
+
+install-dev: $(DEV)
+
+check: lint test
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	. $(BIN)/activate && lint-imports
+
+test: $(DEV)
+	$(BIN)/python -m pytest
+
+bench: $(DEV)
+	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+
+# torch alone and first, without what it depends on: a CUDA build would bring gigabytes with it.
+neural: $(DEV)
+	$(PIP) --no-deps --extra-index-url $(TORCH_INDEX) torch
+	@$(BIN)/python -c "$$refuse_cuda" || { $(BIN)/python -m pip uninstall --quiet --yes torch; exit 1; }
+	$(PIP) -e ".[dev,neural]"
+
+define refuse_cuda
+import importlib.metadata, sys
+needs = importlib.metadata.requires("torch") or []
+if sys.platform == "linux" and any(need.startswith(("nvidia", "cuda")) for need in needs):
+    sys.exit("make neural: pip found only a CUDA build of torch; set TORCH_INDEX to an index that has CPU builds")
+endef
+export refuse_cuda
+
+$(BIN)/pip:
+	@$(PYTHON) -c "$$require_python"
+	$(PYTHON) -m venv $(VENV)
+
+define require_python
+import sys
+if sys.version_info < (3, 11):
+    sys.exit(f"Sudare needs Python 3.11 or newer and found {sys.version.split()[0]}; name another: make PYTHON=python3.12 demo")
+endef
+export require_python
+
+$(RUNTIME): $(PINS) | $(BIN)/pip
+	@echo "Installing the pinned dependencies into $(VENV) (about 1 GB; a few minutes the first time) ..."
+	$(PIP) -e .
+	@touch $@
+
+$(DEV): $(PINS) | $(BIN)/pip
+	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 1.2 GB; a few minutes the first time) ..."
+	$(PIP) -e ".[dev]"
+	@touch $(RUNTIME) $@
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path "./$(VENV)/*" -prune -exec rm -rf {} +

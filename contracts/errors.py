@@ -1,0 +1,64 @@
+"""The one root of our errors, split by who must act, and the finding that every refusal is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, in the five parts a person needs to mend it.
+
+    Args:
+        where: the file, with the line when there is one ("adult.odcs.yaml:31").
+        field: the field or rule ("schema[0].properties[2].domain.bounds").
+        found: what stands there. Never a value out of a private row.
+        allowed: what may stand there.
+        remedy: what to do.
+    """
+
+    where: str
+    field: str
+    found: str
+    allowed: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Render the finding as a person reads it, on two or three lines."""
+        remedy = f"\n    do: {self.remedy}" if self.remedy else ""
+        return f"{self.where}: {self.field}\n    found: {self.found}\n    allowed: {self.allowed}{remedy}"
+
+
+class SudareError(Exception):
+    """Root of every error that Sudare raises on purpose; `exit_code` is what the console returns."""
+
+    exit_code = 1
+
+
+class Refused(SudareError):
+    """Something a person wrote is refused; carries every finding at once."""
+
+    exit_code = 2
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+class SpecRefused(Refused):
+    """A release spec cannot be followed as it is written."""
+
+
+class ContractRefused(Refused):
+    """A contract is incomplete, contradicts itself, or is not the one that is meant."""
+
+
+class SourceUnreadable(Refused):
+    """A source is missing or cannot be opened as what the spec says it is."""
+
+
+class GateBroken(Refused):
+    """The data breaks a gate that the contract (or the format itself) declares; the outcome is unprotected."""
+
+    exit_code = 3
