@@ -1,0 +1,66 @@
+"""A column: its logical type and the cells of its domain, in the order of their codes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from contracts.domain_terms import Frozen
+from contracts.domains import Domain
+from contracts.written import Label, Problem, refuse
+
+LogicalType = Literal["integer", "number", "string", "date", "boolean"]
+DOMAIN_KINDS: dict[str, tuple[str, ...]] = {
+    "integer": ("integer", "decimal", "categories", "mapping"),
+    "number": ("decimal", "categories", "mapping"),
+    "string": ("categories", "mapping"),
+    "date": ("date", "categories", "mapping"),
+    "boolean": ("categories", "mapping"),
+}
+
+
+def misfits(logical_type: str, domain: Domain) -> list[Problem]:
+    """Say that a kind of domain does not go with a logical type; empty when it does. `at` is within the domain."""
+    kinds = DOMAIN_KINDS[logical_type]
+    if domain.kind in kinds:
+        return []
+    found = f"kind {domain.kind} on logicalType {logical_type}"
+    remedy = "change the kind, or the logicalType if it is not what the column holds"
+    return [Problem(found, "kind " + " or ".join(kinds), remedy, ("kind",))]
+
+
+class Column(Frozen):
+    """One column of the contract. Codes run from 0 to `size` - 1; `labels[code]` names the cell."""
+
+    name: Label
+    logical_type: LogicalType
+    domain: Domain
+    description: str | None = None
+
+    @model_validator(mode="after")
+    def _kind_fits_type(self) -> Column:
+        problems = misfits(self.logical_type, self.domain)
+        if problems:
+            refuse(problems)
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Cell labels in code order: values or bins, then other if declared, then "(null)" if nulls have a cell."""
+        return self.domain.labels
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self.domain.labels)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring cells are neighbouring values (numbers and dates)."""
+        return self.domain.kind in ("integer", "decimal", "date")
+
+    @property
+    def null_code(self) -> int:
+        """The code that a missing or unreadable value gets."""
+        return self.domain.null_code

@@ -1,0 +1,222 @@
+"""Domains: the finite set of cells that a column can fall into, declared and never learned from data (law 3)."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from contracts.bins import DECIMALS, INTEGERS, MAX_CELLS, bin_index
+from contracts.domain_terms import NULL_LABEL, DeclaredDomain, clashes, increasing, target_value, within
+from contracts.periods import Granularity, count_periods, period_index, period_label, periods
+from contracts.written import (
+    Bounds,
+    Days,
+    Label,
+    Problem,
+    Wholes,
+    as_tuple,
+    nearest,
+    parse_bound,
+    parse_day,
+    parse_whole,
+    read_day,
+    read_number,
+    refuse,
+    show,
+)
+
+
+class _Listed(DeclaredDomain):
+    """A domain of named categories, with or without an `other` for everything else."""
+
+    other: Label | None = None
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The declared categories, in the order of their codes."""
+        raise NotImplementedError
+
+    @property
+    def misfit_code(self) -> int:
+        """The code of `other`, or of a null where no other is declared."""
+        return len(self.categories) if self.other is not None else self.null_code
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        return self.categories + ((self.other,) if self.other is not None else ())
+
+    def _target_code(self, text: str) -> int:
+        declared = self._declared_labels()
+        if text not in declared:
+            remedy = nearest(text, declared) or "name one of the declared categories"
+            refuse([Problem(f"nulls mapped to {show(text)}", "a category of this column", remedy, ("nulls", "to"))])
+        return declared.index(text)
+
+    def _list_problems(self, at: str) -> list[Problem]:
+        """Name what makes labels ambiguous; `at` is the key that lists the categories."""
+        problems = []
+        if not self.categories:
+            problems.append(Problem("no category", "at least one category", at=(at,)))
+        if len(self.categories) > MAX_CELLS - 2:
+            problems.append(Problem(f"{len(self.categories)} categories", f"at most {MAX_CELLS - 2}", at=(at,)))
+        if NULL_LABEL in self._declared_labels():
+            remedy = "it is the label of nulls: choose another text"
+            problems.append(Problem(f"the category {NULL_LABEL!r}", "any other text", remedy, (at,)))
+        if self.other in self.categories:
+            remedy = "`other` has a cell of its own: choose another name, or drop it"
+            problems.append(Problem(f"{self.other!r} listed as a category", "a new name", remedy, ("other",)))
+        return problems
+
+
+class CategoryDomain(_Listed):
+    """Values that are their own categories."""
+
+    kind: Literal["categories"]
+    values: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The declared values, in the order of the contract."""
+        return self.values
+
+    @model_validator(mode="after")
+    def _unambiguous(self) -> CategoryDomain:
+        problems = self._list_problems("values")
+        seen: set[str] = set()
+        for place, value in enumerate(self.values):
+            if value in seen:
+                problems.append(Problem(f"{value!r} twice", "each value once", "drop one", ("values", place)))
+            seen.add(value)
+        problems += clashes(self.missing, set(self._declared_labels()))
+        return self._finished(problems)
+
+
+class MappingDomain(_Listed):
+    """Raw texts mapped to categories; a category's own name is understood too, so that released data encode again."""
+
+    kind: Literal["mapping"]
+    mapping: tuple[tuple[Label, Label], ...]
+
+    @field_validator("mapping", mode="before")
+    @classmethod
+    def _as_pairs(cls, written: Any) -> Any:
+        if isinstance(written, dict):
+            return tuple(written.items())
+        if not isinstance(written, list | tuple):
+            refuse([Problem(show(written), "a mapping of raw value: category")])
+        return tuple(written)
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:
+        """The categories in the order of their first mention."""
+        return tuple(dict.fromkeys(category for _, category in self.mapping))
+
+    @model_validator(mode="after")
+    def _unambiguous(self) -> MappingDomain:
+        problems = self._list_problems("mapping")
+        named = set(self._declared_labels())
+        for raw, category in self.mapping:
+            if raw in named and raw != category:
+                found = f"{raw!r}, itself a category, mapped to {category!r}"
+                problems.append(Problem(found, f"{raw}: {raw}", "rename the category", ("mapping", raw)))
+        problems += clashes(self.missing, {raw for raw, _ in self.mapping} | named)
+        return self._finished(problems)
+
+
+class IntegerDomain(DeclaredDomain):
+    """Whole numbers in bins, both ends of a bin included; numbers outside the bounds are clipped to them."""
+
+    kind: Literal["integer"]
+    bounds: Wholes
+    bins: tuple[tuple[int, int], ...]
+
+    @field_validator("bounds")
+    @classmethod
+    def _ordered_bounds(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+        return increasing(bounds, strictly=False)
+
+    @field_validator("bins", mode="before")
+    @classmethod
+    def _read_bins(cls, written: Any, info: ValidationInfo) -> Any:
+        return INTEGERS.read(written, info.data.get("bounds"))
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        return tuple(str(low) if low == high else f"{low} to {high}" for low, high in self.bins)
+
+    def _target_code(self, text: str) -> int:
+        return bin_index(self.bins, target_value(text, parse_whole, self.bounds))
+
+    @model_validator(mode="after")
+    def _complete(self) -> IntegerDomain:
+        return self._finished(within(self.missing, read_number, (Decimal(self.bounds[0]), Decimal(self.bounds[1]))))
+
+
+class DecimalDomain(DeclaredDomain):
+    """Decimal numbers in half-open bins, the last one closed; numbers outside the bounds are clipped to them."""
+
+    kind: Literal["decimal"]
+    bounds: Bounds
+    bins: tuple[tuple[Decimal, Decimal], ...]
+
+    @field_validator("bounds")
+    @classmethod
+    def _ordered_bounds(cls, bounds: tuple[Decimal, Decimal]) -> tuple[Decimal, Decimal]:
+        return increasing(bounds, strictly=True)
+
+    @field_validator("bins", mode="before")
+    @classmethod
+    def _read_bins(cls, written: Any, info: ValidationInfo) -> Any:
+        return DECIMALS.read(written, info.data.get("bounds"))
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        open_ended = [f"[{low}, {high})" for low, high in self.bins[:-1]]
+        return (*open_ended, f"[{self.bins[-1][0]}, {self.bins[-1][1]}]")
+
+    def _target_code(self, text: str) -> int:
+        return bin_index(self.bins, target_value(text, parse_bound, self.bounds))
+
+    @model_validator(mode="after")
+    def _complete(self) -> DecimalDomain:
+        return self._finished(within(self.missing, read_number, self.bounds))
+
+
+class DateDomain(DeclaredDomain):
+    """Days in calendar periods; days outside the bounds are clipped to them."""
+
+    kind: Literal["date"]
+    bounds: Days
+    granularity: Granularity
+
+    @field_validator("bounds")
+    @classmethod
+    def _ordered_bounds(cls, bounds: tuple[date, date]) -> tuple[date, date]:
+        return increasing(bounds, strictly=False)
+
+    @cached_property
+    def bins(self) -> tuple[tuple[date, date], ...]:
+        """The periods as (first day, last day), cut at the bounds."""
+        return periods(*self.bounds, self.granularity)
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        return tuple(period_label(first, self.granularity) for first, _ in self.bins)
+
+    def _target_code(self, text: str) -> int:
+        day = target_value(text, parse_day, self.bounds)
+        return period_index(day, self.granularity) - period_index(self.bounds[0], self.granularity)
+
+    @model_validator(mode="after")
+    def _complete(self) -> DateDomain:
+        count = count_periods(*self.bounds, self.granularity)
+        if count > MAX_CELLS - 1:
+            refuse(
+                [Problem(f"{count} periods", f"at most {MAX_CELLS - 1}", "choose a coarser one", ("granularity",))]
+            )
+        return self._finished(within(self.missing, read_day, self.bounds))
+
+
+Domain = Annotated[
+    CategoryDomain | MappingDomain | IntegerDomain | DecimalDomain | DateDomain, Field(discriminator="kind")
+]

@@ -1,0 +1,141 @@
+"""From pydantic's errors to findings: the file and line, the field as written, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from contracts.errors import Finding
+from contracts.located_yaml import Document
+from contracts.written import FieldPath, Problem, listed, nearest, show
+
+Namer = Callable[[FieldPath], str]
+
+
+def dotted(at: FieldPath) -> str:
+    """Write a field path as a person reads it: schema[0].properties[2].name."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
+    return text.lstrip(".") or "the file"
+
+
+def from_problem(document: Document, at: FieldPath, problem: Problem, name: Namer = dotted) -> Finding:
+    """Locate one problem in its file; `at` is the field that was being read."""
+    full = (*at, *problem.at)
+    return Finding(document.where(full), name(full), problem.found, problem.allowed, problem.remedy)
+
+
+def from_validation(
+    document: Document, at: FieldPath, error: ValidationError, model: Any, name: Namer = dotted
+) -> list[Finding]:
+    """Turn each of pydantic's errors into a finding.
+
+    Args:
+        document: the file that was read.
+        at: the path of the value that was validated.
+        error: what pydantic found.
+        model: the model or union that the value was validated as; it says which keys are allowed where.
+        name: writes a path for the message.
+    """
+    found = []
+    for item in error.errors():
+        steps, block = _walked(model, item["loc"])
+        path = _existing(document, (*at, *steps), keep_last=item["type"] == "missing")
+        for problem in _problems(item, block):
+            found.append(from_problem(document, path, problem, name))
+    return found
+
+
+def _existing(document: Document, path: FieldPath, *, keep_last: bool) -> FieldPath:
+    """Drop the steps that the file does not have; a missing key, last of its path, stays."""
+    node = document.root
+    kept: list[str | int] = []
+    for place, step in enumerate(path):
+        if node.entries is not None and step in node.entries:
+            node = node.entries[str(step)][1]
+        elif node.items is not None and isinstance(step, int) and step < len(node.items):
+            node = node.items[step]
+        elif not keep_last or place < len(path) - 1:
+            continue
+        kept.append(step)
+    return tuple(kept)
+
+
+def _walked(model: Any, loc: FieldPath) -> tuple[FieldPath, Any]:
+    """Follow pydantic's path through the models: its steps without the tags of union members, and the last block.
+
+    The block is the model in which the path's last step is a key; for a path of tags only, the model so reached.
+    """
+    at, steps, block = _bare(model), [], _bare(model)
+    for step in loc:
+        block = at
+        if get_origin(at) in (Union, UnionType):
+            members = [_bare(part) for part in get_args(at)]
+            models = [part for part in members if isinstance(part, type) and issubclass(part, BaseModel)]
+            tagged = [part for part in models if step in _tags(part)]
+            block = at = tagged[0] if tagged else models[0] if len(models) == 1 else None
+            if tagged:
+                continue
+        keys = _keys(at) if isinstance(at, type) and issubclass(at, BaseModel) else {}
+        inner = [part for part in get_args(at) if part is not Ellipsis] if isinstance(step, int) else []
+        at = _bare(keys[str(step)].annotation) if step in keys else _bare(inner[0]) if inner else None
+        steps.append(step)
+    return tuple(steps), block
+
+
+def _bare(annotation: Any) -> Any:
+    """Strip Annotated."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _tags(model: type[BaseModel]) -> tuple[object, ...]:
+    """The values of `kind` that stand for this member of a union."""
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+
+
+def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model under the names that a file uses."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
+    """Explain one of pydantic's errors."""
+    kind, context, value, loc = item["type"], item.get("ctx", {}), item.get("input"), item["loc"]
+    if kind == "sudare":
+        return tuple(context["problems"])
+    last = str(loc[-1]) if loc else ""
+    if kind == "missing":
+        return [Problem("nothing", f"the key `{last}`, which is required", f"add `{last}:`")]
+    if kind == "extra_forbidden":
+        return [unknown_key(last, tuple(_keys(block)) if block is not None else ())]
+    if kind == "literal_error":
+        words = [word.strip(" '") for word in str(context["expected"]).replace(" or ", ",").split(",")]
+        return [Problem(show(value), "one of " + ", ".join(words), nearest(str(value), words))]
+    if kind == "union_tag_invalid":
+        shown, words = str(context["tag"]), [word.strip(" '") for word in context["expected_tags"].split(",")]
+        return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words))]
+    if kind == "union_tag_not_found":
+        return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
+    allowed, remedy = _SHAPES.get(kind, (str(item["msg"]), ""))
+    return [Problem(show(value), allowed, remedy)]
+
+
+_SHAPES = {
+    "model_type": ("a mapping of keys", ""),
+    "model_attributes_type": ("a mapping of keys", ""),
+    "dict_type": ("a mapping of keys", ""),
+    "tuple_type": ("a list", ""),
+    "list_type": ("a list", ""),
+    "string_type": ("a text", "put quotes around it"),
+}
+
+
+def unknown_key(key: str, known: Iterable[str]) -> Problem:
+    """Say that a key is unknown, which ones are known, and which one was probably meant."""
+    words = tuple(known)
+    return Problem(f"the unknown key {key!r}", listed(words), nearest(key, words) or "remove it")

@@ -1,0 +1,90 @@
+"""The privacy terms of a table: whose loss is bounded, which tables count as neighbours, what is declared public."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, field_validator, model_validator
+
+from contracts.domain_terms import Frozen
+from contracts.written import Label, Problem, Text, Whole, as_tuple, refuse, show
+
+Adjacency = Literal["add_remove", "replace_one"]
+
+
+class Unit(Frozen):
+    """Whose privacy counts: each row, or everyone with rows under one id (at most `max_rows_per_unit` are kept)."""
+
+    kind: Literal["row", "id"]
+    column: Label | None = None
+    max_rows_per_unit: Whole = 1
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Unit:
+        problems = []
+        if self.max_rows_per_unit < 1:
+            problems.append(Problem(str(self.max_rows_per_unit), "a whole number from 1", at=("max_rows_per_unit",)))
+        if self.kind == "id":
+            for key in ("column", "max_rows_per_unit"):
+                if key not in self.model_fields_set or getattr(self, key) is None:
+                    problems.append(Problem(f"kind: id without `{key}`", f"`{key}` given", f"add `{key}:`"))
+        elif self.column is not None or self.max_rows_per_unit != 1:
+            remedy = "write kind: id if one person may have several rows"
+            problems.append(Problem("kind: row with further keys", "kind: row alone", remedy))
+        if problems:
+            refuse(problems)
+        return self
+
+
+class TotalInvariant(Frozen):
+    """The number of rows, declared public with the place where it is published."""
+
+    kind: Literal["total"]
+    value: Whole
+    reference: Label
+
+    @field_validator("value")
+    @classmethod
+    def _countable(cls, value: int) -> int:
+        if value < 0:
+            refuse([Problem(str(value), "a number of rows, zero or more")])
+        return value
+
+
+class StructuralZero(Frozen):
+    """A combination that cannot occur: each column at one of its listed labels, all at once."""
+
+    assignment: tuple[tuple[str, tuple[Label, ...]], ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_mapping(cls, written: Any) -> Any:
+        """Read the written form, {column: [labels]}, beside the parsed one."""
+        if not isinstance(written, dict) or not written:
+            refuse([Problem(show(written), "a mapping of column: [labels]")])
+        inner = written.get("assignment")
+        if len(written) == 1 and isinstance(inner, list | tuple) and all(isinstance(p, list | tuple) for p in inner):
+            return written
+        problems = [
+            Problem(show(labels), "a list of labels, such as [A, B]", at=(str(name),))
+            for name, labels in written.items()
+            if not isinstance(labels, list | tuple) or not labels
+        ]
+        if problems:
+            refuse(problems)
+        return {"assignment": tuple((str(name), tuple(labels)) for name, labels in written.items())}
+
+
+class PrivacyTerms(Frozen):
+    """The `privacy` block of a contract; nothing in it that changes a sensitivity has a default."""
+
+    unit: Unit
+    adjacency: Adjacency
+    invariants: Annotated[tuple[TotalInvariant, ...], BeforeValidator(as_tuple)] = ()
+    structural_zeros: Annotated[tuple[StructuralZero, ...], BeforeValidator(as_tuple)] = ()
+    gates: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
+
+    @property
+    def total(self) -> TotalInvariant | None:
+        """The declared public number of rows, if there is one."""
+        return next((invariant for invariant in self.invariants if invariant.kind == "total"), None)

@@ -1,0 +1,158 @@
+"""What a release publishes: tables, the mechanism behind them, and their refinement."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from contracts.domain_terms import Frozen
+from contracts.written import Amount, Flag, Label, Problem, as_tuple, plain_decimal, refuse, show
+
+_UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
+_LONGEST_NAME = 120
+_OTHER_KINDS = ("synthetic", "model")
+
+
+class TableSpec(Frozen):
+    """One published table: the marginal of its columns, and the weight of its share of the budget."""
+
+    columns: tuple[Label, ...]
+    name: Label
+    weight: Amount = Decimal(1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, written: Any) -> Any:
+        """Read a bare list of columns; name the table after its columns where it has no name."""
+        if isinstance(written, list | tuple):
+            written = {"columns": written}
+        if not isinstance(written, dict):
+            refuse([Problem(show(written), "a list of columns, or {columns: [...], name: ..., weight: ...}")])
+        columns = written.get("columns")
+        if "name" not in written and isinstance(columns, list | tuple) and columns:
+            return {**written, "name": "_x_".join(map(str, columns))}
+        return written
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _not_empty(cls, written: Any) -> Any:
+        if not as_tuple(written):
+            refuse([Problem("an empty list", "at least one column", "name the columns to count by")])
+        return tuple(written)
+
+    @field_validator("columns")
+    @classmethod
+    def _each_once(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [place for place, name in enumerate(columns) if name in columns[:place]]
+        if twice:
+            refuse(
+                [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+            )
+        return columns
+
+    @field_validator("name")
+    @classmethod
+    def _fit_for_a_file(cls, name: str) -> str:
+        if _UNSAFE_IN_FILE_NAME.search(name) or len(name.encode()) > _LONGEST_NAME:
+            allowed = f'at most {_LONGEST_NAME} bytes, no / \\ < > : " | ? * and no dot at either end'
+            refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
+        return name
+
+    @field_validator("weight")
+    @classmethod
+    def _moderate(cls, weight: Decimal) -> Decimal:
+        if not Decimal("1e-6") <= weight <= Decimal("1e6"):
+            refuse([Problem(str(weight), "a weight from 0.000001 to 1000000")])
+        return plain_decimal(weight)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe both written forms."""
+        full = handler.resolve_ref_schema(handler(core))
+        full["required"] = ["columns"]
+        names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
+
+
+class Refine(Frozen):
+    """Post-processing of the noisy counts: non-negative (simplex), shrunk as well (negative_l2), whole numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    method: Literal["none", "simplex", "negative_l2"]
+    lambda_: Amount | None = Field(default=None, alias="lambda")
+    integers: Flag = True
+
+    @field_validator("lambda_", mode="before")
+    @classmethod
+    def _a_number(cls, written: Any) -> Any:
+        if written == "auto":
+            refuse([Problem("'auto'", "a number from 0 to below 1", "choose one; it is not estimated here")])
+        return written
+
+    @field_validator("lambda_")
+    @classmethod
+    def _below_one(cls, lambda_: Decimal | None) -> Decimal | None:
+        if lambda_ is not None and not 0 <= lambda_ < 1:
+            refuse([Problem(str(lambda_), "a number from 0 to below 1")])
+        if lambda_ is not None and lambda_ and lambda_.adjusted() < -15:
+            refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
+        return None if lambda_ is None else plain_decimal(lambda_)
+
+    @model_validator(mode="after")
+    def _lambda_goes_with_negative_l2(self) -> Refine:
+        if self.method == "negative_l2" and self.lambda_ is None:
+            refuse([Problem("negative_l2 without `lambda`", "a number from 0 to below 1", "add `lambda:`")])
+        if self.method != "negative_l2" and self.lambda_ is not None:
+            found, remedy = f"`lambda` with method {self.method}", "drop it, or choose negative_l2"
+            refuse([Problem(found, "`lambda` with negative_l2 only", remedy, ("lambda",))])
+        return self
+
+
+class TablesProduct(Frozen):
+    """Published tables: each is the marginal of its columns over the full declared domain."""
+
+    kind: Literal["tables"]
+    mechanism: Literal["laplace", "gaussian"]
+    tables: Annotated[tuple[TableSpec, ...], BeforeValidator(as_tuple)]
+    refine: Refine = Refine(method="none")
+    total: Literal["noisy", "invariant"] = "noisy"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_exists(cls, written: Any) -> Any:
+        kind = written.get("kind") if isinstance(written, dict) else None
+        if kind in _OTHER_KINDS:
+            remedy = "publish `kind: tables`, or use a version of Sudare that makes this product"
+            refuse([Problem(f"kind {kind!r}, which this version does not make", "tables", remedy, ("kind",))])
+        return written
+
+    @field_validator("tables")
+    @classmethod
+    def _tables_differ(cls, tables: tuple[TableSpec, ...]) -> tuple[TableSpec, ...]:
+        problems = [] if tables else [Problem("no tables", "at least one table")]
+        cliques: dict[frozenset[str], int] = {}
+        names: dict[str, int] = {}
+        for place, table in enumerate(tables):
+            first = cliques.setdefault(frozenset(table.columns), place)
+            if first != place:
+                found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
+                problems.append(Problem(found, "each set of columns once", remedy, (place,)))
+            elif names.setdefault(table.name.casefold(), place) != place:
+                found = f"the name {table.name!r} again"
+                problems.append(Problem(found, "each name once", "rename one", (place, "name")))
+        if problems:
+            refuse(problems)
+        return tables

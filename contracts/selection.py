@@ -1,0 +1,236 @@
+"""The `select:` of a source, checked on its parsed tree: it maps, projects and filters rows one by one.
+
+A select that combined rows would let one person change many of them, and every sensitivity would be false. So
+whatever is not on the list in `contracts.row_wise` is refused, fields and node types that are unknown included:
+
+1. one statement, a SELECT, from the one relation `source`;
+2. no DISTINCT, ORDER BY, LIMIT, OFFSET, sample, WITH, GROUP BY, HAVING, QUALIFY, set operation or subquery;
+3. expressions over the columns of one row, with listed functions and casts; every computed column is named (AS).
+
+`guarded_select` gives the SQL to run: listed functions are pinned to DuckDB's own, so that a macro in the
+source's database cannot stand in for them, and an expression that fails on a row is null there, so that no
+single row can stop a release (law 3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from contracts.errors import Finding, SpecRefused
+from contracts.row_wise import (
+    CAST_TYPES,
+    EXPRESSIONS,
+    FROM_TABLE,
+    FUNCTIONS,
+    ROW_POSITIONS,
+    SELECT_NODE,
+    SHIFTING_COLUMNS,
+    STAR,
+    WORDS,
+    Shape,
+)
+from contracts.written import nearest
+
+RELATION = "source"
+_ALLOWED = "SELECT columns and row-wise expressions FROM source [WHERE condition]"
+_ALWAYS_FREE = ("class", "type", "alias", "query_location")
+Tree = dict[str, Any]
+
+
+def check_select(sql: str) -> list[Finding]:
+    """List what in a select is not row-wise; empty means that it is.
+
+    Args:
+        sql: a SELECT over the relation `source`.
+    Privacy: looks at the text of the select only, never at data.
+    """
+    tree = _parse(sql)
+    if isinstance(tree, Finding):
+        return [tree]
+    try:
+        return list(_statement(tree))
+    except RecursionError:
+        return [_finding("an expression nested too deeply", "a flatter expression")]
+
+
+def guarded_select(sql: str) -> str:
+    """Return the select as it is to be run: functions pinned to DuckDB's own, failing expressions null.
+
+    Args:
+        sql: a SELECT over the relation `source`.
+    Returns:
+        SQL over the relation `source`. A computed column is null where its expression fails (a cast of a text that is
+        no number, an overflow); a row where the WHERE condition fails is left out.
+    Raises:
+        SpecRefused: the select is not row-wise.
+    """
+    findings = check_select(sql)
+    tree = _parse(sql)
+    if findings or isinstance(tree, Finding):
+        raise SpecRefused(findings)
+    node = tree["statements"][0]["node"]
+    node["select_list"] = [
+        item if item["class"] in ("STAR", "COLUMN_REF") else _tried(item) for item in node["select_list"]
+    ]
+    if node["where_clause"] is not None:
+        node["where_clause"] = _tried(node["where_clause"])
+    _pin(node)
+    return str(_duckdb("json_deserialize_sql(?::JSON)", json.dumps(tree)))
+
+
+def _duckdb(call: str, argument: str) -> Any:
+    """Evaluate one function in a DuckDB of its own."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        row = connection.execute(f"SELECT {call}", [argument]).fetchone()
+    return row[0] if row else None
+
+
+def _parse(sql: str) -> Tree | Finding:
+    """Parse a select into DuckDB's tree with every field written out, or say why it cannot be parsed."""
+    import duckdb
+
+    call = "json_serialize_sql(?::VARCHAR, skip_null := false, skip_empty := false, skip_default := false)"
+    try:
+        tree: Tree = json.loads(_duckdb(call, sql))
+    except (duckdb.Error, RecursionError, ValueError):
+        return _finding("SQL that cannot be parsed", _ALLOWED)
+    if not tree.get("error", True):
+        return tree
+    if tree.get("error_type") == "not implemented":
+        return _finding("a statement that is no SELECT", _ALLOWED)
+    return _finding(f"SQL that cannot be parsed: {tree.get('error_message')}", _ALLOWED)
+
+
+def _finding(found: str, allowed: str, remedy: str = "", node: Tree | None = None) -> Finding:
+    """Make a finding; the place in the text stands with what was found."""
+    place = (node or {}).get("query_location")
+    at = f" (character {place + 1})" if isinstance(place, int) and place < 2**62 else ""
+    return Finding("select", "select", found + at, allowed, remedy)
+
+
+def _word(name: str) -> str:
+    """How a person calls a part of a statement."""
+    return WORDS.get(name, name)
+
+
+def _statement(tree: Tree) -> Iterator[Finding]:
+    """Rule 1: one statement over `source`; rule 2: nothing around it."""
+    statements = tree["statements"]
+    if len(statements) != 1:
+        yield _finding(f"{len(statements)} statements", "one SELECT", "write one statement")
+        return
+    node = statements[0]["node"]
+    if set(statements[0]) != {"node", "named_param_map"} or statements[0]["named_param_map"]:
+        yield _finding("a parameter", _ALLOWED, "write the value")
+    if node["type"] not in SELECT_NODE.types:
+        yield _finding(_word(node["type"]), _ALLOWED)
+        return
+    yield from _fields(node, SELECT_NODE)
+    yield from _from(node["from_table"])
+    for item in node["select_list"]:
+        yield from _selected(item)
+    if node["where_clause"] is not None:
+        yield from _expression(node["where_clause"])
+
+
+def _fields(node: Tree, shape: Shape) -> Iterator[Finding]:
+    """Refuse every field that is unknown to the shape, or that is not as if it had not been written."""
+    known = {*_ALWAYS_FREE, *shape.one, *shape.many, *shape.free}
+    for key, value in node.items():
+        if key in known or (key in shape.neutral and value == shape.neutral[key]):
+            continue
+        yield _finding(_word(key), _ALLOWED, "leave it out: a select may not combine rows", node)
+
+
+def _from(table: Tree) -> Iterator[Finding]:
+    """Refuse any relation but `source`."""
+    if table["type"] not in FROM_TABLE.types:
+        yield _finding(_word(table["type"]), "FROM source", node=table)
+        return
+    yield from _fields(table, FROM_TABLE)
+    if table["table_name"].lower() != RELATION:
+        yield _finding(
+            f"the relation {table['table_name']!r}", "FROM source", "the table is called `source` here", table
+        )
+
+
+def _selected(item: Tree) -> Iterator[Finding]:
+    """Check one entry of the select list: a star, a column, or a named expression."""
+    if item["class"] == "STAR":
+        yield from _fields(item, STAR)
+        return
+    if item["class"] != "COLUMN_REF" and item["class"] in EXPRESSIONS and not item["alias"]:
+        yield _finding("an expression without a name", "expression AS name", "add AS and the column's name", item)
+    yield from _expression(item)
+
+
+def _expression(node: Tree) -> Iterator[Finding]:
+    """Rule 3: check an expression and everything below it."""
+    shape = EXPRESSIONS.get(node["class"])
+    if shape is None:
+        yield _finding(_word(node["class"]), "columns, constants, CASE, casts, functions", node=node)
+        return
+    if node["type"] not in shape.types:
+        yield _finding(f"the operator {node['type']}", "comparisons, AND, OR, NOT, IN, IS NULL, COALESCE", node=node)
+    yield from _fields(node, shape)
+    yield from _particulars(node)
+    for child in _children(node, shape):
+        yield from _expression(child)
+
+
+def _children(node: Tree, shape: Shape) -> Iterator[Tree]:
+    """The expressions directly below a node."""
+    yield from (node[key] for key in shape.one if node.get(key) is not None)
+    for key in shape.many:
+        yield from node[key]
+    for check in node.get("case_checks", ()):
+        yield from (check["when_expr"], check["then_expr"])
+
+
+def _particulars(node: Tree) -> Iterator[Finding]:
+    """Check names: of functions, of columns, of types."""
+    if node["class"] == "FUNCTION":
+        name = node["function_name"].lower()
+        if name not in FUNCTIONS or node["schema"] not in ("", "main"):
+            shown = f"{node['schema']}.{name}" if node["schema"] not in ("", "main") else name
+            allowed = "a row-wise function: " + ", ".join(sorted(word for word in FUNCTIONS if word.isidentifier()))
+            yield _finding(f"the function {shown}()", allowed, nearest(name, FUNCTIONS), node)
+    elif node["class"] == "COLUMN_REF":
+        names = [name.lower() for name in node["column_names"]]
+        positions = ROW_POSITIONS.intersection(names)
+        if names[0] in SHIFTING_COLUMNS or positions:
+            remedy = "" if positions else f"if it is a column of the table, write source.{names[0]}"
+            yield _finding(f"{'.'.join(names)}, which is no column of the row", "columns of the row", remedy, node)
+    elif node["class"] == "CAST":
+        kind = node["cast_type"]
+        if kind["id"] not in CAST_TYPES or (kind["type_info"] is not None and kind["id"] != "DECIMAL"):
+            name = (kind["type_info"] or {}).get("name", kind["id"])
+            yield _finding(f"a cast to {name}", "a cast to one of " + ", ".join(sorted(CAST_TYPES)), node=node)
+
+
+def _tried(node: Tree) -> Tree:
+    """Wrap an expression in TRY, which is null where the expression fails."""
+    inner = {**node, "alias": ""}
+    return {
+        "class": "OPERATOR",
+        "type": "OPERATOR_TRY",
+        "alias": node["alias"],
+        "query_location": 0,
+        "children": [inner],
+    }
+
+
+def _pin(node: Any) -> None:
+    """Name DuckDB's own catalog on every function, operators included."""
+    if isinstance(node, dict):
+        if node.get("class") == "FUNCTION":
+            node.update(catalog="system", schema="main", is_operator=False)
+        for value in node.values():
+            _pin(value)
+    elif isinstance(node, list):
+        for value in node:
+            _pin(value)

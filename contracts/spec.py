@@ -1,0 +1,227 @@
+"""The release spec: which contract and source, what it may cost, what is made and where it goes.
+
+`load_spec` reads one from YAML and reports every problem with its line; `check_spec` holds it against its contract.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
+
+from contracts import canonical
+from contracts.contract import Contract
+from contracts.domain_terms import Frozen
+from contracts.errors import Finding, SpecRefused
+from contracts.findings import dotted, from_problem, from_validation
+from contracts.located_yaml import Document, located, shown
+from contracts.product import Refine, TableSpec, TablesProduct
+from contracts.source import FilePath, Source, source_name
+from contracts.written import (
+    Amount,
+    FieldPath,
+    Label,
+    Problem,
+    as_tuple,
+    listed,
+    nearest,
+    plain_decimal,
+    refuse,
+    show,
+    spelled,
+)
+
+__all__ = [
+    "ChargeTerms",
+    "Publish",
+    "Refine",
+    "ReleaseSpec",
+    "Source",
+    "TableSpec",
+    "TablesProduct",
+    "check_spec",
+    "load_spec",
+    "source_name",
+    "spec_schema",
+]
+
+LARGEST_EPSILON = Decimal(1000)
+SMALLEST_EPSILON = Decimal("1e-12")
+SMALLEST_DELTA = Decimal("1e-18")
+MOST_CELLS = 2**24
+_RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class ChargeTerms(Frozen):
+    """What the release may cost, and whose account pays. Amounts are exact decimals, read from their text."""
+
+    account: Label
+    epsilon: Amount
+    delta: Amount
+
+    @field_validator("epsilon")
+    @classmethod
+    def _payable(cls, epsilon: Decimal) -> Decimal:
+        if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+            allowed = f"a number above 0, from {spelled(SMALLEST_EPSILON)} to {LARGEST_EPSILON}"
+            refuse([Problem(spelled(epsilon), allowed, "typical values lie between 0.1 and 10")])
+        return plain_decimal(epsilon)
+
+    @field_validator("delta")
+    @classmethod
+    def _a_probability(cls, delta: Decimal) -> Decimal:
+        if delta and not SMALLEST_DELTA <= delta < 1:
+            allowed = f"0, or a number from {spelled(SMALLEST_DELTA)} to below 1"
+            refuse([Problem(spelled(delta), allowed, "typical values lie far below one over the number of people")])
+        return plain_decimal(delta)
+
+
+class Publish(Frozen):
+    """Where versions go, and in which formats."""
+
+    to: FilePath
+    formats: Annotated[tuple[Literal["parquet", "csv"], ...], BeforeValidator(as_tuple)] = ("parquet",)
+
+    @field_validator("formats")
+    @classmethod
+    def _some_and_each_once(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        if not formats or len(set(formats)) < len(formats):
+            refuse([Problem("[" + ", ".join(formats) + "]", "parquet, csv or both, each once")])
+        return formats
+
+
+class SpecFile(Frozen):
+    """A release spec as it stands in its file."""
+
+    release: Label
+    contract: FilePath
+    source: Source
+    charge: ChargeTerms
+    product: TablesProduct
+    publish: Publish
+
+    @field_validator("release")
+    @classmethod
+    def _short_name(cls, release: str) -> str:
+        if not _RELEASE_NAME.fullmatch(release) or len(release) > 64:
+            allowed = "at most 64 lower-case letters and digits, with single hyphens between them"
+            refuse([Problem(show(release), allowed, "it names a folder and stays for good")])
+        return release
+
+
+class ReleaseSpec(SpecFile):
+    """A release spec with the file that it was read from.
+
+    Args:
+        path: the spec's file.
+        written_paths: contract, source and publish paths as they are written in the file.
+    """
+
+    path: Path
+    written_paths: tuple[str, str, str]
+    _document: Document | None = PrivateAttr(default=None)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of the spec, with paths as they are written in the file.
+
+        Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies.
+        """
+        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths"})
+        content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
+        return canonical.digest(content)
+
+    def finding(self, at: FieldPath, problem: Problem) -> Finding:
+        """Locate a problem in the spec's file."""
+        if self._document is None:
+            at = (*at, *problem.at)
+            return Finding(shown(self.path), dotted(at), problem.found, problem.allowed, problem.remedy)
+        return from_problem(self._document, at, problem)
+
+
+def load_spec(path: Path) -> ReleaseSpec:
+    """Read, check and freeze a release spec.
+
+    Args:
+        path: a YAML file; the paths in it are relative to its folder.
+    Returns:
+        The spec.
+    Raises:
+        SpecRefused: with every finding; each names file, line and field, what was found, what is allowed.
+    """
+    document = located(path, refusal=SpecRefused)
+    text = document.text()
+    try:
+        folder = path.absolute().parent
+        parsed = SpecFile.model_validate(text, context={"folder": folder})
+    except ValidationError as error:
+        raise SpecRefused(from_validation(document, (), error, SpecFile)) from None
+    written = (text["contract"], text["source"]["path"], text["publish"]["to"])
+    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written)
+    spec._document = document
+    findings = _select_findings(spec)
+    if findings:
+        raise SpecRefused(findings)
+    return spec
+
+
+def _select_findings(spec: ReleaseSpec) -> list[Finding]:
+    """Check the select, if there is one, on its parsed tree."""
+    if spec.source.select is None:
+        return []
+    from contracts.selection import check_select
+
+    at = ("source", "select")
+    return [
+        spec.finding(at, Problem(finding.found, finding.allowed, finding.remedy))
+        for finding in check_select(spec.source.select)
+    ]
+
+
+def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """List what in a spec does not fit its contract; empty means that it fits.
+
+    Args:
+        spec: the release spec.
+        contract: the contract that it names.
+    """
+    findings = _table_findings(spec, contract)
+    if spec.product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
+    if spec.product.total == "invariant" and contract.total is None:
+        remedy = "write total: noisy, or declare the public total in the contract's invariants"
+        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
+        findings.append(spec.finding(("product", "total"), problem))
+    return findings
+
+
+def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """Tables name columns of the contract, and are not too large to be counted in memory."""
+    names = [column.name for column in contract.columns]
+    findings = []
+    for place, table in enumerate(spec.product.tables):
+        at: FieldPath = ("product", "tables", place)
+        unknown = [(spot, name) for spot, name in enumerate(table.columns) if name not in names]
+        for spot, name in unknown:
+            remedy = nearest(name, names)
+            if name == contract.unit.column:
+                remedy = "drop it: it is the privacy unit's id, which is never published"
+            problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
+            findings.append(spec.finding(at, problem))
+        if not unknown and contract.cells(table.columns) > MOST_CELLS:
+            product = " x ".join(map(str, contract.shape(table.columns)))
+            found = f"{product} = {contract.cells(table.columns)} cells"
+            remedy = "take fewer columns, or coarser bins"
+            findings.append(spec.finding(at, Problem(found, f"at most {MOST_CELLS} cells", remedy)))
+    return findings
+
+
+def spec_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a release spec's file, for editors and for docs/schema."""
+    schema = SpecFile.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Sudare release spec"}

@@ -1,0 +1,55 @@
+"""Checks as SQL: the rows that break one, read exactly as the encoding reads them (see `contracts.code_sql`)."""
+
+from __future__ import annotations
+
+from contracts.checks import Check
+from contracts.code_sql import identifier, literal, null_sql, value_sql
+from contracts.contract import CategoryDomain, Column, Contract, DateDomain, IntegerDomain, MappingDomain
+
+
+def violation_sql(check: Check, contract: Contract) -> str:
+    """Write the SQL condition that is true for a row that breaks a check, and never NULL.
+
+    Args:
+        check: a check of a column (not `columns` or `rows`, which concern the table as a whole).
+        contract: the contract that it comes from.
+    Returns:
+        A condition over the source's columns.
+    Raises:
+        ValueError: the check is about the table as a whole.
+    Privacy: what it selects is private, and so is whether it selects anything, but for a declared gate.
+    """
+    if check.column is None:
+        raise ValueError(f"check {check.name} is about the table, not about rows")
+    raw = identifier(check.column)
+    if check.column == contract.unit.column:
+        return f"{raw} IS NULL"
+    column = contract.column(check.column)
+    if check.kind == "not_null":
+        return _absent(column, raw)
+    value = value_sql(column, raw)
+    if isinstance(column.domain, CategoryDomain | MappingDomain):
+        return f"NOT {_absent(column, raw)} AND {value} IS NULL"
+    if check.kind == "castable":
+        misfit = f" OR {value} <> floor({value})" if isinstance(column.domain, IntegerDomain) else ""
+        return f"NOT {_absent(column, raw)} AND ({value} IS NULL{misfit})"
+    kind = "DATE" if isinstance(column.domain, DateDomain) else "DOUBLE"
+    low, high = (f"CAST({literal(str(bound))} AS {kind})" for bound in column.domain.bounds)
+    return f"NOT {null_sql(column, value)} AND NOT {value} BETWEEN {low} AND {high}"
+
+
+def _absent(column: Column, raw: str) -> str:
+    """True for NULL, NaN and the texts that are declared missing; never NULL itself."""
+    reasons = [f"{raw} IS NULL"]
+    tokens = ", ".join(literal(token) for token in column.domain.missing)
+    if tokens:
+        reasons.append(f"trim(CAST({raw} AS VARCHAR)) IN ({tokens})")
+    if column.domain.kind in ("integer", "decimal"):
+        number = f"TRY_CAST({raw} AS DOUBLE)"
+        reasons.append(f"COALESCE(isnan({number}), FALSE)")
+        numbers = ", ".join(f"TRY_CAST({literal(token)} AS DOUBLE)" for token in column.domain.missing)
+        reasons += [f"COALESCE({number} IN ({numbers}), FALSE)"] if tokens else []
+    if column.domain.kind == "date" and tokens:
+        days = ", ".join(f"TRY_CAST({literal(token)} AS DATE)" for token in column.domain.missing)
+        reasons.append(f"COALESCE(TRY_CAST({raw} AS DATE) IN ({days}), FALSE)")
+    return "(" + " OR ".join(reasons) + ")"

@@ -1,0 +1,75 @@
+"""YAML with its lines and its texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import SpecRefused
+from contracts.located_yaml import Document, located, shown
+from tests.contracts.samples import write
+
+TEXT = """\
+# a comment
+name: people
+numbers: [1e-9, 1e309, 017, 1.0, .inf, 0x10, 1_000]
+empty:
+quoted: ["1", 'true', "~"]
+plain: [true, False, yes, ~, null, "", 2020-01-01, -3, +4.5e3, .5]
+deep:
+  - first: &anchor {a: 1, b: [x, y]}
+  - second: *anchor
+    folded: >-
+      two
+      lines
+"""
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    """The sample, read."""
+    return located(write(tmp_path, "sample.yaml", TEXT), refusal=SpecRefused)
+
+
+def test_scalars_keep_their_text(document: Document) -> None:
+    """No number is touched; only an unquoted null is nothing."""
+    text = document.text()
+    assert text["numbers"] == ["1e-9", "1e309", "017", "1.0", ".inf", "0x10", "1_000"]
+    assert (text["empty"], text["quoted"]) == (None, ["1", "true", "~"])
+    assert text["plain"] == ["true", "False", "yes", None, None, "", "2020-01-01", "-3", "+4.5e3", ".5"]
+    assert text["deep"][1] == {"second": {"a": "1", "b": ["x", "y"]}, "folded": "two lines"}
+
+
+def test_typed_scalars_follow_the_core_schema(document: Document) -> None:
+    """Unquoted numbers and booleans are such, dates and `yes` are texts, quoted scalars stay texts."""
+    typed = document.typed()
+    assert typed["plain"] == [True, False, "yes", None, None, "", "2020-01-01", -3, 4500.0, 0.5]
+    assert typed["quoted"] == ["1", "true", "~"]
+
+
+@pytest.mark.parametrize(
+    ("at", "line"),
+    [
+        (("name",), 2),
+        (("numbers", 3), 3),
+        (("deep",), 7),
+        (("deep", 0, "first", "b", 1), 8),
+        (("deep", 1, "second", "a"), 8),
+        (("deep", 1, "folded"), 10),
+        (("deep", 1, "absent"), 9),
+        (("absent",), 2),
+        (("deep", 0, "tag", "first"), 8),
+    ],
+)
+def test_lookup_gives_the_line_of_a_field(document: Document, at: tuple[str | int, ...], line: int) -> None:
+    """A field that is absent has its parent's line; an alias has the line of what it stands for."""
+    assert document.lookup(at) == line
+
+
+def test_paths_are_shown_as_a_person_would_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the current folder the path is relative."""
+    path = write(tmp_path, "a.yaml", "a: 1\n")
+    assert shown(path) == str(path)
+    monkeypatch.chdir(tmp_path)
+    assert (shown(path), shown(Path("a.yaml"))) == ("a.yaml", "a.yaml")

@@ -1,0 +1,266 @@
+"""Release specs: what loads, what each mistake gets to read, and what must fit the contract."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from contracts.errors import SpecRefused
+from contracts.spec import check_spec, load_spec, source_name, spec_schema
+from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
+
+EPSILON = "epsilon: 1.0"
+SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "schema" / "release-spec.schema.json"
+
+
+def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path) -> None:
+    """Amounts are the decimals that were written; paths are relative to the spec's folder."""
+    spec = load_spec(write(tmp_path, "people.yaml", SPEC))
+    assert (spec.charge.epsilon, spec.charge.delta) == (Decimal(1), Decimal("0.000000001"))
+    assert spec.contract == tmp_path / "people.odcs.yaml"
+    assert (spec.source.path, spec.source.format) == (tmp_path / "people.csv", "csv")
+    assert spec.publish.to == tmp_path / "releases"
+    assert spec.publish.formats == ("parquet", "csv")
+    assert [(table.name, table.columns, table.weight) for table in spec.product.tables] == [
+        ("age_x_sex", ("age", "sex"), Decimal(1)),
+        ("jobs", ("job",), Decimal(2)),
+    ]
+    assert (spec.product.refine.lambda_, spec.product.refine.integers) == (Decimal("0.1"), True)
+    assert (spec.product.total, spec.path) == ("noisy", tmp_path / "people.yaml")
+
+
+def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) -> None:
+    """What changes privacy has no default; post-processing and formats do."""
+    text = replaced(SPEC, ("  refine: {method: negative_l2, lambda: 0.1}\n", ""), (", formats: [parquet, csv]", ""))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert (spec.product.refine.method, spec.product.refine.lambda_) == ("none", None)
+    assert spec.publish.formats == ("parquet",)
+
+
+MISTAKES = [
+    (EPSILON, "epsilon: 0", "charge.epsilon", "a number above 0"),
+    (EPSILON, 'epsilon: "0"', "charge.epsilon", "a number above 0"),
+    (EPSILON, "epsilon: -1", "charge.epsilon", "a number above 0"),
+    (EPSILON, 'epsilon: "-1"', "charge.epsilon", "a number above 0"),
+    (EPSILON, "epsilon: nan", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: .nan", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: .inf", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: 1e309", "charge.epsilon", "found: 1e309"),
+    (EPSILON, "epsilon: 1e-13", "charge.epsilon", "from 1e-12 to 1000"),
+    (EPSILON, "epsilon: 1000.1", "charge.epsilon", "to 1000"),
+    (EPSILON, "epsilon: abc", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: 1,5", "charge", "the unknown key '5'"),
+    (EPSILON, 'epsilon: "1,5"', "charge.epsilon", "a dot for the decimals"),
+    (EPSILON, "epsilon: true", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: [1]", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: ~", "charge.epsilon", "nothing (null)"),
+    ("epsilon: 1.0, ", "", "charge.epsilon", "the key `epsilon`, which is required"),
+    (", delta: 1e-9", "", "charge.delta", "the key `delta`, which is required"),
+    ("delta: 1e-9", "delta: 1", "charge.delta", "below 1"),
+    ("delta: 1e-9", "delta: -1e-9", "charge.delta", "below 1"),
+    ("delta: 1e-9", "delta: 1e-19", "charge.delta", "from 1e-18"),
+    ("epsilon", "epsilom", "charge.epsilom", "write 'epsilon' instead of 'epsilom'"),
+    ("account", "acount", "charge.acount", "write 'account' instead of 'acount'"),
+    ("release:", "relaese:", "relaese", "write 'release' instead of 'relaese'"),
+    ("release: people-tables", "release: People", "release", "lower-case letters"),
+    ("release: people-tables", "release: a--b", "release", "single hyphens"),
+    ("release: people-tables", "release: ../up", "release", "it names a folder"),
+    ("path: people.csv", "path: people.xlsx", "source.path", "one of .csv, .csv.gz, .parquet"),
+    ("path: people.csv", "path: s3://bucket/people.csv", "source.path", "addresses are not read"),
+    ("path: people.csv", "path: people.db", "source", "the name of one table"),
+    ("path: people.csv", "path: people.csv, table: t", "source.table", "`table` for databases"),
+    ("path: people.csv", "path: people.parquet, delimiter: ','", "source.delimiter", "`delimiter` for CSV"),
+    ("path: people.csv", "path: people.csv, delimiter: ';;'", "source.delimiter", "one ASCII character"),
+    (
+        "path: people.csv",
+        "path: people.csv, select: SELECT count(*) AS n FROM source",
+        "source.select",
+        "count_star()",
+    ),
+    ("kind: tables", "kind: synthetic", "product.kind", "which this version does not make"),
+    ("kind: tables", "kind: model", "product.kind", "publish `kind: tables`"),
+    ("kind: tables", "kind: table", "product.kind", "one of tables"),
+    ("mechanism: laplace", "mechanism: laplac", "product.mechanism", "write 'laplace' instead of 'laplac'"),
+    ("- [age, sex]", "- []", "tables[0]", "at least one column"),
+    ("- [age, sex]", "- [age, age]", "tables[0][1]", "each column once"),
+    ("- [age, sex]", "- age", "tables[0]", "a list of columns"),
+    ("- [age, sex]", "- [job]", "tables[1]", "it would be paid for twice"),
+    ("- [age, sex]", "- {columns: [age], name: Jobs}", "tables[1].name", "each name once"),
+    ("- [age, sex]", "- {columns: [age], name: a/b}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- [age/sex]", "tables[0]", "give the table a `name:`"),
+    ("weight: 2", "weight: 0", "tables[1].weight", "a weight from"),
+    ("weight: 2", "wieght: 2", "tables[1].wieght", "write 'weight' instead of 'wieght'"),
+    ("lambda: 0.1", "lambda: 1", "refine.lambda", "from 0 to below 1"),
+    ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "from 0 to below 1"),
+    ("lambda: 0.1", "lambda: auto", "refine.lambda", "from 0 to below 1"),
+    (", lambda: 0.1", "", "refine", "add `lambda:`"),
+    ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
+    ("lambda: 0.1", "lambda: 0.1, integers: maybe", "refine.integers", "true or false"),
+    ("[parquet, csv]", "[parquet, xlsx]", "publish.formats[1]", "one of parquet, csv"),
+    ("[parquet, csv]", "[csv, csv]", "publish.formats", "each once"),
+    ("[parquet, csv]", "csv", "publish.formats", "a list"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "says"), MISTAKES)
+def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, field: str, says: str
+) -> None:
+    """Each mistake yields a finding on a line of the file, at its field, that says what is allowed or what to do."""
+    text = replaced(SPEC, (old, new))
+    findings = spec_findings(tmp_path, text)
+    hits = [f for f in findings if (f.field.endswith(field) or "unknown key" in says) and says in str(f)]
+    assert hits, "\n".join(map(str, findings))
+    assert hits[0].where.rpartition(":")[2].isdigit()
+
+
+def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
+    """The line is that of the table, not of the list of tables."""
+    text = replaced(SPEC, ("name: jobs", "name: a/b"))
+    (finding,) = spec_findings(tmp_path, text)
+    assert finding.where.endswith(f"bad.yaml:{line_of(text, 'a/b')}")
+
+
+def test_all_findings_come_at_once(tmp_path: Path) -> None:
+    """Five mistakes in five blocks are one refusal with five findings."""
+    pairs = [
+        (EPSILON, "epsilon: 0"),
+        ("people.csv", "people.doc"),
+        ("laplace", "cauchy"),
+        ("lambda: 0.1", "lambda: 7"),
+    ]
+    findings = spec_findings(tmp_path, replaced(SPEC, *pairs, ("[parquet, csv]", "[]")))
+    fields = {finding.field for finding in findings}
+    assert fields == {
+        "charge.epsilon",
+        "source.path",
+        "product.mechanism",
+        "product.refine.lambda",
+        "publish.formats",
+    }
+
+
+def test_a_missing_spec_is_a_finding(tmp_path: Path) -> None:
+    """The path that was asked for is in the message, and the exit code is that of a bad spec."""
+    with pytest.raises(SpecRefused, match=r"no\.yaml: file") as refused:
+        load_spec(tmp_path / "no.yaml")
+    assert refused.value.exit_code == 2
+
+
+def test_a_select_may_span_lines(tmp_path: Path) -> None:
+    """A block scalar keeps its line breaks, and is read as SQL."""
+    select = "  select: |\n    SELECT age,\n      upper(sex) AS sex, job\n    FROM source\n"
+    text = replaced(SPEC, ("source: {path: people.csv}\n", "source:\n  path: people.csv\n" + select))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert spec.source.select is not None
+    assert "\n" in spec.source.select
+
+
+def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:
+    """Comments, order of keys, spelling of numbers and the folder change nothing; an amount or a path does."""
+    digest = load_spec(write(tmp_path, "people.yaml", SPEC)).digest
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    same = replaced(
+        SPEC,
+        (EPSILON, "epsilon: '1'"),
+        ("delta: 1e-9", "delta: 0.000000001"),
+        ("- [age, sex]", "- {columns: [age, sex]}  # both"),
+        ("{method: negative_l2, lambda: 0.1}", "{lambda: 1e-1, method: negative_l2, integers: true}"),
+    )
+    assert load_spec(write(elsewhere, "other.yaml", same)).digest == digest
+    for old, new in (
+        (EPSILON, "epsilon: 1.1"),
+        ("path: people.csv", "path: ./people.csv"),
+        ("weight: 2", "weight: 3"),
+    ):
+        assert load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (old, new)))).digest != digest
+
+
+def test_a_source_has_one_name_however_it_is_written(tmp_path: Path) -> None:
+    """The ledger binds the real path: links and detours lead to the same name, another table to another."""
+    write(tmp_path, "people.csv", "age\n1\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
+    names = set()
+    for written in ("people.csv", "./people.csv", "../" + tmp_path.name + "/people.csv", "link.csv"):
+        text = replaced(SPEC, ("path: people.csv", f"path: {written}"))
+        names.add(load_spec(write(tmp_path, "people.yaml", text)).source.name)
+    assert names == {source_name(tmp_path / "people.csv")}
+    assert source_name(tmp_path / "a.db", "t") != source_name(tmp_path / "a.db", "u")
+
+
+FORMATS = [("a.csv", "csv"), ("A.CSV.GZ", "csv"), ("a.parquet", "parquet")]
+DATABASES = [("a.duckdb", "duckdb"), ("a.sqlite", "sqlite"), ("a.sqlite3", "sqlite"), ("a.db", "sqlite")]
+
+
+@pytest.mark.parametrize(("name", "form"), [*FORMATS, *DATABASES])
+def test_the_suffix_tells_the_format(tmp_path: Path, name: str, form: str) -> None:
+    """Upper and lower case do not matter."""
+    table = ", table: people" if form in ("duckdb", "sqlite") else ""
+    text = replaced(SPEC, ("path: people.csv", f"path: {name}{table}"))
+    assert load_spec(write(tmp_path, "people.yaml", text)).source.format == form
+
+
+UNFIT = [
+    ("- [age, sex]", "- [age, sxe]", "tables[0].columns[1]", "write 'sex' instead of 'sxe'"),
+    ("mechanism: laplace", "mechanism: gaussian", "charge.delta", "a delta above 0"),
+    ("weight: 2}", "weight: 2}\n  total: invariant", "product.total", "declare the public total"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "says"), UNFIT)
+def test_what_does_not_fit_the_contract_is_a_finding(
+    tmp_path: Path, old: str, new: str, field: str, says: str
+) -> None:
+    """Unknown columns, Gaussian noise without delta, an exact total that is not public."""
+    text = replaced(SPEC, (old, new), ("delta: 1e-9", "delta: 0" if "gaussian" in new else "delta: 1e-9"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field.endswith(field)
+    assert says in str(finding)
+    assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
+    """A table by the id column is refused with the reason."""
+    contract = loaded(
+        tmp_path,
+        ("unit: {kind: row}", "unit: {kind: id, column: person, max_rows_per_unit: 3}"),
+        ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
+    )
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [person]"))))
+    (finding,) = check_spec(spec, contract)
+    assert "never published" in finding.remedy
+
+
+def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) -> None:
+    """The message shows the factors, so that a person sees which column to coarsen."""
+    contract = loaded(
+        tmp_path,
+        ("bins: {width: 0.4}", "bins: {width: 0.0001}"),
+        ("granularity: month", "granularity: day"),
+    )
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"))))
+    (finding,) = check_spec(spec, contract)
+    assert finding.found == "4 x 15000 x 353 = 21180000 cells"
+    assert "16777216" in finding.allowed
+
+
+def test_laplace_with_a_delta_is_fine(tmp_path: Path) -> None:
+    """The delta stays unused."""
+    assert check_spec(load_spec(write(tmp_path, "people.yaml", SPEC)), loaded(tmp_path)) == []
+
+
+def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
+    """docs/schema holds what spec_schema() says; a sample passes it, a typo in a key does not."""
+    assert json.loads(SCHEMA_FILE.read_text()) == spec_schema()
+    validator = jsonschema.Draft202012Validator(spec_schema())
+    jsonschema.Draft202012Validator.check_schema(spec_schema())
+    validator.validate(yaml.safe_load(SPEC))
+    assert not validator.is_valid(yaml.safe_load(SPEC.replace("account", "acount")))
+    assert not validator.is_valid(yaml.safe_load(SPEC.replace("[age, sex]", "{columns: [age], nmae: x}")))
