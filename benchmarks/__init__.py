@@ -1,0 +1,1 @@
+"""Measured comparisons with the papers and the peers: `python -m benchmarks.<name>`."""

@@ -1,0 +1,51 @@
+"""Exact coins: a uniform number, byte by byte, against the binary expansion of the probability.
+
+Let U = 0.u_0 u_1 u_2 ... in base 256 with independent uniform bytes, a uniform number of [0, 1). Then
+P(U < p) = p, and U < p is decided by the first byte in which the two differ. A byte ties with probability 1/256,
+so one byte is nearly always enough, and no rounding takes part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.noise.binary_expansion import BinaryExpansion
+from privacy.noise.random_bytes import RandomBytes
+
+
+def bernoulli(size: int, *, probability: BinaryExpansion, source: RandomBytes) -> NDArray[np.bool_]:
+    """Draw independent coins that are True with exactly this probability.
+
+    Args:
+        size: how many coins, >= 0.
+        probability: the expansion of p.
+        source: uniform bytes.
+    Returns:
+        bool, shape (size,).
+    Source: comparing with the expansion lazily is folklore (Knuth and Yao 1976 treat it in general).
+    """
+    drawn, expected = source.take(size), probability.byte(0)
+    result: NDArray[np.bool_] = drawn < expected
+    tied = np.flatnonzero(drawn == expected)
+    index = 0
+    while tied.size:
+        index += 1
+        drawn, expected = source.take(tied.size), probability.byte(index)
+        result[tied] = drawn < expected
+        tied = tied[drawn == expected]
+    return result
+
+
+def below(first: bytes, *, probability: BinaryExpansion, source: RandomBytes) -> bool:
+    """Decide whether the uniform number that begins with the bytes `first` lies below p.
+
+    Further bytes are drawn only where `first` is a prefix of the expansion.
+    """
+    index = 0
+    while True:
+        drawn = first[index] if index < len(first) else int(source.take(1)[0])
+        expected = probability.byte(index)
+        if drawn != expected:
+            return drawn < expected
+        index += 1
