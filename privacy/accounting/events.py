@@ -1,0 +1,194 @@
+"""Events: what a draw of noise cost, as frozen values that a record can carry and a stranger can read.
+
+An event holds the noise and the worst change that one neighbouring table makes to the numbers under it
+(`moves`: the worst neighbour shifts that many cells by those integers). Its loss is a function of these alone;
+`curves` computes it. JSON goes through the explicit table `_KINDS`: an unknown kind is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+from contracts.errors import SudareError
+from privacy.accounting.amounts import AmountRefused
+
+_SMALLEST: Final = Fraction(1, 10**15)
+_LARGEST_LOSS: Final = 10**6
+_SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
+_LARGEST_VARIANCE: Final = 10**30
+_LARGEST_TERM: Final = 10**60
+_LARGEST_MOVE: Final = 10**9
+_MOST_MOVES: Final = 4096
+_RATIONAL: Final = re.compile(r"[0-9]{1,61}(/[1-9][0-9]{0,60})?")
+
+
+class UnsupportedEvent(SudareError):
+    """An event that is not known here, or whose loss is infinite in the calculus that is asked."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Discrete Laplace noise on integer cells: P(x) proportional to exp(-|x| * inverse_scale), cell by cell.
+
+    Args:
+        inverse_scale: t, 10^-15 <= t <= 10^6 [1 / unit].
+        moves: the change of the worst neighbour, one non-zero integer a cell that changes [units].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: pure epsilon = inverse_scale * sum(|moves|); its Rényi curve is in `curves`.
+    """
+
+    inverse_scale: Fraction
+    moves: tuple[int, ...]
+    kind: ClassVar[str] = "discrete_laplace"
+
+    def __post_init__(self) -> None:
+        _rational(self.inverse_scale, "inverse_scale", _SMALLEST, _LARGEST_LOSS)
+        _moves(self.moves)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise on integer cells: P(x) proportional to exp(-x^2 / (2 * sigma_squared)).
+
+    Args:
+        sigma_squared: the parameter, 10^-12 <= sigma_squared <= 10^30 [units squared].
+        moves: the change of the worst neighbour, one non-zero integer a cell that changes [units].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: rho-zCDP with rho = sum(moves^2) / (2 * sigma_squared).
+    Source: Canonne, Kamath, Steinke 2020; proof in docs/privacy_model.md.
+    """
+
+    sigma_squared: Fraction
+    moves: tuple[int, ...]
+    kind: ClassVar[str] = "discrete_gaussian"
+
+    def __post_init__(self) -> None:
+        _rational(self.sigma_squared, "sigma_squared", _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
+        _moves(self.moves)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """A pure differentially private step of which nothing else is known.
+
+    Args:
+        epsilon: 10^-15 <= epsilon <= 10^6 [dimensionless].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: epsilon-DP.
+    """
+
+    epsilon: Fraction
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        _rational(self.epsilon, "epsilon", _SMALLEST, _LARGEST_LOSS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated:
+    """A zero-concentrated step: a budget for a release that chooses its noise on the way.
+
+    Args:
+        rho: 10^-15 <= rho <= 10^6 [dimensionless].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: rho-zCDP.
+    """
+
+    rho: Fraction
+    kind: ClassVar[str] = "zero_concentrated"
+
+    def __post_init__(self) -> None:
+        _rational(self.rho, "rho", _SMALLEST, _LARGEST_LOSS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+Event = DiscreteLaplace | DiscreteGaussian | Pure | ZeroConcentrated
+
+_KINDS: Final[dict[str, type[DiscreteLaplace] | type[DiscreteGaussian] | type[Pure] | type[ZeroConcentrated]]] = {
+    DiscreteLaplace.kind: DiscreteLaplace,
+    DiscreteGaussian.kind: DiscreteGaussian,
+    Pure.kind: Pure,
+    ZeroConcentrated.kind: ZeroConcentrated,
+}
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """Read an event back from its JSON values.
+
+    Args:
+        data: what `to_json` wrote: `kind` and exactly the fields of that kind.
+    Returns:
+        Event: equal to the event that was written.
+    Raises:
+        UnsupportedEvent: an unknown kind, a missing or extra field, a field that is not of its form.
+        AmountRefused: a parameter out of range.
+    """
+    if not isinstance(data, Mapping):
+        raise UnsupportedEvent(f"an event is {type(data).__name__}; allowed: an object with a kind")
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise UnsupportedEvent(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(sorted(_KINDS))}")
+    wanted = {field.name for field in fields(_KINDS[kind])}
+    if set(data) - {"kind"} != wanted:
+        raise UnsupportedEvent(f"event {kind!r} has fields {sorted(map(str, data))}; allowed: kind, {sorted(wanted)}")
+    return _KINDS[kind](**{name: _read(name, data[name]) for name in wanted})
+
+
+def _write(event: Event) -> dict[str, Any]:
+    """Lay an event out as JSON values, its kind first."""
+    values = {field.name: getattr(event, field.name) for field in fields(event)}
+    shown = {name: list(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
+    return {"kind": event.kind, **shown}
+
+
+def _read(name: str, value: Any) -> Any:
+    """Read one field: moves from a list, everything else from a rational's text."""
+    if name == "moves":
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise UnsupportedEvent(f"moves is {type(value).__name__}; allowed: a list of integers")
+        return tuple(value)
+    if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
+        raise UnsupportedEvent(f"{name} is {str(value)[:60]!r}; allowed: a rational as text, such as '1/2'")
+    return Fraction(value)
+
+
+def _rational(value: Any, what: str, smallest: Fraction, largest: int) -> None:
+    """Refuse what is not an exact rational in range."""
+    allowed = f"a Fraction, >= {float(smallest):g} and <= {float(largest):g}"
+    if not isinstance(value, Fraction) or not smallest <= value <= largest:
+        raise AmountRefused(what, value, allowed)
+    if max(value.numerator, value.denominator) > _LARGEST_TERM:
+        raise AmountRefused(what, value, f"{allowed}, with at most 60 digits above and below the line")
+
+
+def _moves(moves: Any) -> None:
+    """Refuse what is not a non-empty tuple of non-zero integers."""
+    allowed = f"1 to {_MOST_MOVES} non-zero integers of at most {_LARGEST_MOVE}"
+    if not isinstance(moves, tuple) or not 1 <= len(moves) <= _MOST_MOVES:
+        raise AmountRefused("moves", type(moves).__name__, allowed)
+    for move in moves:
+        if isinstance(move, bool) or not isinstance(move, int) or not 1 <= abs(move) <= _LARGEST_MOVE:
+            raise AmountRefused("moves", move, allowed)

@@ -1,0 +1,116 @@
+"""The second accountant: privacy loss distributions of `dp_accounting`, composed numerically.
+
+It is reported beside the claim, for plans that were fixed before the first draw, and it never admits a charge:
+a filter on composed loss distributions is not valid for charges chosen adaptively (docs/privacy_model.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from privacy.accounting.amounts import AmountRefused, Number, probability
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, Pure, UnsupportedEvent
+
+_POINTS: Final = 100_000
+_FINEST: Final = 1e-7
+_DEVIATIONS: Final = 16
+_LARGEST_SIGMA: Final = 20_000
+
+
+def pld_epsilon(events: Iterable[Event], delta: Number) -> float | None:
+    """Compute epsilon at delta by composing privacy loss distributions, rounded pessimistically.
+
+    Args:
+        events: the events of a plan that was fixed before the first draw.
+        delta: 0 < delta < 1 [probability].
+    Returns:
+        float: epsilon, as `dp_accounting` bounds it from above. None where no dominating pair of distributions is
+        proven, or the library cannot tabulate it: discrete Laplace or Gaussian noise where the worst neighbour
+        moves a cell by more than one (that the concentrated move is the worst is proven for Rényi divergences, not
+        for hockey-stick divergences); a zCDP budget; a sigma above 20,000; a delta so small that the mass of 10^-15
+        which the library cuts off a tail, and counts as lost, already exceeds it.
+    Raises:
+        AmountRefused: delta out of range.
+    Privacy: valid for a list that does not depend on what was drawn; floating point, so a check and not the claim.
+    Source: `dp_accounting` 0.6, pessimistic connect-the-dots estimates; a pure step is dominated by randomized
+        response (Kairouz, Oh, Viswanath 2015).
+    """
+    chance = float(probability(delta))
+    if chance <= 0:
+        raise AmountRefused("delta", delta, "a probability > 0 and < 1 for a loss distribution")
+    units: Counter[Event] = Counter()
+    for event in events:
+        split = _split(event)
+        if split is None:
+            return None
+        units[split[0]] += split[1]
+    if not units:
+        return 0.0
+    interval = _interval(units)
+    parts = [_distribution(event, interval).self_compose(count) for event, count in units.items()]
+    composed = parts[0]
+    for part in parts[1:]:
+        composed = composed.compose(part)
+    epsilon = float(composed.get_epsilon_for_delta(chance))
+    return epsilon if epsilon < math.inf else None
+
+
+def _split(event: Event) -> tuple[Event, int] | None:
+    """Split an event into equal events of one cell and move one, and say how many; None where that is not possible.
+
+    The neighbours change each of the cells by one or by nothing; the cells' noises are independent, so that the
+    product of the cells' pairs dominates them all.
+    """
+    match event:
+        case DiscreteLaplace() if all(abs(move) == 1 for move in event.moves):
+            # The discrete Laplace against itself shifted by one is randomized response: its loss is +t or -t.
+            return Pure(event.inverse_scale), len(event.moves)
+        case DiscreteGaussian() if all(abs(move) == 1 for move in event.moves):
+            fits = event.sigma_squared <= _LARGEST_SIGMA**2
+            return (DiscreteGaussian(event.sigma_squared, (1,)), len(event.moves)) if fits else None
+        case Pure():
+            return event, 1
+    return None
+
+
+def _interval(units: Counter[Event]) -> float:
+    """Choose the grid of losses: so many points for the composed mean and its sixteen standard deviations.
+
+    The largest pure step is a multiple of it, so that a list of equal ones is not rounded at all.
+    """
+    mean, variance, largest = 0.0, 0.0, 0.0
+    for event, count in units.items():
+        match event:
+            case Pure(epsilon=epsilon):
+                largest = max(largest, float(epsilon))
+                tilt = math.tanh(float(epsilon) / 2)
+                mean += count * float(epsilon) * tilt
+                variance += count * float(epsilon) ** 2 * (1 - tilt * tilt)
+            case DiscreteGaussian(sigma_squared=sigma_squared):
+                mean += count / (2 * float(sigma_squared))
+                variance += count / float(sigma_squared)
+    interval = max(_FINEST, (mean + _DEVIATIONS * math.sqrt(variance)) / _POINTS)
+    return largest / math.ceil(largest / interval) if largest > interval else interval
+
+
+def _distribution(event: Event, interval: float) -> Any:
+    """Tabulate the loss of one event of one cell."""
+    # The library costs a second to import, so that only a report that asks for it pays.
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    match event:
+        case Pure(epsilon=epsilon):
+            return library.from_discrete_laplace_mechanism(
+                float(epsilon), sensitivity=1, value_discretization_interval=interval, use_connect_dots=True
+            )
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            return library.from_discrete_gaussian_mechanism(
+                math.sqrt(float(sigma_squared)),
+                sensitivity=1,
+                value_discretization_interval=interval,
+                use_connect_dots=True,
+            )
+    raise UnsupportedEvent(f"no loss distribution for {type(event).__name__}")

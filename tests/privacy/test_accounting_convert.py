@@ -1,0 +1,178 @@
+"""Conversion to (epsilon, delta): valid against exact privacy profiles, rounded up, and its inverse rounded down."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from privacy.accounting.amounts import PICO, AmountRefused
+from privacy.accounting.convert import best_epsilon, best_order, epsilon_at, rho_for
+from privacy.accounting.curves import pure_total, renyi
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Pure, ZeroConcentrated
+
+orders = st.floats(min_value=1.001, max_value=1e6)
+losses = st.floats(min_value=1e-9, max_value=1e3)
+deltas = st.fractions(min_value=Fraction(1, 10**18), max_value=Fraction(1, 2))
+epsilons = st.decimals(min_value="0.01", max_value=100, places=6)
+
+
+def responses_delta(step: float, count: int, epsilon: float) -> float:
+    """Compute delta(epsilon) of `count` randomized responses exactly: the sum of their losses is binomial."""
+    truth = 1 / (1 + math.exp(-step))
+    total = 0.0
+    for lies in range(count + 1):
+        mass = math.comb(count, lies) * truth ** (count - lies) * (1 - truth) ** lies
+        total += mass * max(0.0, -math.expm1(epsilon - (count - 2 * lies) * step))
+    return total
+
+
+def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """Compute delta(epsilon) of the continuous Gaussian mechanism exactly (Balle and Wang 2018)."""
+    a, b = 1 / (2 * noise_multiplier), epsilon * noise_multiplier
+    return float(norm.cdf(a - b) - math.exp(epsilon) * norm.cdf(-a - b))
+
+
+@settings(deadline=None)
+@given(orders, losses, deltas)
+def test_the_conversion_is_the_published_formula_rounded_up(order: float, loss: float, delta: Fraction) -> None:
+    """Proposition 12 of Canonne, Kamath and Steinke, never negative, above the plain float by less than 10^-9."""
+    plain = loss + math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
+    epsilon = epsilon_at(order, loss, delta)
+    size = loss + (abs(math.log(delta)) + math.log(order) + 1) / (order - 1) + 1
+    assert epsilon >= 0
+    assert plain - 1e-13 * size <= epsilon <= max(0.0, plain) + 1e-11 * size
+
+
+@settings(deadline=None)
+@given(orders, losses, st.floats(min_value=1, max_value=10), deltas)
+def test_epsilon_grows_with_the_loss_and_falls_with_delta(
+    order: float, loss: float, factor: float, delta: Fraction
+) -> None:
+    """A larger loss never converts to less; a larger delta never to more, up to the margins."""
+    epsilon = epsilon_at(order, loss, delta)
+    assert epsilon_at(order, loss * factor, delta) >= epsilon
+    assert epsilon_at(order, loss, delta / 2) * (1 + 1e-10) + 1e-10 >= epsilon
+
+
+def test_delta_zero_is_infinite_unless_nothing_was_lost() -> None:
+    """A Rényi loss alone says nothing at delta zero."""
+    assert epsilon_at(8.0, 0.1, 0) == math.inf
+    assert epsilon_at(8.0, 0.0, 0) == 0
+    assert epsilon_at(8.0, 0.0, Fraction(1, 10**9)) == 0
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, math.inf, True])
+def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+    """Everywhere the same amounts are refused."""
+    with pytest.raises(AmountRefused):
+        epsilon_at(2.0, 1.0, delta)
+    with pytest.raises(AmountRefused):
+        best_epsilon([Pure(Fraction(1))], delta)
+    for function in (rho_for, best_order):
+        with pytest.raises(AmountRefused):
+            function(1, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 1e309, True])
+def test_an_epsilon_that_is_none_is_refused(epsilon: Any) -> None:
+    """Everywhere the same amounts are refused."""
+    for function in (rho_for, best_order):
+        with pytest.raises(AmountRefused):
+            function(epsilon, Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("step", [Fraction(1, 50), Fraction(1, 3), Fraction(2)])
+@pytest.mark.parametrize("count", [1, 7, 60])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+def test_the_best_epsilon_covers_exact_randomized_response(step: Fraction, count: int, delta: float) -> None:
+    """The true delta at the claimed epsilon is at most delta; the claim is at most the pure sum."""
+    for event in (Pure(step), DiscreteLaplace(step, (1,))):
+        epsilon, _ = best_epsilon([event] * count, delta)
+        assert responses_delta(float(step), count, epsilon) <= delta * (1 + 1e-9)
+        assert epsilon <= float(step * count) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.5, 2.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+def test_the_best_epsilon_covers_the_exact_gaussian(noise_multiplier: float, delta: float) -> None:
+    """Gaussian: the true delta at the claimed epsilon is at most delta, and within two orders of magnitude of it."""
+    event = ZeroConcentrated(1 / (2 * Fraction(noise_multiplier) ** 2))
+    epsilon, order = best_epsilon([event], delta)
+    exact = gaussian_delta(noise_multiplier, epsilon)
+    assert delta / 100 <= exact <= delta
+    assert 1 < order < math.inf
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.fractions(min_value=Fraction(1, 1000), max_value=3), min_size=1, max_size=4),
+    st.lists(st.fractions(min_value=Fraction(1, 2), max_value=1000), max_size=3),
+    deltas,
+)
+def test_the_best_epsilon_is_the_least_of_many_orders(
+    steps: list[Fraction], variances: list[Fraction], delta: Fraction
+) -> None:
+    """No order of a fine grid, and no pure sum, converts to less by more than 10^-9; the events' order is nothing."""
+    events = [
+        *(DiscreteLaplace(step, (1,)) for step in steps),
+        *(DiscreteGaussian(variance, (1, 1)) for variance in variances),
+    ]
+    epsilon, _ = best_epsilon(events, delta)
+    assert best_epsilon(events[::-1], delta)[0] == pytest.approx(epsilon, rel=1e-12)
+    pure = pure_total(events)
+    assert pure is None or epsilon <= float(pure) * (1 + 1e-12)
+    for place in range(-60, 121):
+        order = 1 + 10 ** (place / 20)
+        at_order = epsilon_at(order, sum(renyi(event, order) for event in events), delta)
+        assert epsilon <= at_order * (1 + 1e-9) + 1e-12
+
+
+def test_at_delta_zero_only_pure_losses_count() -> None:
+    """Delta zero: the pure sum, rounded up to a double; infinite with a Gaussian in the list."""
+    third = Pure(Fraction(1, 3))
+    epsilon, order = best_epsilon([third, third], 0)
+    assert (Fraction(epsilon) >= Fraction(2, 3), order) == (True, math.inf)
+    assert epsilon == pytest.approx(2 / 3, rel=1e-15)
+    assert best_epsilon([third, ZeroConcentrated(Fraction(1))], 0) == (math.inf, math.inf)
+    assert best_epsilon([], 0) == best_epsilon([], 0.5) == (0, math.inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(epsilons, st.integers(min_value=3, max_value=15))
+def test_rho_is_what_fits_and_nearly_all_of_it(epsilon: Any, digits: int) -> None:
+    """rho converts to at most epsilon; a relative 10^-5 more, and one unit, does not."""
+    delta = Fraction(1, 10**digits)
+    rho = rho_for(epsilon, delta)
+    assert rho * PICO == int(rho * PICO)
+    assert Fraction(best_epsilon([ZeroConcentrated(rho)], delta)[0]) <= Fraction(epsilon)
+    more = rho * (1 + Fraction(1, 10**5)) + Fraction(1, PICO)
+    assert Fraction(best_epsilon([ZeroConcentrated(more)], delta)[0]) > Fraction(epsilon)
+
+
+def test_a_rho_below_one_unit_is_refused() -> None:
+    """An epsilon too small for its delta buys nothing."""
+    with pytest.raises(AmountRefused, match=r"rho of 1e-12|some loss to fit"):
+        rho_for(Fraction(1, 10**7), Fraction(1, 10**18))
+
+
+@settings(max_examples=60, deadline=None)
+@given(epsilons, st.integers(min_value=3, max_value=15))
+def test_the_best_order_is_short_and_gives_up_next_to_nothing(epsilon: Any, digits: int) -> None:
+    """The denominator is a power of two, and no order of a fine grid fits a relative 10^-5 more Gaussian loss."""
+    delta = Fraction(1, 10**digits)
+    order = best_order(epsilon, delta)
+    assert order.denominator & (order.denominator - 1) == 0
+    assert order.denominator <= 2**20
+
+    def room(at: float) -> float:
+        return (float(epsilon) - epsilon_at(at, 1e3, delta) + 1e3) / at
+
+    assert room(float(order)) > 0
+    for place in range(-60, 121):
+        assert room(1 + 10 ** (place / 20)) <= room(float(order)) * (1 + 1e-5) + 1e-9
