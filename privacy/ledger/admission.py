@@ -1,0 +1,75 @@
+"""What a charge must satisfy before it is admitted, and the refusals in words."""
+
+from __future__ import annotations
+
+from contracts.errors import Finding
+from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.calculus import Calculus, RenyiCalculus
+from privacy.accounting.events import Event, UnsupportedEvent
+from privacy.ledger.errors import BudgetExceeded, refusal
+from privacy.ledger.terms import AccountTerms, Charge, ChargeRequest
+
+
+def same_release(charge: Charge, request: ChargeRequest) -> Charge:
+    """Return the known charge of a run key if it is for the same release; refuse another one under that key."""
+    if charge.request != request:
+        raise refusal(
+            f"run {request.run_key}",
+            "run key",
+            "a charge of another spec, contract, snapshot or plan under this key",
+            "the same release again, or another key",
+        )
+    return charge
+
+
+def check_terms(terms: AccountTerms, status: str, request: ChargeRequest, population: str | None) -> None:
+    """Refuse a charge against a closed account, an unbound source, other people, another adjacency or unit."""
+    where = f"account {terms.name}"
+    if status != "open":
+        raise refusal(where, "status", status, "open")
+    if population is None:
+        raise refusal(
+            where,
+            "source",
+            f"{request.source}, bound to nobody",
+            f"a source that is bound to the population {terms.population}",
+            f"bind it: sudare budget bind {request.source} --population {terms.population}",
+        )
+    for field, found, allowed in (
+        ("population", population, terms.population),
+        ("adjacency", request.adjacency, terms.adjacency),
+        ("unit", request.unit, terms.unit),
+    ):
+        if found != allowed:
+            raise refusal(where, field, found, allowed, "use the account of these people and this unit")
+
+
+def exceeded(terms: AccountTerms, cap: int, spent: int, amount: int) -> BudgetExceeded:
+    """Return the refusal of a charge that does not fit, with what is left in words."""
+    loss = loss_name(terms.calculus)
+    finding = Finding(
+        f"account {terms.name}",
+        "cap",
+        f"a charge of {pico_to_text(amount)} ({loss})",
+        f"at most {pico_to_text(cap - spent)}: {pico_to_text(spent)} of {pico_to_text(cap)} is spent",
+        "ask for less, or wait for the next time block; nothing was charged",
+    )
+    return BudgetExceeded(terms.name, amount, cap - spent, [finding])
+
+
+def loss_name(calculus: Calculus) -> str:
+    """Return what an account's losses are called."""
+    return f"Rényi loss of order {float(calculus.order):g}" if isinstance(calculus, RenyiCalculus) else "ε"
+
+
+def cost_of(terms: AccountTerms, events: tuple[Event, ...]) -> int:
+    """Return what planned events cost an account; refuse those that its calculus cannot hold."""
+    try:
+        return terms.calculus.cost(events)
+    except UnsupportedEvent as error:
+        raise refusal(
+            f"account {terms.name}",
+            "calculus",
+            str(error),
+            "Laplace noise (a pure account), or an account opened with a delta and --calculus renyi",
+        ) from error

@@ -1,0 +1,74 @@
+"""The journal's entries: frozen, canonical, each naming the hash of the one before.
+
+    hash(entry) = SHA-256(canonical JSON of sequence, previous, kind, at, body)
+
+Entries are what is true; accounts, charges and versions are a fold over them (see `fold`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from contracts.canonical import canonical_json
+
+Kind = Literal[
+    "ledger_created",
+    "account_opened",
+    "account_closed",
+    "source_bound",
+    "charge_reserved",
+    "charge_returned",
+    "grant_opened",
+    "noise_drawn",
+    "version_published",
+    "version_withdrawn",
+]
+KINDS: tuple[str, ...] = get_args(Kind)
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the journal.
+
+    Args:
+        sequence: position, from 0, without gaps; the only order there is.
+        previous: hash of the entry before; sixty-four zeros for the first.
+        kind: what happened.
+        at: time by the ledger's clock (ISO 8601, UTC); informative only.
+        body: what it says; JSON values only, amounts as integers.
+    """
+
+    sequence: int
+    previous: str
+    kind: str
+    at: str
+    body: dict[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 (hex) of the entry's canonical JSON."""
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as a JSON object, without its hash."""
+        return {
+            "sequence": self.sequence,
+            "previous": self.previous,
+            "kind": self.kind,
+            "at": self.at,
+            "body": self.body,
+        }
+
+
+def entry_from_json(value: dict[str, Any]) -> Entry:
+    """Read an entry back; `ValueError` when a key is missing, extra, or of the wrong type."""
+    if set(value) != {"sequence", "previous", "kind", "at", "body"}:
+        raise ValueError("a journal entry has the keys sequence, previous, kind, at and body")
+    if not isinstance(value["sequence"], int) or not isinstance(value["body"], dict):
+        raise ValueError("a journal entry's sequence is an integer and its body an object")
+    if value["kind"] not in KINDS:
+        raise ValueError(f"unknown kind of journal entry {value['kind']!r}")
+    return Entry(**value)

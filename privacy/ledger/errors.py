@@ -1,0 +1,51 @@
+"""What the ledger says when it will not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contracts.errors import Finding, Refused, SudareError
+
+
+class LedgerRefusal(Refused):
+    """The ledger refuses a charge, a grant or an account; nothing was drawn and nothing changed."""
+
+    exit_code = 4
+
+
+class BudgetExceeded(LedgerRefusal):
+    """A charge does not fit under the cap of its account.
+
+    Args:
+        account: name of the account.
+        requested: loss asked for [10⁻¹² units of the account's calculus].
+        remaining: loss that is left [same units].
+        findings: the refusal in words.
+    """
+
+    def __init__(self, account: str, requested: int, remaining: int, findings: Sequence[Finding]) -> None:
+        self.account = account
+        self.requested = requested
+        self.remaining = remaining
+        super().__init__(findings)
+
+
+class GrantExceeded(LedgerRefusal):
+    """A draw would cost more than what is left of its own grant; nothing was drawn."""
+
+
+class LedgerConflict(SudareError):
+    """Another process changed the ledger at the same instant; trying again is safe."""
+
+
+class LedgerCorrupt(SudareError):
+    """The ledger contradicts itself: stop, and compare it with the checkpoints that were published."""
+
+
+class LedgerUnavailable(SudareError):
+    """The ledger's database does not answer, or has a schema that this version does not know."""
+
+
+def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> LedgerRefusal:
+    """Return a refusal with one finding."""
+    return LedgerRefusal([Finding(where, field, found, allowed, remedy)])

@@ -1,0 +1,171 @@
+"""What the ledger is told and what it answers, as frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from contracts.canonical import digest
+from privacy.accounting.calculus import Calculus, calculus_from_json
+from privacy.accounting.events import Event, event_from_json
+
+Adjacency = Literal["add_remove", "replace_one"]
+ChargeStatus = Literal["reserved", "opened", "published", "returned"]
+
+
+@dataclass(frozen=True)
+class AccountTerms:
+    """Whose loss is bounded, by how much, and in which calculus.
+
+    Args:
+        name: name of the account ("adult-1994").
+        population: the people ("us-adults"); sources are bound to it.
+        block: the time block ("1994").
+        unit: the privacy unit ("row", or the name of an id column).
+        adjacency: the neighbour relation that every charge must use.
+        calculus: how losses add up.
+        epsilon: cap on ε [10⁻¹²].
+        delta: δ at which the cap is stated [10⁻¹⁸]; 0 for the pure calculus.
+    """
+
+    name: str
+    population: str
+    block: str
+    unit: str
+    adjacency: Adjacency
+    calculus: Calculus
+    epsilon: int
+    delta: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the terms as a JSON object."""
+        return {
+            "name": self.name,
+            "population": self.population,
+            "block": self.block,
+            "unit": self.unit,
+            "adjacency": self.adjacency,
+            "calculus": self.calculus.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+
+
+def terms_from_json(value: Mapping[str, Any]) -> AccountTerms:
+    """Read terms back."""
+    return AccountTerms(**{**value, "calculus": calculus_from_json(value["calculus"])})
+
+
+@dataclass(frozen=True)
+class ChargeRequest:
+    """What a release may cost, and all that ties the charge to that release.
+
+    Args:
+        run_key: idempotency key; the same key never pays twice.
+        account: account to charge.
+        source: canonical name of the source, as bound to a population.
+        release: name of the product.
+        spec_digest: digest of the release spec.
+        contract_digest: digest of the contract.
+        snapshot_hash: keyed hash of the encoded snapshot.
+        adjacency: neighbour relation of the contract.
+        unit: privacy unit of the contract.
+        rows_per_unit: bound k on the rows of one unit.
+        events: the planned events; their composed cost is reserved.
+        epsilon: ε that the release claims [10⁻¹²].
+        delta: δ that the release claims [10⁻¹⁸].
+    """
+
+    run_key: str
+    account: str
+    source: str
+    release: str
+    spec_digest: str
+    contract_digest: str
+    snapshot_hash: str
+    adjacency: Adjacency
+    unit: str
+    rows_per_unit: int
+    events: tuple[Event, ...]
+    epsilon: int
+    delta: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as a JSON object."""
+        return {**vars(self), "events": [event.to_json() for event in self.events]}
+
+    def public_json(self) -> dict[str, Any]:
+        """Return the request as the journal tells it: the source by digest, since its name may say where it is."""
+        return {**self.to_json(), "source": digest(self.source)}
+
+
+def request_from_json(value: Mapping[str, Any]) -> ChargeRequest:
+    """Read a request back."""
+    events = tuple(event_from_json(event) for event in value["events"])
+    return ChargeRequest(**{**value, "events": events})
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A durable charge.
+
+    Args:
+        request: what was asked for.
+        amount: what is reserved [10⁻¹² units of the account's calculus].
+        status: reserved, opened (spent for good), published, or returned (never opened).
+        security: "csprng" or "seeded", once opened: what the noise was drawn from.
+    """
+
+    request: ChargeRequest
+    amount: int
+    status: ChargeStatus
+    security: str | None
+
+
+@dataclass(frozen=True)
+class AccountState:
+    """An account as it stands.
+
+    Args:
+        terms: what it was opened with.
+        cap: the most it may lose [10⁻¹² units of its calculus].
+        spent: what is reserved or spent [same units].
+        status: open or closed.
+        charges: its charges, oldest first.
+    """
+
+    terms: AccountTerms
+    cap: int
+    spent: int
+    status: str
+    charges: tuple[Charge, ...]
+
+    @property
+    def remaining(self) -> int:
+        """What is left [10⁻¹² units of the account's calculus]."""
+        return self.cap - self.spent
+
+    @property
+    def claim(self) -> int:
+        """ε that the account has lost so far at its δ [10⁻¹²], rounded up."""
+        return self.terms.calculus.claim(self.spent, self.terms.delta)
+
+
+@dataclass(frozen=True)
+class VersionEntry:
+    """One version of a release, as the journal knows it.
+
+    Args:
+        release: name of the product.
+        number: 1, 2, …
+        run_key: the run that made it.
+        status: allocated, published, superseded or withdrawn.
+        manifest: SHA-256 of its manifest, once published.
+    """
+
+    release: str
+    number: int
+    run_key: str
+    status: str
+    manifest: str | None

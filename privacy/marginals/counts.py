@@ -1,0 +1,102 @@
+"""Exact counts as opaque handles: anybody may ask for one, only a grant can open it.
+
+The handle knows which marginal it is of (so that a grant can derive the sensitivity) and how to count it; it shows
+no value, refuses pickling, and has no public way to the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from privacy.private_table import PrivateTable
+
+Clique = tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PrivateCounts:
+    """The exact marginal of a clique, not yet counted and not to be seen.
+
+    Args:
+        clique: the columns; the empty clique is the total.
+        shape: cells along each column.
+    """
+
+    clique: Clique
+    shape: tuple[int, ...]
+    _count: Callable[[], NDArray[np.int64]]
+
+    def __repr__(self) -> str:
+        """Show the clique only."""
+        return f"PrivateCounts({'×'.join(self.clique) or 'total'})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: exact counts stay in this process."""
+        raise TypeError("PrivateCounts cannot be pickled: exact counts stay in this process")
+
+
+class CountsSource(Protocol):
+    """Gives handles on exact marginals."""
+
+    def marginal(self, clique: Clique) -> PrivateCounts:
+        """Return the handle on the marginal of `clique`."""
+
+
+class SnapshotCounts:
+    """Counts marginals of an encoded snapshot in DuckDB, over the full declared domain.
+
+    Args:
+        table: the snapshot.
+        contract: the contract that encoded it.
+        threads: threads that DuckDB may use.
+    Raises:
+        ValueError: the snapshot was encoded by another contract.
+    """
+
+    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
+        if table.contract_digest != contract.digest:
+            raise ValueError("the snapshot was encoded by another contract")
+        self._table = table
+        self._contract = contract
+        self._threads = threads
+
+    def marginal(self, clique: Clique) -> PrivateCounts:
+        """Return the handle on the marginal of `clique`, shape as the contract's columns [cells].
+
+        Privacy: nothing is read yet; the handle opens only inside a grant.
+        """
+        shape = self._contract.shape(clique)
+        path, threads = self._table.path, self._threads
+        return PrivateCounts(clique, shape, lambda: _count(path, clique, shape, threads))
+
+
+def _count(path: Path, clique: Clique, shape: tuple[int, ...], threads: int) -> NDArray[np.int64]:
+    """Count one marginal: a GROUP BY over the mixed-radix cell number, scattered over all declared cells."""
+    cells = prod(shape)
+    counts = np.zeros(cells, dtype=np.int64)
+    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+        found = connection.execute(
+            f"SELECT {_cell_number(clique, shape)} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
+        ).fetchnumpy()
+    counts[np.asarray(found["cell"], dtype=np.int64)] = np.asarray(found["rows"], dtype=np.int64)
+    return counts.reshape(shape)
+
+
+def _cell_number(clique: Clique, shape: tuple[int, ...]) -> str:
+    """Return SQL for the row-major number of a row's cell; 0 for the empty clique."""
+    terms = []
+    stride = prod(shape)
+    for name, size in zip(clique, shape, strict=True):
+        stride //= size
+        quoted = '"' + name.replace('"', '""') + '"'
+        terms.append(f"{quoted}::BIGINT * {stride}")
+    return " + ".join(terms) if terms else "0::BIGINT"

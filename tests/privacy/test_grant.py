@@ -1,0 +1,184 @@
+"""The grant: the one door through which noise is drawn, and what a crash at it leaves behind."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.ledger import draws as draw_files
+from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
+from privacy.ledger.grant import GaussianNoise, Grant, LaplaceNoise, marginal_moves, noise_event
+from privacy.ledger.journal import Journal
+from privacy.ledger.ledger import Ledger
+from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, request
+
+ZEROS = np.zeros(12, dtype=np.int64)
+
+
+def opened(folder: Path, **changed: object) -> tuple[Ledger, Grant]:
+    ledger = ledger_with_account(folder)
+    ledger.reserve(request(**changed))  # type: ignore[arg-type]
+    return ledger, ledger.open_grant("run-1")
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "rows_per_unit", "l1", "l2_squared"),
+    [("add_remove", 1, 1, 1), ("add_remove", 4, 4, 16), ("replace_one", 1, 2, 2), ("replace_one", 4, 8, 32)],
+)
+def test_the_sensitivity_comes_from_adjacency_and_contribution_bound(
+    adjacency: str, rows_per_unit: int, l1: int, l2_squared: int
+) -> None:
+    """Law 4: L1 k and L2 k under add_remove; L1 2k and L2 √2·k under replace_one; the noise scales with them."""
+    moves = marginal_moves(adjacency, rows_per_unit)  # type: ignore[arg-type]
+    assert (sum(moves), sum(move**2 for move in moves)) == (l1, l2_squared)
+    terms = {"adjacency": adjacency, "rows_per_unit": rows_per_unit}
+    laplace = noise_event(LaplaceNoise(Fraction(1)), **terms)  # type: ignore[arg-type]
+    gaussian = noise_event(GaussianNoise(Fraction(1, 2)), **terms)  # type: ignore[arg-type]
+    assert isinstance(laplace, DiscreteLaplace)
+    assert isinstance(gaussian, DiscreteGaussian)
+    assert laplace.inverse_scale == pytest.approx(Fraction(1, l1))
+    assert gaussian.sigma_squared == l2_squared
+
+
+def test_nobody_can_look_into_a_handle() -> None:
+    counted = Counted(np.array([41, 7]))
+    assert "41" not in repr(counted.handle)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(counted.handle)
+
+
+def test_the_grant_is_durable_before_the_first_count_is_read(tmp_path: Path) -> None:
+    ledger, grant = opened(tmp_path)
+    charge = ledger.charge("run-1")
+    assert charge is not None
+    assert (charge.status, charge.security) == ("opened", "csprng")
+    counted = Counted(ZEROS)
+    assert counted.opened == 0
+    grant.measure(counted.handle, noise=HALF, key="a")
+    assert counted.opened == 1
+
+
+def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(tmp_path: Path) -> None:
+    ledger, grant = opened(tmp_path)
+    measured = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    drawn = ledger.entries_of("run-1")[-1].body
+    assert drawn["event"] == measured.event.to_json()
+    assert drawn["sha256"] == measured.sha256 == draw_files.values_digest(measured.values)
+    assert measured.values.shape == ZEROS.shape
+    assert measured.values.dtype == np.int64
+
+
+def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(tmp_path: Path) -> None:
+    ledger, grant = opened(tmp_path)
+    first = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    again = Counted(ZEROS)
+    second = ledger.open_grant("run-1").measure(again.handle, noise=HALF, key="a")
+    np.testing.assert_array_equal(first.values, second.values)
+    assert again.opened == 0
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+
+
+def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(tmp_path: Path) -> None:
+    _, grant = opened(tmp_path)
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    with pytest.raises(LedgerRefusal, match="as it was drawn before"):
+        grant.measure(Counted(ZEROS, ("sex",)).handle, noise=HALF, key="a")
+    with pytest.raises(LedgerRefusal, match="as it was drawn before"):
+        grant.measure(Counted(ZEROS).handle, noise=LaplaceNoise(Fraction(1, 4)), key="a")
+
+
+@pytest.mark.parametrize("calculus", CALCULI, ids=lambda calculus: calculus.kind)
+def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(tmp_path: Path, calculus: object) -> None:
+    ledger = ledger_with_account(tmp_path, calculus)  # type: ignore[arg-type]
+    ledger.reserve(request())
+    grant = ledger.open_grant("run-1")
+    for key in ("a", "b"):
+        grant.measure(Counted(ZEROS).handle, noise=HALF, key=key)
+    counted = Counted(ZEROS)
+    with pytest.raises(GrantExceeded, match="nothing was drawn"):
+        grant.measure(counted.handle, noise=LaplaceNoise(Fraction(1, 10**9)), key="c")
+    assert counted.opened == 0
+
+
+class Killed(BaseException):
+    """Stands for the instant at which the process dies."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Killed
+
+
+CRASHES: dict[str, tuple[object, str]] = {
+    "before the noise is drawn": (draw_files, "values_digest"),
+    "before the file is written": (draw_files.DrawFiles, "write"),
+    "before the file gets its name": (Path, "rename"),
+    "before the file's name is durable": (draw_files, "sync_folder"),
+    "before the event is entered": (Journal, "append"),
+}
+
+
+@pytest.mark.parametrize("instant", CRASHES)
+def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instant: str
+) -> None:
+    ledger, grant = opened(tmp_path)
+    where, name = CRASHES[instant]
+    target: object = "privacy.ledger.grant.values_digest" if name == "values_digest" else where
+    with monkeypatch.context() as patch:
+        patch.setattr(target, die) if isinstance(target, str) else patch.setattr(target, name, die)
+        with pytest.raises(Killed):
+            grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    written = list((tmp_path / "draws" / "run-1").glob("*.draw")) if (tmp_path / "draws").exists() else []
+    counted = Counted(ZEROS)
+    grant = ledger.open_grant("run-1")
+    measured = grant.measure(counted.handle, noise=HALF, key="a")
+    assert counted.opened == (0 if written else 1)
+    drawn = [entry for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
+    assert [entry.body["sha256"] for entry in drawn] == [measured.sha256]
+    replayed = ledger.open_grant("run-1").measure(counted.handle, noise=HALF, key="a")
+    np.testing.assert_array_equal(replayed.values, measured.values)
+    assert ledger.verify() == []
+
+
+def flip(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [flip, lambda content: content[:-8], lambda content: b"{}" + content])
+def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    ledger, grant = opened(tmp_path)
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    file = next((tmp_path / "draws").rglob("*.draw"))
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(LedgerCorrupt):
+        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    file.unlink()
+    with pytest.raises(LedgerCorrupt, match="its file is gone"):
+        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(tmp_path: Path, wrong: bool) -> None:
+    """DKW with n = 200,000 and α = 1e-9 (threshold 0.00732): the stated scale passes, one 10 % larger must fail."""
+    ledger = ledger_with_account(tmp_path)
+    ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
+    exact = np.arange(200_000)
+    grant = ledger.open_grant("run-1", random_bytes=SeededBytes(7))
+    measured = grant.measure(Counted(exact).handle, noise=HALF, key="a")
+    noise = measured.values - exact
+    t = float(measured.event.inverse_scale) / (1.1 if wrong else 1)  # type: ignore[union-attr]
+    support = np.arange(-200, 201)
+    mass = np.exp(-t * np.abs(support))
+    expected = np.cumsum(mass / mass.sum())
+    observed = np.searchsorted(np.sort(noise), support, side="right") / noise.size
+    assert (np.abs(observed - expected).max() > 0.00732) == wrong
