@@ -1,0 +1,129 @@
+"""Was the noise what the charge planned, and its sensitivity what the contract demands? In this order.
+
+    1. the record's draws are the journal's, one by one, and their events are those that the charge planned
+    2. each draw belongs to a table of the product, or is its total, over that table's whole domain
+    3. each event's `moves` are the worst neighbour's, derived here anew from the adjacency and the rows of a unit
+
+A neighbour under add_remove has one unit more or less: k rows come or go, at worst all in one cell. Under replace_one
+one unit's k rows become other rows: at worst k leave one cell and k enter another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from contracts.contract import Contract
+from contracts.errors import Finding, SudareError
+from contracts.product import TablesProduct
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
+from privacy.audit.identity import OTHER, Meaning, differences
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.readable import printable, shown
+from privacy.audit.statements import DrawStatement, Replay
+
+NoiseEvent = DiscreteLaplace | DiscreteGaussian
+
+_KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
+_UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
+
+
+def check_draws(replay: Replay, run: JournalledRun, *, where: str) -> list[Finding]:
+    """Check that record, journal and charge agree on what was drawn."""
+    counts = [
+        ("replay.draws", len(replay.draws), len(run.draws)),
+        ("replay.draws", len(replay.draws), len(run.charge.events)),
+    ]
+    findings = list(differences(counts[:1], where=where, allowed="the number of draws in the journal"))
+    findings += differences(counts[1:], where=where, allowed="the number of events that the charge planned")
+    for place, (draw, entered) in enumerate(zip(replay.draws, run.draws, strict=False)):
+        at = f"replay.draws[{place}]"
+        pairs = [
+            (f"{at}.{name}", getattr(draw, name), getattr(entered, name))
+            for name in ("key", "number", "cost", "sha256", "event")
+        ]
+        findings += _compared(pairs, where, "as the journal says")
+    for place, (draw, planned) in enumerate(zip(replay.draws, run.charge.events, strict=False)):
+        findings += _compared([(f"replay.draws[{place}].event", draw.event, planned)], where, "as the charge planned")
+    return findings
+
+
+def _compared(pairs: Sequence[tuple[str, object, object]], where: str, allowed: str) -> list[Finding]:
+    """Compare values; of events, name the one field that differs."""
+    findings: list[Finding] = []
+    for field, found, expected in pairs:
+        if isinstance(found, dict) and isinstance(expected, dict):
+            parts = [(printable(f"{field}.{n}"), found.get(n), expected.get(n)) for n in sorted({*found, *expected})]
+            texts = [(name, str(a), str(b)) for name, a, b in parts if a != b]
+            findings += differences(texts, where=where, allowed=allowed)
+        else:
+            findings += differences([(field, found, expected)], where=where, allowed=allowed)
+    return findings
+
+
+def read_events(replay: Replay, *, where: str) -> tuple[tuple[NoiseEvent, ...], list[Finding]]:
+    """Read the event of each draw; all are read, or the findings say which could not be."""
+    events: list[NoiseEvent] = []
+    findings = []
+    for place, draw in enumerate(replay.draws):
+        try:
+            event = event_from_json(draw.event)
+        except SudareError as error:
+            found, allowed = printable(str(error)), "an event of discrete Laplace or discrete Gaussian noise"
+            findings.append(Finding(where, f"replay.draws[{place}].event", found, allowed, _UNDERSTATED))
+            continue
+        if isinstance(event, DiscreteLaplace | DiscreteGaussian):
+            events.append(event)
+        else:
+            allowed = "noise that was drawn"
+            findings.append(Finding(where, f"replay.draws[{place}].event", event.kind, allowed, _UNDERSTATED))
+    return (() if findings else tuple(events)), findings
+
+
+def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:
+    """Check that there is one draw for the total, where the product needs one, and one for each table."""
+    contract, product = meaning.contract, meaning.product
+    wanted: list[tuple[str, tuple[str, ...]]] = [("total", ())] if needs_drawn_total(product) else []
+    wanted += [(f"table:{table.name}", table.columns) for table in product.tables]
+    keys = [printable(draw.key) for draw in replay.draws]
+    planned = [printable(key) for key, _ in wanted]
+    if keys != planned:
+        found, allowed = ", ".join(keys[:12]) or "none", ", ".join(planned[:12])
+        return [Finding(where, "replay.draws", found, f"{allowed}, as the product says", OTHER)]
+    findings: list[Finding] = []
+    for place, (draw, (_, clique)) in enumerate(zip(replay.draws, wanted, strict=True)):
+        pairs = [
+            (f"replay.draws[{place}].clique", draw.clique, clique),
+            (f"replay.draws[{place}].shape", draw.shape, contract.shape(clique)),
+        ]
+        findings += differences(pairs, where=where, allowed="the whole declared domain of the table")
+    return findings
+
+
+def needs_drawn_total(product: TablesProduct) -> bool:
+    """Say whether the product's refinement uses a total that has to be drawn."""
+    return product.refine.method != "none" and product.total == "noisy"
+
+
+def check_moves(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:
+    """Check each event's kind of noise and its sensitivity against the contract."""
+    worst = worst_moves(meaning.contract)
+    kind = _KIND_OF[meaning.product.mechanism]
+    findings = []
+    for place, draw in enumerate(draws):
+        at = f"replay.draws[{place}].event"
+        if draw.event.get("kind") != kind:
+            found = shown(draw.event.get("kind"))
+            findings.append(Finding(where, f"{at}.kind", found, f"{kind}, as the product says", OTHER))
+        if draw.event.get("moves") != worst:
+            terms = f"{meaning.contract.adjacency} with {meaning.contract.unit.max_rows_per_unit} rows a unit"
+            found = str(draw.event.get("moves"))[:60]
+            findings.append(Finding(where, f"{at}.moves", found, f"{worst}, under {terms}", _UNDERSTATED))
+    return findings
+
+
+def worst_moves(contract: Contract) -> list[int]:
+    """Derive what the worst neighbour does to a marginal: rows by which each changed cell changes."""
+    rows = contract.unit.max_rows_per_unit
+    cells_changed = {"add_remove": 1, "replace_one": 2}[contract.adjacency]
+    return [rows] * cells_changed

@@ -1,0 +1,202 @@
+"""Is the record about this version, this contract and this charge? The checks, in this order.
+
+1. release and version are the manifest's
+2. auditor-only values are withheld, and the fields without a source are listed
+3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
+4. the product, read again, has the tables that the record replays, refined as the product says
+5. the manifest's files are those that the record speaks of, no more and no fewer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from pydantic import ValidationError
+
+from contracts.canonical import digest
+from contracts.contract import Contract
+from contracts.errors import Finding
+from contracts.product import TableSpec, TablesProduct
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.readable import printable, shown
+from privacy.audit.statements import Manifest, Record, Replay, TableStatement, validation_findings
+
+FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
+TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
+MOST_CELLS: Final = 2**24
+NOT_AVAILABLE: Final = "not available"
+WITHHELD: Final = "withheld"
+OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the record's replay block is about, read again.
+
+    Args:
+        contract: the contract.
+        product: the product.
+    """
+
+    contract: Contract
+    product: TablesProduct
+
+
+def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allowed: str) -> Iterator[Finding]:
+    """Yield a finding for each (field, found, expected) that differs; `allowed` says whose value is expected."""
+    for field, found, expected in pairs:
+        if found != expected:
+            yield Finding(where, field, shown(found), f"{shown(expected)}, {allowed}", OTHER)
+
+
+def check_identity(record: Record, manifest: Manifest, *, where: str) -> list[Finding]:
+    """Check that the record is the manifest's, and open about what it holds back."""
+    pairs = [("release", record.release, manifest.release), ("version", record.version, manifest.version)]
+    findings = list(differences(pairs, where=where, allowed="as the manifest says"))
+    fields = {f"{letter}.{name}": f for letter, group in record.groups.items() for name, f in group.fields.items()}
+    for path, field in fields.items():
+        if field.class_ == "auditor" and field.value != WITHHELD:
+            remedy = "a value for auditors only was published: tell the publisher"
+            findings.append(Finding(where, printable(f"groups.{path}"), "a value", f"'{WITHHELD}'", remedy))
+    listed = set(record.not_available)
+    absent = {path for path, field in fields.items() if field.value == NOT_AVAILABLE}
+    withheld = {path for path, field in fields.items() if field.class_ == "auditor"}
+    for path in sorted((absent - listed) | (listed - absent - withheld)):
+        found = f"{shown(path)} {'listed' if path in listed else 'not listed'}"
+        allowed = f"a list of the fields that read '{NOT_AVAILABLE}'"
+        findings.append(Finding(where, "not_available", found, allowed, OTHER))
+    return findings
+
+
+def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Finding]]:
+    """Read the contract and the product again, by the same models that the release used."""
+    findings: list[Finding] = []
+    contract, product = None, None
+    try:
+        contract = Contract.model_validate(replay.contract)
+    except ValidationError as error:
+        findings += validation_findings(error, where=where, at="replay.contract")
+    try:
+        product = TablesProduct.model_validate(replay.product)
+    except ValidationError as error:
+        findings += validation_findings(error, where=where, at="replay.product")
+    if contract is None or product is None:
+        return None, findings
+    meaning = Meaning(contract, product)
+    findings += _check_forms(meaning, replay, where)
+    columns = {column.name for column in contract.columns}
+    for table in product.tables:
+        findings += _check_size(table, contract, columns, where)
+    return (None if findings else meaning), findings
+
+
+def _check_forms(meaning: Meaning, replay: Replay, where: str) -> list[Finding]:
+    """Check that contract and product are written as they were understood, and the contract hashes to its digest."""
+    forms = [
+        ("replay.contract", replay.contract, meaning.contract),
+        ("replay.product", replay.product, meaning.product),
+    ]
+    findings = [
+        Finding(where, field, "another form of it", "the one form in which it is recorded", OTHER)
+        for field, written, understood in forms
+        if digest(written) != digest(understood.model_dump(mode="json"))
+    ]
+    found = meaning.contract.digest
+    if found != replay.contract_digest:
+        allowed = f"{found}, the digest of the recorded contract"
+        findings.append(Finding(where, "replay.contract_digest", replay.contract_digest, allowed, OTHER))
+    return findings
+
+
+def _check_size(table: TableSpec, contract: Contract, columns: set[str], where: str) -> list[Finding]:
+    field = "replay.product.tables"
+    unknown = [name for name in table.columns if name not in columns]
+    if unknown:
+        return [Finding(where, field, f"the column {shown(unknown[0])}", "columns of the contract", OTHER)]
+    cells = contract.cells(table.columns)
+    if cells > MOST_CELLS:
+        found = f"a table of {cells} cells" if cells < 10**18 else "a table of more than 10^18 cells"
+        return [Finding(where, field, found, f"at most {MOST_CELLS}", OTHER)]
+    return []
+
+
+def check_charge(
+    replay: Replay, contract: Contract, run: JournalledRun, release: str, *, where: str
+) -> list[Finding]:
+    """Check that record, contract and journal name the same release, spec, contract, account, unit and relation."""
+    charge = run.charge
+    journalled = [
+        ("release", release, charge.release),
+        ("replay.spec_digest", replay.spec_digest, charge.spec_digest),
+        ("replay.contract_digest", replay.contract_digest, charge.contract_digest),
+        ("replay.charge.account", replay.charge.account, charge.account),
+        ("replay.adjacency", replay.adjacency, charge.adjacency),
+        ("replay.contract.unit", contract.unit.column or "row", charge.unit),
+        ("replay.rows_per_unit", replay.rows_per_unit, charge.rows_per_unit),
+    ]
+    declared = [
+        ("replay.adjacency", replay.adjacency, contract.adjacency),
+        ("replay.rows_per_unit", replay.rows_per_unit, contract.unit.max_rows_per_unit),
+    ]
+    return [
+        *differences(journalled, where=where, allowed="as the charge in the journal says"),
+        *differences(declared, where=where, allowed="as the contract says"),
+    ]
+
+
+def check_tables(replay: Replay, product: TablesProduct, *, where: str) -> list[Finding]:
+    """Check that the tables that are replayed are those of the product, refined as the product says."""
+    named = [("replay.tables", [t.name for t in replay.tables], [t.name for t in product.tables])]
+    findings = list(differences(named, where=where, allowed="the product's tables in their order"))
+    if findings:
+        found, allowed = (", ".join(printable(name) for name in names[:12]) for names in named[0][1:])
+        return [Finding(where, "replay.tables", found, f"{allowed}, as the product says", OTHER)]
+    refine = product.refine
+    for place, (table, planned) in enumerate(zip(replay.tables, product.tables, strict=True)):
+        pairs = [
+            ("columns", table.columns, planned.columns),
+            ("method", table.method, refine.method),
+            ("lambda", recorded_lambda(table), refine.lambda_),
+            ("integers", table.integers, refine.integers),
+            ("data", table.data, f"data/{planned.name}.parquet"),
+            ("measurements", table.measurements, f"measurements/{planned.name}.parquet"),
+        ]
+        at = [(f"replay.tables[{place}].{field}", found, expected) for field, found, expected in pairs]
+        findings += differences(at, where=where, allowed="as the product says")
+    return findings
+
+
+def recorded_lambda(table: TableStatement) -> Decimal | None:
+    """Return λ as the record has it."""
+    return None if table.lambda_ is None else Decimal(table.lambda_)
+
+
+def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Finding]:
+    """Check that the record accounts for every file of the manifest, and the manifest for every one of the record."""
+    listed = set(names)
+    required = FIXED_FILES | {table.data for table in replay.tables} | {t.measurements for t in replay.tables}
+    if any(not draw.clique for draw in replay.draws):
+        required |= {TOTAL_MEASUREMENTS}
+    optional = {csv_of(table) for table in replay.tables}
+    missing = [
+        Finding(where, "files", f"no {printable(n)}", "every file of the record", OTHER) for n in required - listed
+    ]
+    extra = [
+        Finding(
+            where,
+            "files",
+            shown(name),
+            "only files that the record speaks of",
+            "nobody says what it is: do not use it",
+        )
+        for name in listed - required - optional
+    ]
+    return sorted(missing + extra, key=lambda finding: finding.found)
+
+
+def csv_of(table: TableStatement) -> str:
+    """Return the name of a table's CSV file, which need not be there."""
+    return f"data/{table.name}.csv"

@@ -1,0 +1,198 @@
+"""Is the run in the signed journal? The checks of a version's proof, in this order.
+
+1. the checkpoint is signed under the pinned key
+2. every entry's audit path leads from its hash to the checkpoint's root at its place
+3. neighbouring entries name each other's hash, and the journal's last one is the checkpoint's head
+4. the entries are those of one run: charge_reserved, grant_opened with noise of a CSPRNG, noise_drawn numbered
+   from 0 without gap, version_published (before them, pairs of a charge reserved and returned unopened may stand)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from contracts.errors import Finding
+from privacy.audit.readable import shown
+from privacy.audit.statements import (
+    ChargeBody,
+    DrawnBody,
+    EntryStatement,
+    Manifest,
+    OpenedBody,
+    Proof,
+    PublishedBody,
+    Statement,
+    read_statement,
+)
+from privacy.ledger.entries import Entry
+from privacy.ledger.merkle import root_from_proof
+from privacy.ledger.signing import key_id, signature_holds
+
+_KINDS: Final[dict[str, type[Statement]]] = {
+    "charge_reserved": ChargeBody,
+    "grant_opened": OpenedBody,
+    "noise_drawn": DrawnBody,
+    "version_published": PublishedBody,
+}
+UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"
+
+
+@dataclass(frozen=True)
+class JournalledRun:
+    """What the journal says of one run.
+
+    Args:
+        charge: what was reserved.
+        opened: what the noise was drawn from.
+        draws: the noisy values in their order.
+        published: the version.
+    """
+
+    charge: ChargeBody
+    opened: OpenedBody
+    draws: tuple[DrawnBody, ...]
+    published: PublishedBody
+
+
+def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
+    """Check that the proof's entries are in the journal that the pinned key signed.
+
+    Args:
+        proof: the proof.
+        public_key: the pinned key, lowercase hex.
+        where: the proof's file name.
+    Returns:
+        list[Finding]: empty when all of it holds.
+    Source: RFC 6962, section 2.1.1 (audit paths).
+    """
+    findings = check_signature(
+        "checkpoint", proof.checkpoint.model_dump(), proof.key_id, proof.signature, public_key=public_key, where=where
+    )
+    size, root, head = proof.checkpoint.size, proof.checkpoint.root, proof.checkpoint.head
+    entries = [Entry(**proven.entry.model_dump()) for proven in proof.entries]
+    for place, (proven, entry) in enumerate(zip(proof.entries, entries, strict=True)):
+        field = f"entries[{place}], sequence {entry.sequence}"
+        try:
+            reached = root_from_proof(entry.hash, entry.sequence, size, proven.path)
+        except ValueError as error:
+            findings.append(Finding(where, field, str(error), f"a path to the root of {size} entries", UNPROVEN))
+            continue
+        if reached != root:
+            findings.append(Finding(where, field, f"a path to {reached}", f"to {root}, the checkpoint's", UNPROVEN))
+        if entry.sequence == size - 1 and entry.hash != head:
+            findings.append(Finding(where, "checkpoint.head", head, f"{entry.hash}, its last entry's hash", UNPROVEN))
+    return findings + _chain(entries, where)
+
+
+def check_signature(
+    purpose: str, value: object, by: str, signature: str, *, public_key: str, where: str
+) -> list[Finding]:
+    """Check one signature under the pinned key; `by` is the key that the file names."""
+    pinned = key_id(public_key)
+    findings = []
+    if by != pinned:
+        remedy = "it was signed with another key: ask the publisher, over another channel, which key is theirs"
+        findings.append(Finding(where, "key_id", by, f"{pinned}, the pinned key", remedy))
+    if not signature_holds(public_key, purpose, value, signature):
+        allowed = f"the pinned key's signature over the {purpose}"
+        remedy = "the owner of the pinned key did not sign this: do not trust what it says"
+        findings.append(Finding(where, "signature", f"{signature[:16]}…, which does not hold", allowed, remedy))
+    return findings
+
+
+def _chain(entries: Sequence[Entry], where: str) -> list[Finding]:
+    findings = []
+    for before, after in pairwise(entries):
+        field = f"sequence {after.sequence}"
+        if after.sequence <= before.sequence:
+            findings.append(Finding(where, field, f"after {before.sequence}", "entries in their order", UNPROVEN))
+        elif after.sequence == before.sequence + 1 and after.previous != before.hash:
+            found, allowed = after.previous, f"{before.hash}, the hash of the entry before"
+            findings.append(Finding(where, f"{field}, previous", found, allowed, UNPROVEN))
+    return findings
+
+
+def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Finding]]:
+    """Read the run out of the proof's entries; the findings say what is missing, too much, or out of order."""
+    start = 0
+    while [proven.entry.kind for proven in proof.entries[start : start + 2]] == [
+        "charge_reserved",
+        "charge_returned",
+    ]:
+        start += 2
+    entries = proof.entries[start:]
+    kinds = [proven.entry.kind for proven in entries]
+    drawn = len(entries) - 3
+    wanted = ["charge_reserved", "grant_opened", *["noise_drawn"] * drawn, "version_published"]
+    if drawn < 1 or kinds != wanted:
+        found = ", ".join(kind if kind in _KINDS else shown(kind) for kind in kinds[:12]) or "none"
+        allowed = "charge_reserved, grant_opened, noise_drawn (at least one), version_published, in this order"
+        return None, [Finding(where, "entries", found, allowed, UNPROVEN)]
+    bodies: list[Statement] = []
+    findings: list[Finding] = []
+    for place, proven in enumerate(entries, start):
+        body, wrong = _body(proven.entry, where=where, at=f"entries[{place}].entry.body")
+        findings += wrong
+        if body is not None:
+            bodies.append(body)
+    if findings:
+        return None, findings
+    run = _run(bodies)
+    return run, _one_run(run, where)
+
+
+def _body(entry: EntryStatement, *, where: str, at: str) -> tuple[Statement | None, list[Finding]]:
+    return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
+
+
+def _run(bodies: Sequence[Statement]) -> JournalledRun:
+    """Sort bodies that stand in the checked order."""
+    [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
+    [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
+    [published] = [body for body in bodies if isinstance(body, PublishedBody)]
+    return JournalledRun(charge, opened, tuple(body for body in bodies if isinstance(body, DrawnBody)), published)
+
+
+def _one_run(run: JournalledRun, where: str) -> list[Finding]:
+    """Check that all entries are of one run, drawn from a CSPRNG, each draw once."""
+    findings = []
+    key = run.charge.run_key
+    for body in (run.opened, *run.draws, run.published):
+        if body.run_key != key:
+            findings.append(Finding(where, "run_key", shown(body.run_key), f"{shown(key)}, the charge's", UNPROVEN))
+    if run.opened.security != "csprng":
+        remedy = "noise that repeats from a seed can be taken off again: do not use this version"
+        findings.append(Finding(where, "security", shown(run.opened.security), "'csprng'", remedy))
+    numbers = [draw.number for draw in run.draws]
+    if numbers != list(range(len(numbers))):
+        found, allowed = _numbers(numbers), f"0 to {len(numbers) - 1} without gap"
+        findings.append(Finding(where, "numbers of the draws", found, allowed, UNPROVEN))
+    for key, times in Counter(draw.key for draw in run.draws).items():
+        if times > 1:
+            findings.append(Finding(where, "keys of the draws", f"{shown(key)} twice", "each key once", UNPROVEN))
+    return findings
+
+
+def check_publication(published: PublishedBody, manifest: Manifest, sha256: str, *, where: str) -> list[Finding]:
+    """Check that what was published is this version with this very manifest."""
+    pairs = [
+        ("manifest", published.manifest, sha256),
+        ("release", published.release, manifest.release),
+        ("number", published.number, manifest.version),
+    ]
+    return [
+        Finding(
+            where, f"version_published, {field}", shown(found), f"{shown(expected)}, as in MANIFEST.json", UNPROVEN
+        )
+        for field, found, expected in pairs
+        if found != expected
+    ]
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """List numbers, the first dozen of them."""
+    return ", ".join(map(str, numbers[:12])) + (", …" if len(numbers) > 12 else "")

@@ -1,0 +1,146 @@
+"""Replay: what the published numbers must be, given the noisy values, the events and the contract alone.
+
+Pure functions over arrays; `tasks.verify_tables` brings the arrays and turns differences into findings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from contracts.errors import Finding
+from privacy.audit.drawn import NoiseEvent, needs_drawn_total
+from privacy.audit.identity import Meaning, recorded_lambda
+from privacy.audit.statements import Replay, TableStatement
+from privacy.marginals.uncertainty import half_width, variance
+from privacy.refine.tables import refine_table
+
+CONFIDENCE: Final = 0.95
+RELATIVE_TOLERANCE: Final = 1e-9
+_NOT_POST_PROCESSED: Final = "the published numbers are not what the declared steps make of the noisy ones"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a column leaves what it must be.
+
+    Args:
+        row: first row that differs, from 1.
+        found: what stands there.
+        expected: what must stand there.
+        count: number of rows that differ.
+    """
+
+    row: int
+    found: object
+    expected: object
+    count: int
+
+
+def first_difference(found: NDArray[Any], expected: NDArray[Any], *, tolerance: float = 0.0) -> Difference | None:
+    """Compare two columns.
+
+    Args:
+        found: what was published, one value a row.
+        expected: what it must be, one value a row.
+        tolerance: largest relative difference that is passed over (for float columns).
+    Returns:
+        Difference: the first row that differs, or None.
+    """
+    same = np.isclose(found, expected, rtol=tolerance, atol=0.0) if tolerance else found == expected
+    rows = np.flatnonzero(~same)
+    if rows.size == 0:
+        return None
+    row = int(rows[0])
+    return Difference(row + 1, found[row].item(), expected[row].item(), int(rows.size))
+
+
+def label_codes(contract: Contract, clique: Sequence[str], place: int) -> NDArray[np.int64]:
+    """Return the code of one column in every row of a marginal, in row-major order."""
+    shape = contract.shape(clique)
+    stride = prod(shape[place + 1 :])
+    return (np.arange(prod(shape), dtype=np.int64) // stride) % shape[place]
+
+
+def values_sha256(values: NDArray[np.int64] | NDArray[np.float64]) -> str:
+    """Return the SHA-256 (hex) of the values as little-endian int64 or float64, in C order."""
+    kind = "<i8" if values.dtype.kind == "i" else "<f8"
+    return hashlib.sha256(np.ascontiguousarray(values, dtype=kind).tobytes()).hexdigest()
+
+
+def uncertainty_columns(
+    noisy: NDArray[np.int64], event: NoiseEvent, impossible: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
+    """Return what must stand beside the noisy values: variance, 95 % interval, structural zeros; one value a row."""
+    width = half_width(event, CONFIDENCE)
+    return {
+        "variance": np.full(noisy.size, variance(event)),
+        "lower": noisy - width,
+        "upper": noisy + width,
+        "structural_zero": impossible.reshape(-1),
+    }
+
+
+def refined_column(
+    noisy: NDArray[np.int64], table: TableStatement, contract: Contract, total: int | None
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Refine a table again.
+
+    Args:
+        noisy: published noisy values, one a row [units].
+        table: how it was refined.
+        contract: gives the structural zeros.
+        total: the total that the record states [units].
+    Returns:
+        One value a row; int64, or float64 where the record says that the values are not whole.
+    Raises:
+        ValueError: no such refinement is possible.
+    """
+    impossible = contract.impossible(table.columns)
+    with np.errstate(all="ignore"):
+        try:
+            refined = refine_table(
+                noisy.reshape(impossible.shape),
+                impossible=impossible,
+                total=total,
+                method=table.method,
+                lambda_=recorded_lambda(table),
+                integers=table.integers,
+            )
+        except (OverflowError, ZeroDivisionError) as error:
+            raise ValueError(str(error)) from error
+    return refined.values.reshape(-1)
+
+
+def check_total(replay: Replay, meaning: Meaning, drawn: int | None, *, where: str) -> list[Finding]:
+    """Check that the total which the tables were refined to is the drawn one, or the contract's declared one.
+
+    Args:
+        replay: the record's replay block.
+        meaning: contract and product.
+        drawn: the drawn total as published among the measurements, None where it could not be read.
+        where: the record's file name.
+    """
+    product, declared = meaning.product, meaning.contract.total
+    kind = "invariant" if product.total == "invariant" else "noisy" if needs_drawn_total(product) else "none"
+    if replay.total.kind != kind:
+        allowed = f"{kind}, as the product says"
+        return [Finding(where, "replay.total.kind", replay.total.kind, allowed, _NOT_POST_PROCESSED)]
+    if kind == "noisy":
+        expected, source = drawn, "the drawn total in measurements/total.parquet"
+        if drawn is None:
+            return []
+    else:
+        expected = declared.value if kind == "invariant" and declared is not None else None
+        source = "the contract's declared total" if kind == "invariant" else "no total is used"
+    if replay.total.value != expected:
+        found, allowed = str(replay.total.value), f"{expected}, {source}"
+        return [Finding(where, "replay.total.value", found, allowed, _NOT_POST_PROCESSED)]
+    return []

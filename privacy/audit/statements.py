@@ -1,0 +1,267 @@
+"""What the files of a version state, as strict frozen models: manifest, proof, and the record's replay block.
+
+Nothing is converted: a text where a number belongs is a finding. The models say what a statement looks like; whether
+it is true is for the other modules of this folder.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from contracts.errors import Finding
+from contracts.findings import dotted
+from contracts.written import as_tuple
+from privacy.audit.readable import printable, shown
+
+MANIFEST_SCHEMA: Final = "sudare-manifest/1"
+PROOF_SCHEMA: Final = "sudare-proof/1"
+RECORD_SCHEMA: Final = "sudare-record/1"
+
+_MOST_FINDINGS: Final = 20
+_T = TypeVar("_T")
+_Model = TypeVar("_Model", bound="Statement")
+Listed = Annotated[tuple[_T, ...], BeforeValidator(as_tuple)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+KeyId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+Text = Annotated[str, Field(max_length=4096)]
+Units = Annotated[int, Field(ge=0, le=10**30)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
+
+
+class Statement(BaseModel):
+    """A part of a file: frozen, no conversions, no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FileStatement(Statement):
+    """What the manifest says of one file."""
+
+    sha256: Hash
+    bytes: Count
+
+
+class Manifest(Statement):
+    """MANIFEST.json: the files of the version, signed."""
+
+    schema_: Literal["sudare-manifest/1"] = Field(alias="schema")
+    release: Text
+    version: Annotated[int, Field(ge=1)]
+    files: dict[Text, FileStatement]
+    key_id: KeyId
+    signature: Signature
+
+
+class EntryStatement(Statement):
+    """One entry of the journal."""
+
+    sequence: Count
+    previous: Hash
+    kind: Text
+    at: Text
+    body: dict[str, Any]
+
+
+class ProvenEntry(Statement):
+    """An entry with its audit path, from the leaf upwards."""
+
+    entry: EntryStatement
+    path: Listed[Hash]
+
+
+class Checkpoint(Statement):
+    """The journal's size and root at one instant; signed."""
+
+    size: Annotated[int, Field(ge=1, le=2**53)]
+    root: Hash
+    head: Hash
+    at: Text
+
+
+class Proof(Statement):
+    """PROOF.json: the run's entries, each proven under one signed checkpoint."""
+
+    schema_: Literal["sudare-proof/1"] = Field(alias="schema")
+    entries: Listed[ProvenEntry]
+    checkpoint: Checkpoint
+    key_id: KeyId
+    signature: Signature
+
+
+class _Body(Statement):
+    """The body of a journal entry: what is read here must be there; the ledger may write more."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    run_key: Text
+
+
+class ChargeBody(_Body):
+    """Of charge_reserved: what the release may cost, and all that ties the charge to it."""
+
+    account: Text
+    release: Text
+    spec_digest: Hash
+    contract_digest: Hash
+    adjacency: Text
+    unit: Text
+    rows_per_unit: Count
+    events: Listed[dict[str, Any]]
+    epsilon: Units
+    delta: Units
+    amount: Units
+    before: Units
+    after: Units
+
+
+class OpenedBody(_Body):
+    """Of grant_opened: what the noise is drawn from."""
+
+    security: Text
+
+
+class DrawnBody(_Body):
+    """Of noise_drawn: one noisy value, by its digest, with its event and its cost."""
+
+    key: Text
+    number: Count
+    event: dict[str, Any]
+    cost: Units
+    sha256: Hash
+
+
+class PublishedBody(_Body):
+    """Of version_published: which manifest was published as which version."""
+
+    release: Text
+    number: Count
+    manifest: Hash
+
+
+class ChargeStatement(Statement):
+    """The charge as the spec wrote it."""
+
+    account: Text
+    epsilon: Text
+    delta: Text
+
+
+class Claim(Statement):
+    """The guarantee that is claimed."""
+
+    epsilon: Units
+    delta: Annotated[int, Field(ge=0, lt=10**18)]
+
+
+class DrawStatement(Statement):
+    """What the record says of one draw."""
+
+    key: Text
+    number: Count
+    clique: Listed[Text]
+    shape: Listed[Count]
+    event: dict[str, Any]
+    cost: Units
+    sha256: Hash
+
+
+class TotalStatement(Statement):
+    """The total that the tables were refined to."""
+
+    kind: Literal["noisy", "invariant", "none"]
+    value: Value | None
+
+
+class TableStatement(Statement):
+    """What the record says of one table."""
+
+    name: Text
+    columns: Listed[Text]
+    method: Literal["none", "simplex", "negative_l2"]
+    lambda_: Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")] | None = Field(
+        alias="lambda"
+    )
+    integers: bool
+    data: Text
+    measurements: Text
+    sha256: Hash
+
+
+class Replay(Statement):
+    """All that a stranger needs to check a tables release."""
+
+    contract: dict[str, Any]
+    contract_digest: Hash
+    spec_digest: Hash
+    charge: ChargeStatement
+    product: dict[str, Any]
+    adjacency: Literal["add_remove", "replace_one"]
+    rows_per_unit: Annotated[int, Field(ge=1, le=10**9)]
+    calculus: dict[str, Any]
+    claim: Claim
+    amount: Units
+    before: Units
+    after: Units
+    cap: Units
+    draws: Listed[DrawStatement]
+    total: TotalStatement
+    tables: Listed[TableStatement]
+
+
+class RecordField(Statement):
+    """One field of the record: for everybody, or withheld for auditors."""
+
+    class_: Literal["public", "auditor"] = Field(alias="class")
+    value: Any
+
+
+class Group(Statement):
+    """One group of fields."""
+
+    title: Text
+    fields: dict[str, RecordField]
+
+
+class Record(Statement):
+    """record.json."""
+
+    schema_: Literal["sudare-record/1"] = Field(alias="schema")
+    release: Text
+    version: Annotated[int, Field(ge=1)]
+    groups: dict[Text, Group]
+    not_available: Listed[Text]
+    replay: Replay
+
+
+def read_statement(
+    model: type[_Model], value: Any, *, where: str, at: str = ""
+) -> tuple[_Model | None, list[Finding]]:
+    """Read a JSON value as a statement.
+
+    Args:
+        model: which statement.
+        value: the value.
+        where: the file's name.
+        at: where in the file the value stands.
+    Returns:
+        tuple: the statement, or None with a finding for each field that is not of its form.
+    """
+    try:
+        return model.model_validate(value), []
+    except ValidationError as error:
+        return None, validation_findings(error, where=where, at=at)
+
+
+def validation_findings(error: ValidationError, *, where: str, at: str = "") -> list[Finding]:
+    """Turn pydantic's errors into findings, at most a screenful."""
+    findings = []
+    for item in error.errors(include_url=False)[:_MOST_FINDINGS]:
+        field = ".".join(filter(None, (at, dotted(item["loc"]) if item["loc"] else ""))) or "the file"
+        found = "nothing" if item["type"] == "missing" else shown(item.get("input"))
+        allowed = printable(str(item["msg"]))
+        findings.append(Finding(where, printable(field), found, allowed, "the file does not follow its schema"))
+    return findings

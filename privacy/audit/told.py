@@ -1,0 +1,94 @@
+"""Does the record tell people what its replay part says? The fields with an exact counterpart, in the groups' order.
+
+The other fields are prose, or facts that only the publisher knows; nothing in a version can confirm them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from contracts.errors import Finding
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.audit.identity import FIXED_FILES
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.readable import printable, shown
+from privacy.audit.statements import Manifest, Record
+
+_MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
+
+
+def check_told(record: Record, run: JournalledRun | None, manifest: Manifest, *, where: str) -> list[Finding]:
+    """Compare the fields for people with the exact values they stand for.
+
+    Args:
+        record: the record.
+        run: the run as the journal has it, where it could be read.
+        manifest: the manifest; gives the files' digests.
+        where: the record's file name.
+    """
+    findings = []
+    for path, expected in _expected(record, run, manifest).items():
+        letter, _, name = path.partition(".")
+        group = record.groups.get(letter)
+        field = group.fields.get(name) if group is not None else None
+        if field is None or field.value != expected:
+            found = "nothing" if field is None else _difference(field.value, expected)
+            allowed = f"{_difference(expected, field.value if field else None)}, as it was computed"
+            findings.append(Finding(where, f"groups.{path}", found, allowed, _MISLEADING))
+    return findings + _check_listed_files(record, manifest, where)
+
+
+def _check_listed_files(record: Record, manifest: Manifest, where: str) -> list[Finding]:
+    """Compare the record's list of data files with the manifest."""
+    group = record.groups.get("P")
+    field = group.fields.get("files") if group is not None else None
+    listed = field.value if field is not None and isinstance(field.value, list) else []
+    told = {
+        str(file.get("path")): {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
+        for file in listed
+        if isinstance(file, dict)
+    }
+    signed = {name: file.model_dump() for name, file in manifest.files.items() if name not in FIXED_FILES}
+    return [
+        Finding(
+            where,
+            printable(f"groups.P.files, {name}"),
+            _difference(told.get(name, "nothing"), signed.get(name)),
+            f"{_difference(signed.get(name, 'nothing'), told.get(name))}, as in the manifest",
+            _MISLEADING,
+        )
+        for name in sorted({*told, *signed})
+        if told.get(name) != signed.get(name)
+    ]
+
+
+def _expected(record: Record, run: JournalledRun | None, manifest: Manifest) -> dict[str, Any]:
+    """Give what each checked field must say."""
+    replay = record.replay
+    expected = {
+        "A.release_id": record.release,
+        "A.version": record.version,
+        "E.adjacency": replay.adjacency,
+        "E.rows_per_unit": replay.rows_per_unit,
+        "F.epsilon": pico_to_text(replay.claim.epsilon),
+        "F.delta": atto_to_text(replay.claim.delta),
+        "G.account": replay.charge.account,
+        "G.cap": pico_to_text(replay.cap),
+        "G.before": pico_to_text(replay.before),
+        "G.charged": pico_to_text(replay.amount),
+        "G.after": pico_to_text(replay.after),
+        "G.left": pico_to_text(replay.cap - replay.after),
+        "Q.draw_digests": {draw.key: draw.sha256 for draw in replay.draws},
+        "Q.spec_digest": replay.spec_digest,
+        "Q.contract_digest": replay.contract_digest,
+    }
+    return expected if run is None else {**expected, "G.run": run.charge.run_key}
+
+
+def _difference(value: Any, other: Any) -> str:
+    """Show a value, or of an object the first entry in which it differs from another."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        for key in sorted({*value, *other}):
+            if value.get(key) != other.get(key):
+                return f"{printable(key)}: {shown(value.get(key))}"
+    return shown(value)

@@ -1,0 +1,72 @@
+"""Reading JSON that a stranger wrote."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.canonical import readable_json
+from privacy.audit import readable
+from privacy.audit.readable import DEEPEST, printable, read_json, shown
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+# Half a surrogate has no UTF-8 and so no canonical form.
+PLAIN = LEAVES.filter(lambda value: not isinstance(value, str) or value.isascii())
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text("abcé"), inner), max_leaves=12)
+
+
+@given(VALUES.filter(lambda value: value is not None))
+def test_canonical_json_is_read_without_a_finding(value: Any) -> None:
+    read, findings = read_json(readable_json(value), where="x.json")
+    assert (read, findings) == (value, [])
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    value, findings = read_json(data, where="x.json")
+    assert value is not None or findings
+    assert all(part.isprintable() for finding in findings for part in vars(finding).values())
+
+
+@given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.data())
+def test_one_changed_byte_is_no_longer_the_same_canonical_value(value: Any, data: st.DataObject) -> None:
+    content = bytearray(readable_json(value))
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    read, findings = read_json(bytes(content), where="x.json")
+    assert findings or json.dumps(read, sort_keys=True) != json.dumps(value, sort_keys=True)
+
+
+def test_a_finding_names_line_and_byte() -> None:
+    content = readable_json({"a": 1, "b": [1, 2]}).replace(b'"b":', b'"b" :')
+    _, [finding] = read_json(content, where="x.json")
+    assert (finding.where, finding.field) == ("x.json", "line 3, byte 18")
+    _, [finding] = read_json(b'{\n  "a": \xff}\n', where="x.json")
+    assert finding.field == "line 2, byte 10"
+    assert "0xff" in finding.found
+
+
+def test_depth_and_size_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested: Any = 1
+    for _ in range(DEEPEST - 1):
+        nested = [nested]
+    assert read_json(readable_json(nested), where="x.json") == (nested, [])
+    assert read_json(readable_json([nested]), where="x.json")[0] is None
+    monkeypatch.setattr(readable, "LARGEST_JSON", 10)
+    value, [finding] = read_json(b"[" + b" " * 20 + b"]", where="x.json")
+    assert value is None
+    assert finding.field == "size"
+
+
+def test_values_are_shown_on_one_short_line() -> None:
+    assert shown({"a": 1}) == "an object of 1"
+    assert shown([]) == "a list without entries"
+    assert shown(None) == "null"
+    assert shown("a\n\x1b[2J") == "'a\\n\\x1b[2J'"
+    assert len(shown("x" * 10_000)) == len(printable("x" * 10_000)) == 100
+    assert printable("data/é.parquet") == "data/é.parquet"
+    assert printable("\u202e\x00") == "\\u202e\\x00"

@@ -1,0 +1,133 @@
+"""Replay: what published numbers must be, derived here by another route."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+
+from contracts.contract import Contract
+from privacy.accounting.events import DiscreteLaplace
+from privacy.audit.replay import (
+    Difference,
+    first_difference,
+    label_codes,
+    refined_column,
+    uncertainty_columns,
+    values_sha256,
+)
+from privacy.audit.statements import TableStatement
+
+
+def contract(**terms: object) -> Contract:
+    def column(name: str, *values: str) -> dict[str, object]:
+        domain = {
+            "kind": "categories",
+            "values": list(values),
+            "nulls": {"policy": "map", "to": values[0]},
+            "provenance": {"kind": "declared"},
+        }
+        return {"name": name, "logical_type": "string", "domain": domain}
+
+    return Contract.model_validate(
+        {
+            "apiVersion": "v3.1.0",
+            "id": "c",
+            "version": "1",
+            "name": "c",
+            "table": "t",
+            "columns": [column("a", "x", "y", "z"), column("b", "p", "q")],
+            "unit": {"kind": "row"},
+            "adjacency": "add_remove",
+            **terms,
+        }
+    )
+
+
+def table(**changed: object) -> TableStatement:
+    stated = {
+        "name": "t",
+        "columns": ["a", "b"],
+        "method": "simplex",
+        "lambda": None,
+        "integers": True,
+        "data": "data/t.parquet",
+        "measurements": "measurements/t.parquet",
+        "sha256": "0" * 64,
+        **changed,
+    }
+    return TableStatement.model_validate(stated)
+
+
+def test_rows_stand_in_row_major_order() -> None:
+    """Against itertools.product, whose last factor runs fastest."""
+    codes = [label_codes(contract(), ("a", "b"), place).tolist() for place in (0, 1)]
+    assert list(zip(*codes, strict=True)) == list(product(range(3), range(2)))
+    assert label_codes(contract(), ("b",), 0).tolist() == [0, 1]
+
+
+def test_the_first_difference_is_found_and_counted() -> None:
+    left = np.array([1, 2, 3, 4])
+    assert first_difference(left, left.copy()) is None
+    assert first_difference(left, np.array([1, 0, 3, 0])) == Difference(2, 2, 0, 2)
+    nan = np.array([1.0, np.nan])
+    for tolerance in (0.0, 1e-9):
+        difference = first_difference(nan, nan, tolerance=tolerance)
+        assert difference is not None
+        assert (difference.row, difference.count) == (2, 1)
+    close = np.array([1.0, 1.0 + 1e-12])
+    assert first_difference(close, np.ones(2)) is not None
+    assert first_difference(close, np.ones(2), tolerance=1e-9) is None
+
+
+def test_digests_are_of_little_endian_bytes() -> None:
+    assert values_sha256(np.array([1, -1])) == hashlib.sha256(bytes([1, *bytes(7)]) + b"\xff" * 8).hexdigest()
+    one = bytes([0, 0, 0, 0, 0, 0, 0xF0, 0x3F])
+    assert values_sha256(np.array([1.0])) == hashlib.sha256(one).hexdigest()
+
+
+def test_uncertainty_agrees_with_sums_over_the_distribution() -> None:
+    scale = Fraction(2, 5)
+    weights = {x: exp(-abs(x) * float(scale)) for x in range(-300, 301)}
+    mass = {x: weight / sum(weights.values()) for x, weight in weights.items()}
+    half = next(q for q in range(300) if sum(mass[x] for x in range(-q, q + 1)) >= 0.95)
+    noisy = np.array([5, -3])
+    columns = uncertainty_columns(noisy, DiscreteLaplace(scale, (1,)), np.array([False, True]))
+    assert columns["variance"] == pytest.approx(sum(x * x * p for x, p in mass.items()))
+    assert columns["lower"].tolist() == [5 - half, -3 - half]
+    assert columns["upper"].tolist() == [5 + half, -3 + half]
+    assert columns["structural_zero"].tolist() == [False, True]
+
+
+def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:
+    zero = contract(structural_zeros=[{"a": ["y"], "b": ["q"]}])
+    noisy = np.array([4, 9, 3, 50, -6, 2])
+    counts = refined_column(noisy, table(), zero, 20)
+    assert counts.sum() == 20
+    assert counts[3] == 0
+    assert counts.min() >= 0
+    raw = refined_column(noisy, table(method="none"), zero, None)
+    assert raw.tolist() == [4, 9, 3, 0, -6, 2]
+    shrunk = refined_column(noisy, table(method="negative_l2", **{"lambda": "0.5"}, integers=False), contract(), 20)
+    assert shrunk.sum() == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("stated", "total", "noisy"),
+    [
+        ({}, None, [1] * 6),
+        ({"method": "negative_l2", "lambda": None}, 5, [1] * 6),
+        ({"method": "negative_l2", "lambda": "1.5"}, 5, [1] * 6),
+        ({}, 2**62, [2**63 - 1, -(2**63), 2**62, -1, 0, 5]),
+    ],
+)
+def test_what_cannot_be_refined_is_a_value_error(
+    stated: dict[str, object], total: int | None, noisy: list[int]
+) -> None:
+    values = np.array(noisy, dtype=np.int64)
+    with pytest.raises(ValueError, match=r"."):
+        refined_column(values, table(**stated), contract(), total)

@@ -1,0 +1,218 @@
+"""The auditor's recomputation: independent of the accountant, in agreement with it, and sensitive to every change."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text
+from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.accounting.convert import best_epsilon
+from privacy.accounting.curves import pure_total
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, Pure, ZeroConcentrated
+from privacy.audit import recompute as module
+from privacy.audit.recompute import NotRecomputable, recompute
+
+PURE, RENYI = {"kind": "pure"}, {"kind": "renyi", "order": "35"}
+scales = st.one_of(
+    st.fractions(min_value=Fraction(1, 10**9), max_value=20),
+    st.sampled_from([Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10), Fraction(1), Fraction(1000)]),
+)
+moves = st.sampled_from([(1,), (-1,), (1, 1), (3,), (3, 3), (2, -5), (40, 40)])
+events = st.one_of(
+    st.builds(Pure, scales),
+    st.builds(ZeroConcentrated, scales),
+    st.builds(DiscreteLaplace, scales, moves),
+    st.builds(DiscreteGaussian, scales, moves),
+)
+orders = st.fractions(min_value=Fraction(1001, 1000), max_value=10**4, max_denominator=1000)
+EXAMPLE: list[dict[str, Any]] = [
+    {"kind": "discrete_laplace", "inverse_scale": "1/10", "moves": [1, 1]},
+    {"kind": "discrete_gaussian", "sigma_squared": "50", "moves": [3]},
+    {"kind": "pure", "epsilon": "1/4"},
+    {"kind": "zero_concentrated", "rho": "1/100"},
+]
+
+
+def recorded(some: list[Event]) -> list[dict[str, Any]]:
+    """Send events through a file's text."""
+    return json.loads(json.dumps([event.to_json() for event in some]))
+
+
+def test_it_shares_no_code_with_the_accountant() -> None:
+    """Of our own modules it imports the error base and nothing else."""
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    ours = {name for name in imported if name and name.split(".")[0] in {"privacy", "contracts", "tasks", "flows"}}
+    assert ours == {"contracts.errors"}
+    assert not {"math", "numpy", "scipy", "mpmath"} & imported
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(events, min_size=1, max_size=4), orders, st.integers(min_value=1, max_value=ATTO // 2))
+def test_the_two_computations_agree(some: list[Event], order: Fraction, delta: int) -> None:
+    """Pure sums exactly; Rényi losses, claims and best epsilons within 10^-9, and the enforced ones never below."""
+    calculus = RenyiCalculus(order)
+    try:
+        cost = calculus.cost(some)
+    except AmountRefused:
+        assume(False)
+    result = recompute(recorded(some), atto_to_text(delta), calculus.to_json())
+    assert result.pure_epsilon == pure_total(some)
+    assert result.renyi_loss_at_order is not None
+    assert result.epsilon_at_order is not None
+    assert result.epsilon_best is not None
+    # One unit for the rounding of each event, one for the offset's.
+    units, loss = Decimal(len(some) + 1), result.renyi_loss_at_order
+    assert 0 <= cost - loss * PICO <= units + loss * PICO / 10**9
+    claim = calculus.claim(cost, delta)
+    # -log(delta) is at most 42 for a whole number of 10^-18.
+    terms = loss + 42 / (Decimal(float(order)) - 1)
+    assert 0 <= claim - result.epsilon_at_order * PICO <= units + terms * PICO / 10**9
+    best, _ = best_epsilon(some, Fraction(delta, ATTO))
+    assert best == pytest.approx(float(result.epsilon_best), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_the_pure_calculus_is_recomputed_exactly(delta: str) -> None:
+    """A sum of rationals, to the last digit; the accountant's cost covers it."""
+    some: list[Event] = [Pure(Fraction(1, 3)), DiscreteLaplace(Fraction(1, 7), (2, -2))]
+    result = recompute(recorded(some), delta, PureCalculus().to_json())
+    assert result.pure_epsilon == Fraction(19, 21)
+    assert result.renyi_loss_at_order is None
+    assert result.epsilon_at_order == result.epsilon_best or delta != "0"
+    assert 0 <= PureCalculus().cost(some) - Fraction(19, 21) * PICO <= 2
+
+
+def test_infinite_losses_are_none() -> None:
+    """A Gaussian has no pure sum, and nothing at delta zero."""
+    result = recompute([EXAMPLE[1]], "0", PURE)
+    assert result.pure_epsilon is result.epsilon_at_order is result.epsilon_best is None
+    assert recompute([EXAMPLE[1]], "0", RENYI).epsilon_at_order is None
+
+
+@pytest.mark.parametrize("calculus", [PureCalculus(), RenyiCalculus(Fraction(8))])
+def test_no_events_cost_nothing(calculus: Calculus) -> None:
+    """An empty record is zero in every figure."""
+    result = recompute([], "1e-9", calculus.to_json())
+    assert (result.pure_epsilon, result.epsilon_at_order, result.epsilon_best) == (0, 0, 0)
+
+
+def test_a_wide_move_is_summed_as_a_series() -> None:
+    """Beyond 4,096 cells' steps the sum is a geometric series, in agreement with the term by term sum's neighbour."""
+    near, far = (
+        recompute([{"kind": "discrete_laplace", "inverse_scale": "1/1000000", "moves": [move]}], "1e-9", RENYI)
+        for move in (4096, 4097)
+    )
+    assert near.renyi_loss_at_order is not None
+    assert far.renyi_loss_at_order is not None
+    step = far.renyi_loss_at_order / near.renyi_loss_at_order
+    assert 1 < step < Decimal("1.001")
+    ours = RenyiCalculus(Fraction(35)).cost([DiscreteLaplace(Fraction(1, 10**6), (4097,))])
+    assert 0 <= ours - far.renyi_loss_at_order * PICO < 2
+
+
+TAMPERINGS = [
+    (0, "inverse_scale", "1/11"),
+    (0, "inverse_scale", "100000000000000001/1000000000000000000"),
+    (0, "moves", [1]),
+    (0, "moves", [1, 2]),
+    (1, "sigma_squared", "51"),
+    (1, "moves", [2]),
+    (2, "epsilon", "251/1000"),
+    (3, "rho", "99/10000"),
+]
+
+
+@pytest.mark.parametrize(("place", "field", "value"), TAMPERINGS)
+def test_a_tampered_event_changes_the_result(place: int, field: str, value: Any) -> None:
+    """Any field of any event: the loss at the order and the best epsilon move."""
+    tampered = copy.deepcopy(EXAMPLE)
+    tampered[place][field] = value
+    before, after = (recompute(record, "1e-9", RENYI) for record in (EXAMPLE, tampered))
+    assert before.renyi_loss_at_order != after.renyi_loss_at_order
+    assert before.epsilon_at_order != after.epsilon_at_order
+    assert before.epsilon_best != after.epsilon_best
+
+
+def test_a_removed_or_doubled_event_changes_the_result() -> None:
+    """So does the length of the list, the delta, and the order."""
+    before = recompute(EXAMPLE, "1e-9", RENYI)
+    others = [
+        *(recompute(EXAMPLE[:place] + EXAMPLE[place + 1 :], "1e-9", RENYI) for place in range(len(EXAMPLE))),
+        recompute([*EXAMPLE, EXAMPLE[0]], "1e-9", RENYI),
+        recompute(EXAMPLE, "2e-9", RENYI),
+        recompute(EXAMPLE, "1e-9", {"kind": "renyi", "order": "36"}),
+    ]
+    assert all(other.epsilon_at_order != before.epsilon_at_order for other in others)
+    assert recompute(EXAMPLE[::-1], "1e-9", RENYI).epsilon_at_order == pytest.approx(before.epsilon_at_order)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "mystery"},
+        {"kind": "pure"},
+        {"kind": "pure", "epsilon": "0"},
+        {"kind": "pure", "epsilon": "-1"},
+        {"kind": "pure", "epsilon": 1},
+        {"kind": "pure", "epsilon": "nan"},
+        {"kind": "pure", "epsilon": "1", "note": "free"},
+        {"kind": "pure", "epsilon": "1", "moves": [1]},
+        {"kind": "discrete_laplace", "inverse_scale": "1", "moves": []},
+        {"kind": "discrete_laplace", "inverse_scale": "1", "moves": [0]},
+        {"kind": "discrete_laplace", "inverse_scale": "1", "moves": [0.5]},
+        {"kind": "discrete_laplace", "inverse_scale": "1", "moves": [True]},
+        {"kind": "discrete_laplace", "inverse_scale": "1", "moves": "1"},
+        {"kind": ["pure"], "epsilon": "1"},
+        "pure",
+        None,
+    ],
+    ids=str,
+)
+def test_an_event_that_is_none_is_refused(event: Any) -> None:
+    """A field that would make a draw free, or that is not understood, is an error and never zero."""
+    with pytest.raises(NotRecomputable, match="event"):
+        recompute([event], "1e-9", PURE)
+
+
+@pytest.mark.parametrize("delta", ["", "nan", "-1e-9", "1", "1.5", "inf", "1e309", 1e-9, None], ids=str)
+def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+    """Delta is the text of a number in [0, 1)."""
+    with pytest.raises(NotRecomputable, match="delta"):
+        recompute(EXAMPLE, delta, PURE)
+
+
+@pytest.mark.parametrize(
+    "calculus",
+    [
+        {},
+        {"kind": "any"},
+        {"kind": "renyi"},
+        {"kind": "renyi", "order": "1"},
+        {"kind": "pure", "order": "2"},
+        None,
+        [],
+    ],
+    ids=str,
+)
+def test_a_calculus_that_is_none_is_refused(calculus: Any) -> None:
+    """Pure, or Rényi with an order above one."""
+    with pytest.raises(NotRecomputable, match="calculus"):
+        recompute(EXAMPLE, "1e-9", calculus)
+
+
+def test_events_that_are_no_list_are_refused() -> None:
+    """A text is a sequence too."""
+    with pytest.raises(NotRecomputable, match="list"):
+        recompute("pure", "1e-9", PURE)  # type: ignore[arg-type]
