@@ -1,0 +1,135 @@
+"""What Prefect adds to a release: whole processes with the flow, against the same steps as plain functions.
+
+Each way makes a release of its own of the Adult example, one after another and round after round, so that all meet
+the same load. `sudare run` is timed with a server of its own and against one that runs already.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Final
+
+from benchmarks.results import Row, machine, write
+from console.main import exit_with
+from tasks.settings import Workspace
+
+ROUNDS: Final = 7
+RUNNING_TARGET: Final = 2.0
+EMBEDDED_TARGET: Final = 15.0
+ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"
+SUDARE: Final = (sys.executable, "-c", "from console.main import main; main()")
+WAYS: Final = ("plain", "running", "embedded")
+
+
+def main() -> None:
+    """Measure the three ways and write results/orchestration.json."""
+    if sys.argv[1:2] == ["plain"]:
+        exit_with(lambda: release_plainly(Path(sys.argv[2]), Path(sys.argv[3])))
+    with TemporaryDirectory() as folder:
+        seconds = _measure(Path(folder))
+    settings = machine("prefect", "great-expectations", "duckdb")
+    settings |= {"rounds": ROUNDS, "statistic": "median of whole processes", "spec": "examples/adult/tables.yaml"}
+    plain = median(seconds["plain"])
+    rows = [Row("the steps as plain functions", round(plain, 2), "s", settings=settings)]
+    for way, target in (("running", RUNNING_TARGET), ("embedded", EMBEDDED_TARGET)):
+        added = median(seconds[way]) - plain
+        what = f"sudare run over the plain functions, {_WORDS[way]}"
+        rows.append(Row(what, round(added, 2), "s", target=target, holds=added <= target, settings=settings))
+    write("orchestration", rows)
+
+
+_WORDS: Final = {"running": "against a running Prefect server", "embedded": "with a Prefect server of its own"}
+
+
+def release_plainly(spec: Path, root: Path) -> int:
+    """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
+    from flows.intake import intake
+    from flows.request import read_request
+    from privacy.ledger.ledger import Ledger
+    from privacy.ledger.signing import Signer
+    from privacy.ledger.terms import VersionEntry
+    from tasks.charge import charge, run_key
+    from tasks.facts import gather
+    from tasks.measure import measure
+    from tasks.publish import publish
+    from tasks.refine import refine
+    from tasks.report import report
+    from tasks.run_state import hold, run_name
+    from tasks.software import software
+    from tasks.validate import validate
+
+    workspace, request = Workspace.open(root), read_request(spec)
+    spec_, contract, plan = request.spec, request.contract, request.plan
+    with (
+        hold(workspace.runs, run_name(spec_.release, spec_.digest), keep_snapshot=False) as run,
+        closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger,
+    ):
+        table = intake(run, request, workspace)
+        outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+        grant = charge(ledger, spec_, contract, plan, table)
+        measurements = measure(grant, plan, table, contract)
+        tables = refine(spec_.product, plan, contract, measurements)
+
+        def write_files(folder: Path, version: VersionEntry) -> None:
+            facts = gather(ledger, spec_, contract, plan, version, measurements, tables, outcomes, software())
+            report(facts, folder=folder, private_folder=run.path)
+
+        key = run_key(spec_, contract, table)
+        publish(ledger, Signer(workspace.signing_seed()), key, request.store(workspace), write_files)
+    return 0
+
+
+def _measure(folder: Path) -> dict[str, list[float]]:
+    """Return the seconds of each round, by way."""
+    from flows.engine import engine
+
+    shutil.copytree(ADULT, folder / "adult")
+    _run([*SUDARE, "init", str(folder / "w")], {})
+    opened = "budget open adult-1994 --population adults --block 1994 --unit row --epsilon 100 --calculus pure"
+    source = ["--source", str(folder / "adult" / "adult.parquet")]
+    at = ["--workspace", str(folder / "w")]
+    _run([*SUDARE, *opened.split(), "--adjacency", "add_remove", *source, *at], {})
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    other = Workspace.create(folder / "server")
+    with engine(other) as server:
+        server.wait()
+        running = {"PREFECT_API_URL": server.api_url, "PREFECT_API_AUTH_STRING": server.auth or ""}
+        for number in range(-1, ROUNDS):
+            for way in WAYS:
+                spec = _spec(folder, f"{way}-{number + 1}")
+                command = [sys.executable, "-m", "benchmarks.orchestration", "plain", str(spec), str(folder / "w")]
+                if way != "plain":
+                    command = [*SUDARE, "run", str(spec), *at]
+                taken = _run(command, running if way == "running" else {})
+                if number >= 0:  # the round before warms the disk
+                    seconds[way].append(taken)
+    return seconds
+
+
+def _spec(folder: Path, release: str) -> Path:
+    """Write the example's spec under another name, at a small cost."""
+    text = (ADULT / "tables.yaml").read_text(encoding="utf-8")
+    text = text.replace("release: adult-tables", f"release: {release}").replace("epsilon: 1.0", "epsilon: 0.1")
+    path = folder / "adult" / f"{release}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _run(command: list[str], extra: dict[str, str]) -> float:
+    """Run a command to its end and return the seconds that it took."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    began = perf_counter()
+    subprocess.run(command, env={**own, **extra}, check=True, capture_output=True)
+    return perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Charge: the run's key, the reserved loss, and the grant (DESIGN laws 1 and 2)."""
+
+from __future__ import annotations
+
+import logging
+
+from contracts.canonical import digest
+from contracts.contract import Contract
+from contracts.spec import ReleaseSpec, source_name
+from privacy.ledger.grant import Grant
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import ChargeRequest
+from privacy.marginals.plan import TablesPlan
+from privacy.private_table import PrivateTable
+
+logger = logging.getLogger(__name__)
+
+
+def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
+    """Return the key of the run of a spec on a snapshot; the same release of the same rows is the same run."""
+    parts = {"spec": spec.digest, "contract": contract.digest, "snapshot": table.keyed_hash}
+    return f"{spec.release}-{digest(parts)[:24]}"
+
+
+def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: TablesPlan, table: PrivateTable) -> Grant:
+    """Reserve the cost of the planned release and open its grant; a run that resumes gets its grant again.
+
+    Args:
+        ledger: the ledger.
+        spec: the release.
+        contract: its contract.
+        plan: what will be measured.
+        table: the snapshot that will be measured.
+    Returns:
+        Grant: durable; `opened` is committed.
+    Raises:
+        LedgerRefusal: the ledger refuses, nothing was drawn and nothing is charged.
+    Privacy: from the return on the charge is spent, whatever happens.
+    """
+    request = ChargeRequest(
+        run_key=run_key(spec, contract, table),
+        account=spec.charge.account,
+        source=source_name(spec.source.path, spec.source.table),
+        release=spec.release,
+        spec_digest=spec.digest,
+        contract_digest=contract.digest,
+        snapshot_hash=table.keyed_hash,
+        adjacency=contract.adjacency,
+        unit=contract.unit.column or "row",
+        rows_per_unit=contract.unit.max_rows_per_unit,
+        events=plan.events,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+    )
+    reserved = ledger.reserve(request)
+    logger.info("run %s: charge of %s pico units on %s", request.run_key, reserved.amount, request.account)
+    return ledger.open_grant(request.run_key)

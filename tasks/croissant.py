@@ -1,0 +1,146 @@
+"""Croissant 1.0 metadata (JSON-LD) for the data files, so that dataset tools find and load them.
+
+Source: MLCommons, Croissant Format Specification 1.0. License, creator and address are left out: no part of a run
+knows them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Any
+
+from tasks.tidy import DATA, WrittenFile
+
+CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+_ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
+_FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv"}
+_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
+_MEANINGS = {
+    "count": "Refined count: noisy, then post-processed.",
+    "noisy": "Noisy count, as it was drawn.",
+    "variance": "Variance of the noise.",
+    "lower": "Lower end of the 95 % interval of the noisy count.",
+    "upper": "Upper end of the 95 % interval of the noisy count.",
+    "structural_zero": "Whether the contract declares the cell impossible.",
+}
+
+
+def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[str, Any]:
+    """Describe the data files of a version.
+
+    Args:
+        record: the public record of the version.
+        files: its data files.
+    Returns:
+        dict: JSON-LD; paths are relative to the version's folder.
+    """
+    fields = {
+        f"{letter}.{name}": field["value"]
+        for letter, group in record["groups"].items()
+        for name, field in group["fields"].items()
+    }
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        "name": f"{record['release']}-v{record['version']}",
+        "alternateName": fields["A.title"],
+        "description": _description(fields),
+        "version": f"{record['version']}.0.0",
+        "datePublished": fields["A.measured_hour"][:10],
+        "isLiveDataset": False,
+        "distribution": [_file(file, number) for number, file in enumerate(files)],
+        "recordSet": [_records(file, number) for number, file in enumerate(files) if file.path.endswith(".parquet")],
+    }
+
+
+def _description(fields: dict[str, Any]) -> str:
+    delta = "" if fields["F.delta"] == "0" else f" and delta {fields['F.delta']}"
+    return (
+        f"Tables about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
+        f"for {fields['E.unit']} ({fields['E.adjacency']}). Counts are noisy; record.html explains them."
+    )
+
+
+def _id(name: str, otherwise: str) -> str:
+    """Name a part by itself where that is an address without escapes, and by its number where it is not."""
+    return name if _ADDRESS.fullmatch(name) else otherwise
+
+
+def _file(file: WrittenFile, number: int) -> dict[str, Any]:
+    path = PurePosixPath(file.path)
+    return {
+        "@type": "cr:FileObject",
+        "@id": _id(file.path, f"file-{number}"),
+        "name": path.name,
+        "description": "Refined tables." if file.role == DATA else "Noisy counts as they were drawn.",
+        "contentUrl": file.path,
+        "contentSize": f"{file.bytes} B",
+        "encodingFormat": _FORMATS[path.suffix],
+        "sha256": file.sha256,
+    }
+
+
+def _records(file: WrittenFile, number: int) -> dict[str, Any]:
+    name = file.path.removesuffix(".parquet")
+    records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
+    return {
+        "@type": "cr:RecordSet",
+        "@id": records,
+        "name": name,
+        "description": f"{file.rows} rows, one a cell of the declared domain.",
+        "field": [
+            _field(_id(f"{records}/{column}", f"{records}/column-{place}"), source, column, kind)
+            for place, (column, kind) in enumerate(file.columns)
+        ],
+    }
+
+
+def _field(name: str, source: str, column: str, kind: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": name,
+        "name": column,
+        "description": _MEANINGS.get(column, "Label of the cell."),
+        "dataType": _TYPES[kind],
+        "source": {"fileObject": {"@id": source}, "extract": {"column": column}},
+    }

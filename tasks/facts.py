@@ -1,0 +1,139 @@
+"""All that a run knows about itself when it ends: the only source of the audit record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from contracts.contract import Contract
+from contracts.spec import ReleaseSpec
+from privacy.accounting.amounts import ATTO
+from privacy.accounting.second_backend import pld_epsilon
+from privacy.ledger.entries import Entry
+from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.grant import Measurement
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountState, Charge, VersionEntry
+from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from tasks.refine import ReleasedTable
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """Whether one expectation of the contract held; auditor-only unless it is a declared gate.
+
+    Args:
+        name: name of the check ("domain:age").
+        passed: pass or fail, and nothing else.
+        gate: whether the contract declares it a gate.
+    """
+
+    name: str
+    passed: bool
+    gate: bool
+
+
+@dataclass(frozen=True)
+class Software:
+    """What computed the release.
+
+    Args:
+        packages: version by package name, `sudare` first.
+        python: version of Python.
+        platform: operating system and machine type; no host name.
+        code: digest of the installed source files of Sudare.
+    """
+
+    packages: dict[str, str]
+    python: str
+    platform: str
+    code: str
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A finished run, before publication.
+
+    Args:
+        run_key: the run.
+        spec: the release spec.
+        contract: the contract.
+        plan: what was planned.
+        charge: the charge, with what the noise was drawn from.
+        account: the account after the charge.
+        entries: the run's journal entries so far: the charge, the opening, every draw.
+        total: the measured total, where one was drawn.
+        tables: the refined tables with their measurements.
+        outcomes: outcome of each expectation.
+        version: which version this will be.
+        supersedes: number of the version before, if any.
+        started: when the run started (ISO 8601, UTC).
+        finished: when the measurements were complete.
+        software: what computed it.
+        pld_epsilon: ε by the second accountant, where it applies.
+    """
+
+    run_key: str
+    spec: ReleaseSpec
+    contract: Contract
+    plan: TablesPlan
+    charge: Charge
+    account: AccountState
+    entries: tuple[Entry, ...]
+    total: Measurement | None
+    tables: tuple[ReleasedTable, ...]
+    outcomes: tuple[CheckOutcome, ...]
+    version: VersionEntry
+    supersedes: int | None
+    started: str
+    finished: str
+    software: Software
+    pld_epsilon: float | None
+
+
+def gather(
+    ledger: Ledger,
+    spec: ReleaseSpec,
+    contract: Contract,
+    plan: TablesPlan,
+    version: VersionEntry,
+    measurements: Sequence[Measurement],
+    tables: tuple[ReleasedTable, ...],
+    outcomes: tuple[CheckOutcome, ...],
+    software: Software,
+) -> RunFacts:
+    """Collect what the ledger and the steps know about a run.
+
+    Times are those of the run's journal entries, so that a run that resumes writes the same record again.
+
+    Raises:
+        LedgerCorrupt: the ledger has no charge for the run that it gave a version to.
+    """
+    charge = ledger.charge(version.run_key)
+    if charge is None:
+        raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
+    entries = tuple(entry for entry in ledger.entries_of(version.run_key) if entry.kind != "version_published")
+    earlier = [
+        known.number
+        for known in ledger.versions(version.release)
+        if known.status == "published" and known.number < version.number
+    ]
+    return RunFacts(
+        run_key=version.run_key,
+        spec=spec,
+        contract=contract,
+        plan=plan,
+        charge=charge,
+        account=ledger.account(charge.request.account),
+        entries=entries,
+        total=next((drawn for drawn in measurements if drawn.key == TOTAL_KEY), None),
+        tables=tables,
+        outcomes=outcomes,
+        version=version,
+        supersedes=max(earlier, default=None),
+        started=entries[0].at,
+        finished=entries[-1].at,
+        software=software,
+        pld_epsilon=pld_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
+    )

@@ -1,0 +1,91 @@
+"""record.html: the audit record for people, as one self-contained page without script."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from privacy.marginals.plan import CONFIDENCE
+from tasks.facts import RunFacts
+from tasks.page import charts, words
+from tasks.page.tables import table_views
+from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
+from tasks.record.record import GROUPS
+
+FOLDER = Path(__file__).parent
+MOST_ITEMS = 40
+LONGEST_TEXT = 600
+_HEX = re.compile(r"[0-9a-f]{40,}")
+
+
+def render_page(record: dict[str, Any], facts: RunFacts) -> str:
+    """Render the public record as a page.
+
+    Args:
+        record: the public record; all words and fields come from it.
+        facts: the run; its released tables are drawn.
+    Returns:
+        str: HTML, self-contained; every text is escaped.
+    Privacy: reads the public copy of the record and released values only.
+    """
+    values = words.public_values(record)
+    page: str = _template().render(
+        record=record,
+        v=values,
+        beliefs=words.beliefs(values["F.epsilon"]),
+        question=words.question(values),
+        protected=words.protected(values),
+        at_most=words.at_most,
+        lost=partial(words.brief, up=True),
+        left=partial(words.brief, up=False),
+        allowance=words.allowance(values),
+        loss_unit=words.loss_unit(values),
+        budget=_budget(values),
+        tables=table_views(facts, values),
+        groups=GROUPS,
+        confidence=round(100 * CONFIDENCE),
+        missing=set(record["not_available"]),
+        style=Markup((FOLDER / "record.css").read_text(encoding="utf-8")),
+        constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
+    )
+    return page
+
+
+def _budget(values: dict[str, Any]) -> Markup:
+    parts = [("before", "G.before"), ("charged", "G.charged"), ("left", "G.left")]
+    return charts.budget_bar([(name, float(values[key])) for name, key in parts])
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["spaced"] = lambda name: name.replace("_", " ")
+    environment.filters["clipped"] = clipped
+    environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
+    environment.tests["uniform"] = uniform
+    environment.globals["most_items"] = MOST_ITEMS
+    return environment.get_template("record.html.j2")
+
+
+def uniform(value: object) -> bool:
+    """Say whether a value is a list of objects with the same keys: a table."""
+    if not isinstance(value, list) or not value or not all(isinstance(part, dict) for part in value):
+        return False
+    return all(list(part) == list(value[0]) for part in value)
+
+
+def clipped(text: object) -> str:
+    """Cut a long text; the whole of it is in record.json."""
+    whole = str(text)
+    return whole if len(whole) <= LONGEST_TEXT else whole[:LONGEST_TEXT] + " … (whole in record.json)"

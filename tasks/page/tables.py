@@ -1,0 +1,247 @@
+"""What the page shows of each table: a chart that fits its size, and numbers from the declared noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from privacy.marginals.plan import PlannedDraw
+from tasks.facts import RunFacts
+from tasks.page import charts
+from tasks.page.words import relative_error
+from tasks.refine import ReleasedTable
+
+MOST_BARS = 60
+LARGEST_CELLS = 15
+WIDEST_HEAT = 12
+LONGEST_LABEL = 48
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one table may take of the page; the more tables, the less of each is shown, so that the page stays small.
+
+    Args:
+        bars: cells that are drawn as bars.
+        numbers: cells of a heat map with numbers.
+        colours: cells of a heat map without.
+        curves: whether curves are drawn.
+    """
+
+    bars: int
+    numbers: int
+    colours: int
+    curves: bool
+
+
+def room(tables: int) -> Room:
+    """Share the page among its tables."""
+    bars = max(5, min(MOST_BARS, 400 // tables))
+    return Room(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24)
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """One cell as a bar: its label, the refined count, the interval of the raw one."""
+
+    label: str
+    count: str
+    interval: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A two-way table with its numbers: labels of the columns, and for each row its label, counts and levels."""
+
+    across: str
+    down: str
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, int]]]]
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """How many cells have a size, and how far off such cells may be."""
+
+    sizes: str
+    cells: str
+    bar: Markup
+    error: str
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One table of the page.
+
+    Args:
+        anchor: its place on the page.
+        title: its columns.
+        name: its name.
+        cells: what it consists of.
+        draw: the record's entry of its draw.
+        processed: the record's entry of its post-processing.
+        noise: the noise, drawn.
+        facts: short facts about the released numbers.
+        bars: cells as bars, and whether these are all cells or the largest.
+        heat: the table as a heat map with numbers.
+        drawn_heat: the table as a heat map without numbers.
+        rank: the rank plot of a table with many cells.
+        sizes: cells by size, with their error.
+        files: its files.
+    """
+
+    anchor: str
+    title: str
+    name: str
+    cells: str
+    draw: dict[str, Any]
+    processed: dict[str, Any]
+    noise: Markup
+    facts: list[tuple[str, str]]
+    bars: list[BarRow]
+    all_bars: bool
+    heat: Heat | None
+    drawn_heat: Markup | None
+    rank: Markup
+    sizes: list[SizeRow]
+    files: list[str]
+
+
+def table_views(facts: RunFacts, values: dict[str, Any]) -> list[TableView]:
+    """Prepare every table.
+
+    Args:
+        facts: the run; its tables are released values.
+        values: the public record's values.
+    """
+    share = room(len(facts.tables))
+    return [_view(facts, values, number, table, share) for number, table in enumerate(facts.tables, 1)]
+
+
+def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedTable, share: Room) -> TableView:
+    planned = facts.plan.draw(table.measurement.key)
+    refined = table.refined.values
+    few = refined.size <= share.bars
+    heat = _heat(facts.contract, table) if refined.ndim == 2 and refined.size <= share.numbers else None
+    sketch = refined.ndim == 2 and heat is None and refined.size <= share.colours
+    most = share.bars if few else min(share.bars, LARGEST_CELLS)
+    return TableView(
+        anchor=f"table-{number}",
+        title=" × ".join(table.columns),
+        name=table.name,
+        cells=_cells(facts.contract, table),
+        draw=next(draw for draw in values["G.draws"] if draw["key"] == table.measurement.key),
+        processed=next(entry for entry in values["K.tables"] if entry["table"] == table.name),
+        noise=charts.noise_curve(planned.event, planned.half_width) if share.curves else Markup(""),
+        facts=_facts(table, facts.contract, planned),
+        bars=_bars(facts.contract, table, planned, most) if heat is None else [],
+        all_bars=few,
+        heat=heat,
+        drawn_heat=charts.heat_map(refined, f"Refined counts of {table.name}") if sketch else None,
+        rank=charts.rank_plot(refined, planned.half_width)
+        if share.curves and not few and heat is None
+        else Markup(""),
+        sizes=_sizes(refined, planned.half_width) if refined.size > 12 else [],
+        files=[file["path"] for file in values["P.files"] if _belongs(file["path"], table.name)],
+    )
+
+
+def _belongs(path: str, name: str) -> bool:
+    return path.partition("/")[2].rpartition(".")[0] == name
+
+
+def _cells(contract: Contract, table: ReleasedTable) -> str:
+    """Say what the cells are."""
+    total = f"{table.refined.values.size:,} cells"
+    if len(table.columns) == 1:
+        return f"{total}, one for each value of {table.columns[0]}"
+    return f"{total}: every combination of " + ", ".join(
+        f"{name} ({contract.column(name).size})" for name in table.columns
+    )
+
+
+def _facts(table: ReleasedTable, contract: Contract, planned: PlannedDraw) -> list[tuple[str, str]]:
+    """Count what is released: cells that are zero, larger than their noise, declared impossible."""
+    refined = table.refined.values
+    clear = int((refined > planned.half_width).sum())
+    found = [
+        ("sum of all cells", _number(refined.sum())),
+        ("cells above the reach of their noise", f"{clear:,}"),
+        ("cells at zero", f"{int((refined == 0).sum()):,}"),
+    ]
+    negative, impossible = int((refined < 0).sum()), int(contract.impossible(table.columns).sum())
+    found += [("cells below zero", f"{negative:,}")] if negative else []
+    return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
+
+
+def _bars(contract: Contract, table: ReleasedTable, planned: PlannedDraw, most: int) -> list[BarRow]:
+    refined, noisy = table.refined.values, table.measurement.values
+    flat = refined.reshape(-1)
+    chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
+    raw, width = noisy.reshape(-1), planned.half_width
+    highest = max(float(flat[chosen].max()), float(raw[chosen].max() + width), 1.0)
+    lowest = min(float(flat[chosen].min()), float(raw[chosen].min() - width), 0.0)
+    scale = (max(lowest, -0.1 * highest) if float(flat[chosen].min()) >= 0 else lowest, highest)
+    rows = []
+    for cell in chosen:
+        low, middle, high = int(raw[cell]) - width, int(raw[cell]), int(raw[cell]) + width
+        bar = charts.count_bar(float(flat[cell]), (low, middle, high), scale)
+        interval = f"{_number(low)} to {_number(high)}"
+        rows.append(BarRow(_label(contract, table, int(cell)), _number(flat[cell]), interval, bar))
+    return rows
+
+
+def _label(contract: Contract, table: ReleasedTable, cell: int) -> str:
+    places = np.unravel_index(cell, table.refined.values.shape)
+    labels = [contract.column(name).labels[int(place)] for name, place in zip(table.columns, places, strict=True)]
+    return " · ".join(_clip(label) for label in labels)
+
+
+def _clip(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+
+
+def _heat(contract: Contract, table: ReleasedTable) -> Heat | None:
+    """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
+    values = table.refined.values
+    down, across = table.columns
+    if values.shape[1] > values.shape[0]:
+        values, down, across = values.T, across, down
+    if values.shape[1] > WIDEST_HEAT:
+        return None
+    levels = charts.heat_levels(values)
+    rows = [
+        (_clip(label), [(_number(count), int(level)) for count, level in zip(*pair, strict=True)])
+        for label, *pair in zip(contract.column(down).labels, values, levels, strict=True)
+    ]
+    return Heat(across, down, [_clip(label) for label in contract.column(across).labels], rows)
+
+
+def _sizes(refined: NDArray[Any], half_width: int) -> list[SizeRow]:
+    """Count the cells of each order of magnitude, with the reach of the noise relative to them."""
+    flat = refined.reshape(-1)
+    edges = [10**power for power in range(len(str(max(int(flat.max()), 1))) + 1)]
+    counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
+    below, whole = int((flat < 1).sum()), bool(np.issubdtype(flat.dtype, np.integer))
+    largest = max([*counts, below])
+    rows = [SizeRow("below 1", f"{below:,}", charts.share_bar(below, largest), "–")] if below else []
+    smallest = next((place for place, count in enumerate(counts) if count), 0)
+    for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
+        error = f"{relative_error(half_width, low)} to {relative_error(half_width, high)}"
+        sizes = f"{low:,} to {high - 1:,}" if whole else f"{low:,} to <{high:,}"
+        rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
+    return rows
+
+
+def _number(value: float | np.generic) -> str:
+    """Write a count: whole ones whole, others with one decimal; a true minus sign."""
+    number = float(value)
+    text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
+    return text.replace("-", "−")

@@ -1,0 +1,62 @@
+"""Progress for the person watching: steps report here, the console draws; nobody listens by default.
+
+What is reported is a step's name and how far it is; never a count of private rows or a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """One step's progress."""
+
+    def advance(self, fraction: float) -> None:
+        """Say that `fraction` (0 to 1) of the step is done."""
+
+
+class Reporter(Protocol):
+    """Draws steps: the console's Rich bars, or nothing."""
+
+    def begin(self, name: str) -> Bar:
+        """Start a step and return its bar."""
+
+    def end(self, name: str, *, ok: bool) -> None:
+        """Close the step's bar."""
+
+
+class _Silence:
+    """The reporter when nobody watches; also its own bar."""
+
+    def begin(self, name: str) -> Bar:
+        return self
+
+    def end(self, name: str, *, ok: bool) -> None:
+        return None
+
+    def advance(self, fraction: float) -> None:
+        return None
+
+
+_reporter: Reporter = _Silence()
+
+
+def watch(reporter: Reporter | None) -> None:
+    """Send the progress of this process to `reporter`; None for silence."""
+    global _reporter
+    _reporter = reporter if reporter is not None else _Silence()
+
+
+@contextmanager
+def step(name: str) -> Iterator[Bar]:
+    """Report a named step around a block; an exception closes it as failed."""
+    reporter = _reporter
+    bar = reporter.begin(name)
+    try:
+        yield bar
+    except BaseException:
+        reporter.end(name, ok=False)
+        raise
+    reporter.end(name, ok=True)

@@ -1,0 +1,211 @@
+"""Publish: a version becomes visible whole, or not at all (DESIGN law 6).
+
+Order, and each step is durable before the next begins:
+    1. the ledger gives the run its version number
+    2. everything but PROOF.json is written into a staging folder; MANIFEST.json, last, covers and signs it
+    3. the journal says that a version with this manifest is published
+    4. PROOF.json proves that entry, under a signed checkpoint
+    5. the staging folder is renamed to the version's name: from here on readers see it
+    6. `latest` is moved
+A run that was killed anywhere goes on where it stopped: before 3 the staging is written again; after 3 the staged
+files are the published ones and are only checked; after 5 only `latest` is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.canonical import readable_json
+from contracts.errors import SudareError
+from privacy.ledger.draws import sync_folder
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer, key_id
+from privacy.ledger.terms import VersionEntry
+from tasks.progress import step
+
+logger = logging.getLogger(__name__)
+
+MANIFEST = "MANIFEST.json"
+PROOF = "PROOF.json"
+MANIFEST_SCHEMA = "sudare-manifest/1"
+
+
+class PublishFailed(SudareError):
+    """The release store cannot be written; nothing half-written is left, and running again resumes."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A published version.
+
+    Args:
+        release: name of the product.
+        number: the version.
+        folder: where it is.
+        run_key: the run that made it.
+    """
+
+    release: str
+    number: int
+    folder: Path
+    run_key: str
+
+
+def version_folder(store: Path, version: VersionEntry) -> Path:
+    """Return where a version is published."""
+    return store / version.release / f"v{version.number}"
+
+
+def published(ledger: Ledger, run_key: str, store: Path) -> Publication | None:
+    """Return the publication of a run if it is complete, so that a repeated run has nothing to do."""
+    known = next((entry for entry in ledger.versions() if entry.run_key == run_key), None)
+    if known is None or known.status == "allocated":
+        return None
+    folder = version_folder(store, known)
+    if not folder.is_dir():
+        return None
+    _move_latest(folder)
+    return Publication(known.release, known.number, folder, run_key)
+
+
+def publish(
+    ledger: Ledger, signer: Signer, run_key: str, store: Path, write: Callable[[Path, VersionEntry], None]
+) -> Publication:
+    """Publish a run's version.
+
+    Args:
+        ledger: the ledger.
+        signer: signs the manifest and the checkpoint.
+        run_key: the run; its grant must have drawn from the CSPRNG.
+        store: the release store.
+        write: writes the version's files into a folder (called only when they are not staged already).
+    Returns:
+        Publication: what readers now see.
+    Raises:
+        PublishFailed: the store cannot be written; the charge stays, nothing is visible, a second run resumes.
+        LedgerRefusal: seeded noise is never published.
+    Privacy: publishes released values only; the charge was paid before they were drawn.
+    """
+    version = ledger.allocate_version(run_key)
+    final = version_folder(store, version)
+    staging = final.parent / f".staging-v{version.number}"
+    with step("publish") as bar:
+        try:
+            if not final.exists():
+                if not _staged(ledger, staging, version):
+                    _write_staging(staging, version, signer, write)
+                bar.advance(0.6)
+                _enter_and_prove(ledger, signer, run_key, staging)
+                staging.rename(final)
+                sync_folder(final.parent)
+            _move_latest(final)
+        except OSError as error:
+            _discard_unentered(ledger, run_key, staging)
+            raise PublishFailed(
+                f"the release store {store} cannot be written ({error.strerror or type(error).__name__}); no version "
+                "is visible. The charge stays with this run: make room or give write access, then run again."
+            ) from error
+        except BaseException:
+            _discard_unentered(ledger, run_key, staging)
+            raise
+    logger.info("published %s v%d", version.release, version.number)
+    return Publication(version.release, version.number, final, run_key)
+
+
+def _write_staging(
+    staging: Path, version: VersionEntry, signer: Signer, write: Callable[[Path, VersionEntry], None]
+) -> None:
+    if staging.exists():
+        shutil.rmtree(staging)
+    staging.mkdir(parents=True)
+    write(staging, version)
+    files = {}
+    for path in sorted(staging.rglob("*")):
+        if path.is_file():
+            files[path.relative_to(staging).as_posix()] = {"sha256": _sha256(path), "bytes": path.stat().st_size}
+            _make_durable(path)
+    manifest = {
+        "schema": MANIFEST_SCHEMA,
+        "release": version.release,
+        "version": version.number,
+        "files": files,
+        "key_id": key_id(signer.public_key),
+    }
+    signed = {**manifest, "signature": signer.sign("manifest", manifest)}
+    _write_durably(staging / MANIFEST, readable_json(signed))
+    for folder in [path for path in staging.rglob("*") if path.is_dir()]:
+        sync_folder(folder)
+    sync_folder(staging)
+
+
+def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> None:
+    manifest = _sha256(staging / MANIFEST)
+    ledger.record_publication(run_key, manifest)
+    told = [entry for entry in ledger.entries_of(run_key) if entry.body.get("manifest", manifest) == manifest]
+    proof = ledger.prove(told, signer)
+    _write_durably(staging / PROOF, readable_json(proof))
+    sync_folder(staging)
+
+
+def _discard_unentered(ledger: Ledger, run_key: str, staging: Path) -> None:
+    """Remove half-written files, unless the journal already names them as the published ones."""
+    if _entered_manifest(ledger, run_key) is None:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _staged(ledger: Ledger, staging: Path, version: VersionEntry) -> bool:
+    """Say whether the staging folder holds, whole, what the journal says is published."""
+    entered = _entered_manifest(ledger, version.run_key)
+    if entered is None or _manifest_digest(staging) != entered:
+        return False
+    files = json.loads((staging / MANIFEST).read_bytes())["files"]
+    return all(
+        (staging / name).is_file() and _sha256(staging / name) == entry["sha256"] for name, entry in files.items()
+    )
+
+
+def _entered_manifest(ledger: Ledger, run_key: str) -> str | None:
+    return next((entry.manifest for entry in ledger.versions() if entry.run_key == run_key), None)
+
+
+def _manifest_digest(staging: Path) -> str | None:
+    manifest = staging / MANIFEST
+    return _sha256(manifest) if manifest.is_file() else None
+
+
+def _move_latest(folder: Path) -> None:
+    """Point `latest` at the newest version, by an atomic rename."""
+    link = folder.parent / "latest"
+    current = link.readlink().name if link.is_symlink() else "v0"
+    if int(current.removeprefix("v")) >= int(folder.name.removeprefix("v")):
+        return
+    fresh = folder.parent / f".latest-{folder.name}"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(folder.name)
+    fresh.replace(link)
+    sync_folder(folder.parent)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+    _make_durable(path)
+
+
+def _make_durable(path: Path) -> None:
+    """Make a finished file read-only and durable: a published file never changes."""
+    path.chmod(0o444)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

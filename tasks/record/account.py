@@ -1,0 +1,102 @@
+"""Group G: what each draw cost, and what the account lost and has left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.ledger.terms import Charge
+from privacy.marginals.plan import PlannedDraw
+from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.guarantee import account_rule
+
+
+def reservation(run: Run) -> Mapping[str, Any]:
+    """Return what the journal says about the charge: the last reservation of this run."""
+    return next(entry.body for entry in reversed(run.facts.entries) if entry.kind == "charge_reserved")
+
+
+def draws(run: Run) -> list[dict[str, Any]]:
+    """List the draws as the journal has them, with the noise that was planned for them."""
+    entered = [entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"]
+    return [
+        _draw(body, run.facts.plan.draw(body["key"])) for body in sorted(entered, key=lambda body: body["number"])
+    ]
+
+
+def _draw(body: Mapping[str, Any], planned: PlannedDraw) -> dict[str, Any]:
+    moves = body["event"]["moves"]
+    return {
+        "key": body["key"],
+        "columns": list(planned.clique) or NONE,
+        "cells": planned.cells,
+        "event": body["event"],
+        "l1_sensitivity": sum(map(abs, moves)),
+        "l2_sensitivity_squared": sum(move * move for move in moves),
+        "noise": noise_words(planned.event),
+        "variance": planned.variance,
+        "half_width_95": planned.half_width,
+        "share": str(planned.share),
+        "cost": pico_to_text(body["cost"]),
+    }
+
+
+def noise_words(event: DiscreteLaplace | DiscreteGaussian) -> str:
+    """Name the distribution of the noise with its scale."""
+    if isinstance(event, DiscreteLaplace):
+        return f"discrete Laplace, scale {float(1 / event.inverse_scale):.6g}"
+    return f"discrete Gaussian, sigma {float(event.sigma_squared) ** 0.5:.6g}"
+
+
+def account_epsilon(run: Run) -> dict[str, str]:
+    """Give the account's cap, and what all its charges amount to, as epsilon at its delta."""
+    terms = run.facts.account.terms
+    return {
+        "cap": pico_to_text(terms.epsilon),
+        "lost": pico_to_text(run.facts.account.claim),
+        "delta": atto_to_text(terms.delta),
+    }
+
+
+def other_charges(run: Run) -> list[dict[str, str]] | str:
+    """List the account's other charges; one that was opened stays charged, published or not."""
+    others = [charge for charge in run.facts.account.charges if charge.request.run_key != run.facts.run_key]
+    return [_charge(charge) for charge in others] or NONE
+
+
+def _charge(charge: Charge) -> dict[str, str]:
+    return {"release": charge.request.release, "status": charge.status, "amount": pico_to_text(charge.amount)}
+
+
+LEDGER = Group(
+    "G",
+    "Ledger",
+    (
+        public("account", "Whose loss is bounded.", lambda run: run.facts.account.terms.name),
+        public("run", "Key of the run; the same run never pays or draws twice.", lambda run: run.facts.run_key),
+        public("draws", "Each draw of noise: event, sensitivity, scale, share of the budget, cost.", draws),
+        public(
+            "composition",
+            "How losses add up and what the cap admits.",
+            lambda run: account_rule(run.facts.account.terms.calculus),
+        ),
+        public("cap", "Most that the account may lose.", lambda run: pico_to_text(run.facts.account.cap)),
+        public(
+            "before", "What it had lost before this release.", lambda run: pico_to_text(reservation(run)["before"])
+        ),
+        public(
+            "charged", "What this release was charged, rounded up.", lambda run: pico_to_text(run.facts.charge.amount)
+        ),
+        public("after", "What it had lost after.", lambda run: pico_to_text(reservation(run)["after"])),
+        public("left", "What was left.", lambda run: pico_to_text(run.facts.account.cap - reservation(run)["after"])),
+        public(
+            "account_epsilon",
+            "Cap and loss of the account as epsilon, when this record was written.",
+            account_epsilon,
+        ),
+        public("other_charges", "Other charges of the account; those of failed runs stay.", other_charges),
+        unsourced("refresh_rule", "When a new account is opened for the same people."),
+    ),
+)

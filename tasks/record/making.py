@@ -1,0 +1,122 @@
+"""Groups J and K: how the noise was drawn, and what was done to the noisy counts afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privacy.marginals.plan import TOTAL_KEY
+from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.refine import ReleasedTable
+
+SAMPLERS = {
+    "discrete_laplace": "discrete Laplace on the integers, sampled exactly, without floating point",
+    "discrete_gaussian": "discrete Gaussian on the integers, sampled exactly, without floating point",
+}
+ENTROPY = {
+    "csprng": "AES-256 in counter mode under keys from the operating system's CSPRNG; keys are never stored",
+    "seeded": "a seeded generator: for tests, never published",
+}
+BIAS: dict[str, tuple[str, list[str]]] = {
+    "none": (
+        "none: each count is unbiased, and may be negative; tables do not add up to the same total",
+        [],
+    ),
+    "simplex": (
+        "no count is negative and the total is kept: the same amount is taken off every cell (or added), and what is "
+        "then below zero becomes zero. Small cells are pulled to zero; empty ones may keep some noise",
+        ["projection onto the non-negative tables with the total"],
+    ),
+    "negative_l2": (
+        "no count is negative and the total is kept: more is taken off every cell than by plain projection, and what "
+        "stays positive is scaled up by 1 / (1 - lambda). Small cells become zero; large ones are pulled up",
+        ["projection with negative l2 regularisation, keeping the total"],
+    ),
+}
+
+
+def samplers(run: Run) -> list[str]:
+    """Name how each kind of noise that was drawn is sampled."""
+    return [SAMPLERS[kind] for kind in sorted({event.kind for event in run.facts.charge.request.events})]
+
+
+def entropy(run: Run) -> str | None:
+    """Say what the noise was drawn from, as the ledger has it."""
+    return None if run.facts.charge.security is None else ENTROPY[run.facts.charge.security]
+
+
+NOISE = Group(
+    "J",
+    "Mechanism and noise",
+    (
+        public(
+            "mechanism",
+            "How noise is added.",
+            lambda run: f"{run.facts.spec.product.mechanism} mechanism on marginals",
+        ),
+        public("samplers", "How the noise is sampled.", samplers),
+        public("entropy", "Where its randomness comes from.", entropy),
+        public("code", "Digest of the source files of Sudare that ran.", lambda run: run.facts.software.code),
+        public("packages", "Versions of the libraries that ran.", lambda run: dict(run.facts.software.packages)),
+        public("python", "Version of Python.", lambda run: run.facts.software.python),
+        public("platform", "Operating system and machine type.", lambda run: run.facts.software.platform),
+        unsourced("timing_policy", "How the duration of draws is hidden."),
+    ),
+)
+
+
+def post_processing(run: Run) -> list[dict[str, Any]]:
+    """Say for each table what was done to its noisy counts, in order."""
+    return [_processed(run, table) for table in run.facts.tables]
+
+
+def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
+    refine = run.facts.spec.product.refine
+    bias, estimate = BIAS[refine.method]
+    impossible = int(run.facts.contract.impossible(table.columns).sum())
+    zeros = [f"{impossible} cells declared impossible set to zero"] if impossible else []
+    rounding = ["whole numbers by largest remainder"] if refine.integers and refine.method != "none" else []
+    return {
+        "table": table.name,
+        "steps": [*zeros, *estimate, *rounding] or NONE,
+        "lambda": NONE if refine.lambda_ is None else str(refine.lambda_),
+        "total": NONE if table.refined.total is None else table.refined.total,
+        "total_from": total_kind(run),
+        "notes": list(table.refined.notes) or NONE,
+        "known_bias": bias,
+        "raw": next(
+            file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
+        ),
+    }
+
+
+def total_kind(run: Run) -> str:
+    """Say where the total comes from that the tables keep: noisy, invariant, or none."""
+    if run.facts.total is not None:
+        return "noisy"
+    return NONE if run.facts.plan.public_total is None else "invariant"
+
+
+def noisy_total(run: Run) -> dict[str, Any] | str:
+    """Give the noisy total, where one was drawn."""
+    if run.facts.total is None:
+        return NONE
+    width = run.facts.plan.draw(TOTAL_KEY).half_width
+    return {"value": int(run.facts.total.values), "half_width_95": width}
+
+
+def suppression(run: Run) -> str:
+    """Compare the published rows with the cells of the declared domains."""
+    rows = {file.draw: file.rows for file in run.files if file.role == "data"}
+    cells = sum(run.facts.plan.draw(key).cells for key in rows)
+    return f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
+
+
+POST_PROCESSING = Group(
+    "K",
+    "Post-processing",
+    (
+        public("tables", "What was done to each table, in order, and what bias that brings.", post_processing),
+        public("noisy_total", "The total that was measured.", noisy_total),
+        public("suppression", "Cells left out because they are small.", suppression),
+    ),
+)

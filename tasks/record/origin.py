@@ -1,0 +1,89 @@
+"""Groups A to C: which release this is, who answers for it, and which data it is about."""
+
+from __future__ import annotations
+
+from tasks.record.field import NONE, Group, Run, auditor, public, unsourced
+
+IDENTITY = Group(
+    "A",
+    "Identity",
+    (
+        public(
+            "release_id", "Name of the product; stays the same over its versions.", lambda run: run.facts.spec.release
+        ),
+        public("version", "Number of this publication.", lambda run: run.facts.version.number),
+        public(
+            "status_when_written",
+            "Status in the ledger when this record was written; the status of today is in the signed journal.",
+            lambda run: run.facts.version.status,
+        ),
+        public("supersedes", "Number of the version before.", lambda run: run.facts.supersedes or NONE),
+        unsourced("superseded_by", "Number of the version after; known later, and then in the signed journal."),
+        public("title", "Name of the data.", lambda run: run.facts.contract.name),
+        public("product_type", "What is published.", lambda run: run.facts.spec.product.kind),
+        public("reference_period", "Time block of the account that paid.", lambda run: run.facts.account.terms.block),
+        public(
+            "measured_hour",
+            "Hour (UTC) in which the measurements were complete.",
+            lambda run: hour(run.facts.finished),
+        ),
+        auditor("started", "When the run started.", lambda run: run.facts.started),
+        auditor("finished", "When the measurements were complete.", lambda run: run.facts.finished),
+        unsourced("sector", "Sector of the publisher."),
+        unsourced("region", "Region that the data are about."),
+        unsourced("registry_id", "Entry in a public registry of deployments."),
+    ),
+)
+
+ACCOUNTABILITY = Group(
+    "B",
+    "Accountability",
+    (
+        public("purpose", "What the data are for, as the contract says.", lambda run: described(run, "purpose")),
+        unsourced("audience", "For whom the release is made."),
+        unsourced("curator", "Who is responsible for the data."),
+        unsourced("operator", "Who ran the release."),
+        unsourced("approvers", "Who approved it, and when."),
+        unsourced("legal_basis", "Legal basis, or reference of the impact assessment."),
+        unsourced("policy_version", "Privacy policy that the release follows."),
+        unsourced("rationale", "Why this epsilon, and why this cap."),
+        unsourced("contact", "Whom to write to about errors."),
+    ),
+)
+
+SOURCE = Group(
+    "C",
+    "Source",
+    (
+        auditor(
+            "source", "The confidential table, as the ledger knows it.", lambda run: run.facts.charge.request.source
+        ),
+        auditor("source_path", "Where it was read.", lambda run: str(run.facts.spec.source.path)),
+        public("source_format", "Format of the file.", lambda run: run.facts.spec.source.format),
+        public(
+            "select",
+            "Row-wise projection and filter on the way in.",
+            lambda run: run.facts.spec.source.select or NONE,
+        ),
+        public(
+            "snapshot_keyed_hash",
+            "HMAC-SHA256 of the encoded rows; tells nothing without the workspace's key.",
+            lambda run: run.facts.charge.request.snapshot_hash,
+        ),
+        public("population", "The people.", lambda run: run.facts.account.terms.population),
+        public("time_block", "The time that the account covers.", lambda run: run.facts.account.terms.block),
+        unsourced("lineage", "From which systems the table came."),
+        unsourced("retention", "When the snapshot and the source are deleted."),
+        unsourced("trust_model", "Who sees the confidential rows, and who is trusted."),
+    ),
+)
+
+
+def hour(time: str) -> str:
+    """Cut a time (ISO 8601, UTC) down to its hour."""
+    return f"{time[:13]}:00Z"
+
+
+def described(run: Run, key: str) -> str | None:
+    """Return what the contract's description says under a key."""
+    return run.facts.contract.description.get(key)

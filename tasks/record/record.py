@@ -1,0 +1,78 @@
+"""The audit record of a run: every field by group, what is not available, and what the release is replayed from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.record.account import LEDGER
+from tasks.record.evidence import INTEGRITY, OUTPUT
+from tasks.record.field import NOT_AVAILABLE, WITHHELD, Field, Group, Run
+from tasks.record.guarantee import GUARANTEE
+from tasks.record.making import NOISE, POST_PROCESSING
+from tasks.record.origin import ACCOUNTABILITY, IDENTITY, SOURCE
+from tasks.record.replay import replay
+from tasks.record.terms import CONTRACT, UNIT
+from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
+
+RECORD_SCHEMA = "sudare-record/1"
+GROUPS: tuple[Group, ...] = (
+    IDENTITY,
+    ACCOUNTABILITY,
+    SOURCE,
+    CONTRACT,
+    UNIT,
+    GUARANTEE,
+    LEDGER,
+    UNPROTECTED,
+    PREPROCESSING,
+    NOISE,
+    POST_PROCESSING,
+    OUTPUT,
+    INTEGRITY,
+)
+
+Record = dict[str, Any]
+
+
+def build_record(run: Run) -> Record:
+    """Fill every field from a run.
+
+    Args:
+        run: the finished run with its data files.
+    Returns:
+        Record: the full record, for auditors; `public_copy` makes the published one.
+    Privacy: auditor-only fields hold private facts; no exact count is among them.
+    """
+    values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in GROUPS}
+    return {
+        "schema": RECORD_SCHEMA,
+        "release": run.facts.version.release,
+        "version": run.facts.version.number,
+        "groups": {group.letter: _filled(group, values[group.letter]) for group in GROUPS},
+        "not_available": sorted(
+            f"{letter}.{name}" for letter, filled in values.items() for name, value in filled.items() if value is None
+        ),
+        "replay": replay(run),
+    }
+
+
+def public_copy(record: Record) -> Record:
+    """Return the record with the auditor-only values withheld."""
+    groups = {
+        letter: {**group, "fields": {name: _withheld(field) for name, field in group["fields"].items()}}
+        for letter, group in record["groups"].items()
+    }
+    return {**record, "groups": groups}
+
+
+def _filled(group: Group, values: dict[str, Any]) -> dict[str, Any]:
+    fields = {field.name: _field(field, values[field.name]) for field in group.fields}
+    return {"title": group.title, "fields": fields}
+
+
+def _field(field: Field, value: Any) -> dict[str, Any]:
+    return {"class": field.visibility, "value": NOT_AVAILABLE if value is None else value}
+
+
+def _withheld(field: dict[str, Any]) -> dict[str, Any]:
+    return {**field, "value": WITHHELD} if field["class"] == "auditor" else field

@@ -1,0 +1,93 @@
+"""The record's `replay` part: all that `sudare verify` needs to compute the release again, exact and public."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from privacy.ledger.terms import Charge
+from tasks.facts import RunFacts
+from tasks.record.account import reservation
+from tasks.record.field import Run
+from tasks.record.making import total_kind
+from tasks.refine import ReleasedTable
+from tasks.tidy import DATA, MEASUREMENTS
+
+
+def replay(run: Run) -> dict[str, Any]:
+    """Return what the release is computed from, beside the files.
+
+    Amounts are integers: losses in 10⁻¹², deltas in 10⁻¹⁸. The spec's amounts are its own text.
+    """
+    facts = run.facts
+    return {
+        "contract": facts.contract.model_dump(mode="json"),
+        "contract_digest": facts.contract.digest,
+        "spec_digest": facts.spec.digest,
+        "charge": {
+            "account": facts.spec.charge.account,
+            "epsilon": str(facts.spec.charge.epsilon),
+            "delta": str(facts.spec.charge.delta),
+        },
+        "product": facts.spec.product.model_dump(mode="json"),
+        "adjacency": facts.charge.request.adjacency,
+        "rows_per_unit": facts.charge.request.rows_per_unit,
+        "calculus": facts.account.terms.calculus.to_json(),
+        "claim": _claim(facts.charge),
+        "amount": facts.charge.amount,
+        "before": reservation(run)["before"],
+        "after": reservation(run)["after"],
+        "cap": facts.account.cap,
+        "draws": _draws(facts),
+        "total": {"kind": total_kind(run), "value": _total(facts)},
+        "tables": [_table(facts, table) for table in facts.tables],
+    }
+
+
+def _claim(charge: Charge) -> dict[str, int]:
+    return {"epsilon": charge.request.epsilon, "delta": charge.request.delta}
+
+
+def _draws(facts: RunFacts) -> list[dict[str, Any]]:
+    entered = sorted(
+        (entry.body for entry in facts.entries if entry.kind == "noise_drawn"), key=lambda body: body["number"]
+    )
+    return [
+        {
+            "key": body["key"],
+            "number": body["number"],
+            "clique": list(facts.plan.draw(body["key"]).clique),
+            "shape": list(facts.contract.shape(facts.plan.draw(body["key"]).clique)),
+            "event": body["event"],
+            "cost": body["cost"],
+            "sha256": body["sha256"],
+        }
+        for body in entered
+    ]
+
+
+def _total(facts: RunFacts) -> int | None:
+    return facts.plan.public_total if facts.total is None else int(facts.total.values)
+
+
+def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
+    refine = facts.spec.product.refine
+    return {
+        "name": table.name,
+        "columns": list(table.columns),
+        "method": refine.method,
+        "lambda": None if refine.lambda_ is None else str(refine.lambda_),
+        "integers": refine.integers,
+        "data": f"{DATA}/{table.name}.parquet",
+        "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
+        "sha256": _values_digest(table),
+    }
+
+
+def _values_digest(table: ReleasedTable) -> str:
+    """SHA-256 of the refined values: little-endian int64 or float64, row-major."""
+    values = table.refined.values
+    form = "<i8" if np.issubdtype(values.dtype, np.integer) else "<f8"
+    return hashlib.sha256(np.ascontiguousarray(values, dtype=form).tobytes()).hexdigest()

@@ -1,0 +1,111 @@
+"""The JSON Schema of record.json, from the fields themselves; docs/schema/record.schema.json is a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.record.field import Field, Group
+from tasks.record.record import GROUPS, RECORD_SCHEMA
+
+_HEX = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+_NAMES = {"type": "array", "items": _TEXT}
+_RATIONAL = {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"}
+
+
+def record_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of record.json."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Sudare audit record",
+        "description": "See docs/record.md. A field reads 'not available' where a run has no source for it.",
+        **_object(
+            {
+                "schema": {"const": RECORD_SCHEMA},
+                "release": _TEXT,
+                "version": {"type": "integer", "minimum": 1},
+                "groups": _object({group.letter: _group(group) for group in GROUPS}),
+                "not_available": {**_NAMES, "uniqueItems": True},
+                "replay": _replay(),
+            }
+        ),
+    }
+
+
+def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    fields = _object({field.name: _field(field) for field in group.fields})
+    return _object({"title": {"const": group.title}, "fields": fields})
+
+
+def _field(field: Field) -> dict[str, Any]:
+    value = {"type": ["string", "integer", "number", "boolean", "array", "object"]}
+    return {"description": field.means, **_object({"class": {"const": field.visibility}, "value": value})}
+
+
+def _replay() -> dict[str, Any]:
+    """Describe the exact part: amounts are integers, in 10^-12 (losses) and 10^-18 (deltas)."""
+    return _object(
+        {
+            "contract": {"type": "object", "description": "The parsed contract."},
+            "contract_digest": _HEX,
+            "spec_digest": _HEX,
+            "charge": _object({"account": _TEXT, "epsilon": _TEXT, "delta": _TEXT}),
+            "product": {"type": "object", "description": "The product of the release spec."},
+            "adjacency": {"enum": ["add_remove", "replace_one"]},
+            "rows_per_unit": {"type": "integer", "minimum": 1},
+            "calculus": _object({"kind": {"enum": ["pure", "renyi"]}, "order": _RATIONAL}, optional=("order",)),
+            "claim": _object({"epsilon": _COUNT, "delta": _COUNT}),
+            "amount": _COUNT,
+            "before": _COUNT,
+            "after": _COUNT,
+            "cap": _COUNT,
+            "draws": {"type": "array", "items": _draw()},
+            "total": _object(
+                {"kind": {"enum": ["noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
+            ),
+            "tables": {"type": "array", "items": _table()},
+        }
+    )
+
+
+def _draw() -> dict[str, Any]:
+    moves = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
+    event = {
+        "anyOf": [
+            _object({"kind": {"const": "discrete_laplace"}, "inverse_scale": _RATIONAL, "moves": moves}),
+            _object({"kind": {"const": "discrete_gaussian"}, "sigma_squared": _RATIONAL, "moves": moves}),
+        ]
+    }
+    shape = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+    return _object(
+        {
+            "key": _TEXT,
+            "number": _COUNT,
+            "clique": _NAMES,
+            "shape": shape,
+            "event": event,
+            "cost": _COUNT,
+            "sha256": _HEX,
+        }
+    )
+
+
+def _table() -> dict[str, Any]:
+    return _object(
+        {
+            "name": _TEXT,
+            "columns": {**_NAMES, "minItems": 1},
+            "method": {"enum": ["none", "simplex", "negative_l2"]},
+            "lambda": {"type": ["string", "null"]},
+            "integers": {"type": "boolean"},
+            "data": _TEXT,
+            "measurements": _TEXT,
+            "sha256": _HEX,
+        }
+    )

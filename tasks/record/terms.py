@@ -1,0 +1,174 @@
+"""Groups D and E: what the contract declares, and whose privacy counts."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from contracts.contract import Column, Contract
+from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from tasks.record.field import NONE, Group, Run, auditor, public, unsourced
+from tasks.record.origin import described
+
+
+def columns(run: Run) -> list[dict[str, Any]]:
+    """Describe each column's domain, without its labels (those are in the contract under `replay`)."""
+    return [_column(column) for column in run.facts.contract.columns]
+
+
+def _column(column: Column) -> dict[str, Any]:
+    domain = column.domain
+    return {
+        "name": column.name,
+        "logical_type": column.logical_type,
+        "description": column.description or NONE,
+        "domain": domain.kind,
+        "cells": column.size,
+        "values": _values(column),
+        "nulls": f"counted as {domain.nulls.to}" if domain.nulls.to is not None else "a cell of their own",
+        "read_as_null": list(domain.missing) or NONE,
+        "misfits": _misfits(column),
+        "provenance": domain.provenance.kind,
+        "reference": domain.provenance.reference or NONE,
+    }
+
+
+def _values(column: Column) -> str:
+    match column.domain:
+        case CategoryDomain() | MappingDomain():
+            return f"{len(column.domain.categories)} categories"
+        case IntegerDomain() | DecimalDomain():
+            low, high = column.domain.bounds
+            return f"{low} to {high} in {len(column.domain.bins)} bins"
+        case DateDomain():
+            first, last = column.domain.bounds
+            return f"{first} to {last} by {column.domain.granularity}"
+        case _:
+            assert_never(column.domain)
+
+
+def _misfits(column: Column) -> str:
+    """Say what becomes of a value outside the domain."""
+    match column.domain:
+        case CategoryDomain(other=other) | MappingDomain(other=other):
+            return f"counted as {other}" if other is not None else "treated as null"
+        case _:
+            return "clipped to the bounds; unreadable ones treated as null"
+
+
+def structural_zeros(run: Run) -> list[dict[str, list[str]]] | str:
+    """List the combinations that are declared impossible."""
+    zeros = run.facts.contract.structural_zeros
+    return [{name: list(labels) for name, labels in zero.assignment} for zero in zeros] or NONE
+
+
+def validation_leakage(run: Run) -> str:
+    """Say what the public learns from validation: only that the gates held."""
+    gates = [outcome.name for outcome in run.facts.outcomes if outcome.gate]
+    others = len(run.facts.outcomes) - len(gates)
+    shown = (
+        f"That the gates held ({', '.join(gates)}) shows in the release being there." if gates else "None is a gate."
+    )
+    return f"Checks against the contract whose outcome is for auditors only: {others}. {shown}"
+
+
+CONTRACT = Group(
+    "D",
+    "Contract",
+    (
+        public("contract_id", "The contract.", lambda run: run.facts.contract.id),
+        public("contract_version", "Its version.", lambda run: run.facts.contract.version),
+        public("contract_digest", "SHA-256 of its canonical JSON.", lambda run: run.facts.contract.digest),
+        public(
+            "contract_format",
+            "Version of the Open Data Contract Standard.",
+            lambda run: run.facts.contract.apiVersion,
+        ),
+        public("table", "The table that it is about.", lambda run: run.facts.contract.table),
+        public("columns", "Type, domain with provenance, nulls and misfits of each column.", columns),
+        public("structural_zeros", "Combinations declared impossible; their cells are zero.", structural_zeros),
+        unsourced("functional_dependencies", "Columns that determine others."),
+        public("limitations", "What the contract warns of.", lambda run: described(run, "limitations")),
+        public("usage", "What the contract says about use and attribution.", lambda run: described(run, "usage")),
+        auditor(
+            "validation_outcomes",
+            "Pass or fail of each check of the contract.",
+            lambda run: [vars(outcome) for outcome in run.facts.outcomes],
+        ),
+        public("validation_leakage", "How the outcome of validation is treated.", validation_leakage),
+    ),
+)
+
+
+def unit_phrase(contract: Contract) -> str:
+    """Name one privacy unit: one row, or one id with its rows."""
+    unit = contract.unit
+    if unit.column is None:
+        return "one row"
+    bound = f"at most {unit.max_rows_per_unit} rows" if unit.max_rows_per_unit > 1 else "one row"
+    return f"one {unit.column} ({bound})"
+
+
+def neighbours(run: Run) -> str:
+    """Say which two tables must be hard to tell apart."""
+    contract = run.facts.contract
+    change = "left out or added" if contract.adjacency == "add_remove" else "replaced by any other"
+    return f"Two tables that are the same but for {unit_phrase(contract)}, {change}."
+
+
+def truncation(run: Run) -> str:
+    """Say how the rows of a unit were bounded."""
+    unit = run.facts.contract.unit
+    if unit.column is None:
+        return "none: each row is a unit"
+    return (
+        f"at most {unit.max_rows_per_unit} rows of each {unit.column} are kept, chosen uniformly at random and "
+        "independently of other units, before anything is counted"
+    )
+
+
+def sensitivities(run: Run) -> list[dict[str, Any]]:
+    """List the distinct sensitivities of the events that were charged."""
+    events = run.facts.charge.request.events
+    moves = sorted({event.moves for event in events if isinstance(event, DiscreteLaplace | DiscreteGaussian)})
+    return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
+
+
+def group_privacy(run: Run) -> str:
+    """Say what several units together are protected by."""
+    unit = unit_phrase(run.facts.contract)
+    grows = "; delta grows to at most g * exp((g - 1) * epsilon) * delta" if run.facts.charge.request.delta else ""
+    return (
+        f"The guarantee is for {unit}. Somebody who stands behind g of them, or a group of g, is protected by "
+        f"g times the epsilon{grows}."
+    )
+
+
+UNIT = Group(
+    "E",
+    "Privacy unit",
+    (
+        public("unit", "Whose privacy counts.", lambda run: unit_phrase(run.facts.contract)),
+        public(
+            "id_column",
+            "Column that says which rows belong together.",
+            lambda run: run.facts.contract.unit.column or NONE,
+        ),
+        public(
+            "rows_per_unit",
+            "Most rows of one unit that were counted.",
+            lambda run: run.facts.charge.request.rows_per_unit,
+        ),
+        public(
+            "adjacency",
+            "The neighbour relation, one for the whole release.",
+            lambda run: run.facts.charge.request.adjacency,
+        ),
+        public("neighbours", "What the relation means here.", neighbours),
+        public("truncation", "How rows beyond the bound were dropped.", truncation),
+        public(
+            "sensitivity", "Most that one unit changes one table: L1, and the square of L2 [rows].", sensitivities
+        ),
+        public("group_privacy", "What the guarantee says about several units.", group_privacy),
+    ),
+)

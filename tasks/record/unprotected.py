@@ -1,0 +1,113 @@
+"""Groups H and I: what is published without protection, and what was done with the data before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.origin import hour
+from tasks.record.terms import truncation
+
+
+def exact_total(run: Run) -> dict[str, Any] | str:
+    """Give the total that is published as it was declared, if one is."""
+    declared = run.facts.contract.total
+    if run.facts.plan.public_total is None or declared is None:
+        return NONE
+    return {"value": run.facts.plan.public_total, "declared_public_in": declared.reference}
+
+
+def declared_totals(run: Run) -> list[dict[str, Any]] | str:
+    """List the totals that the contract declares public, used or not."""
+    return [{"value": total.value, "reference": total.reference} for total in run.facts.contract.invariants] or NONE
+
+
+def declared_gates(run: Run) -> list[str] | str:
+    """List the checks that the contract makes gates."""
+    return list(run.facts.contract.gates) or NONE
+
+
+READABLE = {
+    "csv": "the file is CSV in UTF-8, well-formed to its last row",
+    "parquet": "the Parquet file can be read to its last row",
+    "duckdb": "the DuckDB table can be read to its last row",
+    "sqlite": "the SQLite table can be read to its last row and holds text in UTF-8 and no binary data",
+}
+
+
+def fixed_gates(run: Run) -> list[str]:
+    """List the checks that stop every release like this one, whatever gates the contract declares."""
+    source, contract = run.facts.spec.source, run.facts.contract
+    names = ", ".join(contract.source_columns)
+    gates = [READABLE[source.format], f"the columns are {names}, each once", "there is at least one row"]
+    if contract.unit.column is not None:
+        gates.append(f"every row has a {contract.unit.column}")
+    if source.select is not None:
+        gates.append(f"the select holds for every row: {source.select}")
+    return gates
+
+
+def run_time_facts(run: Run) -> list[str]:
+    """List what the run shows about its own course."""
+    entries = run.facts.entries
+    return [
+        f"that the measurements were complete in the hour {hour(run.facts.finished)}",
+        f"the times of {len(entries)} journal entries in PROOF.json, to the second, from {hour(entries[0].at)} on",
+    ]
+
+
+def quantities(run: Run) -> list[str]:
+    """List every quantity that depends on the data and is published without noise, in words."""
+    totals = run.facts.contract.invariants
+    listed = [f"the total {total.value}, declared public ({total.reference})" for total in totals]
+    listed += [f"that {gate} (always checked)" for gate in fixed_gates(run)]
+    listed += [f"that the check {gate} held (a gate of the contract)" for gate in run.facts.contract.gates]
+    return listed + run_time_facts(run)
+
+
+UNPROTECTED = Group(
+    "H",
+    "Unprotected quantities",
+    (
+        public("quantities", "Everything about the data that is visible without noise.", quantities),
+        public("exact_total", "Exact total that the tables keep, where one is declared public.", exact_total),
+        public("declared_totals", "Totals that the contract declares public.", declared_totals),
+        public("declared_gates", "Checks that the contract lets stop a release.", declared_gates),
+        public("fixed_gates", "Checks that stop any release.", fixed_gates),
+        public("run_time_facts", "What the course of the run shows.", run_time_facts),
+        unsourced("tuned_on_data", "Thresholds or settings that were chosen by looking at the data."),
+    ),
+)
+
+
+def steps(run: Run) -> list[dict[str, str]]:
+    """List what happened to the rows before they were counted, and how that is accounted for."""
+    source, contract = run.facts.spec.source, run.facts.contract
+    listed = [] if source.select is None else [("row-wise select", source.select, "each row by itself")]
+    if contract.unit.column is not None:
+        bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
+        listed.append(("contribution bounding", truncation(run), bound))
+    encoding = f"contract {contract.id} {contract.version}, {len(contract.columns)} columns"
+    listed.append(("encoding to declared domains", encoding, "each row by itself"))
+    return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
+
+
+def domains(run: Run) -> dict[str, list[str]]:
+    """List the columns by where their domain comes from."""
+    found: dict[str, list[str]] = {}
+    for column in run.facts.contract.columns:
+        found.setdefault(column.domain.provenance.kind, []).append(column.name)
+    return found
+
+
+PREPROCESSING = Group(
+    "I",
+    "Preprocessing and tuning",
+    (
+        public("steps", "What was done to the rows, and how it is accounted for.", steps),
+        public("domains", "Columns by the provenance of their domain; none is learned from the rows.", domains),
+        unsourced("exploratory_access", "Who looked at the rows beforehand, and whether that was accounted for."),
+        unsourced("hyperparameter_search", "How settings such as lambda were chosen."),
+        unsourced("feature_selection", "How the published columns were chosen."),
+    ),
+)

@@ -1,0 +1,68 @@
+"""Refine: from noisy marginals to tables, by post-processing alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contracts.contract import Contract
+from contracts.spec import TablesProduct
+from privacy.ledger.grant import Measurement
+from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from privacy.refine.tables import Refined, refine_table
+from tasks.progress import step
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReleasedTable:
+    """A table as it will be published, with the measurement it came from.
+
+    Args:
+        name: name of the table.
+        columns: its columns.
+        measurement: the noisy marginal.
+        refined: the refined one.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    measurement: Measurement
+    refined: Refined
+
+
+def refine(
+    product: TablesProduct, plan: TablesPlan, contract: Contract, measurements: Sequence[Measurement]
+) -> tuple[ReleasedTable, ...]:
+    """Refine every measured table with the release's total.
+
+    Args:
+        product: the tables product of the spec.
+        plan: the plan; gives the public total where one is declared.
+        contract: gives the structural zeros.
+        measurements: what the grant drew.
+    Returns:
+        tuple[ReleasedTable, ...]: in the order of the spec.
+    Privacy: post-processing.
+    """
+    drawn = {measurement.key: measurement for measurement in measurements}
+    noisy_total = drawn.get(TOTAL_KEY)
+    total = plan.public_total if noisy_total is None else int(noisy_total.values)
+    tables = []
+    with step("refine") as bar:
+        for number, table in enumerate(product.tables, 1):
+            measurement = drawn[f"table:{table.name}"]
+            refined = refine_table(
+                measurement.values,
+                impossible=contract.impossible(table.columns),
+                total=total,
+                method=product.refine.method,
+                lambda_=product.refine.lambda_,
+                integers=product.refine.integers,
+            )
+            tables.append(ReleasedTable(table.name, table.columns, measurement, refined))
+            bar.advance(number / len(product.tables))
+    logger.info("refined %d tables by %s", len(tables), product.refine.method)
+    return tuple(tables)

@@ -1,0 +1,71 @@
+"""Report: the files of a version, from what the run knows: data, measurements, record, page, Croissant metadata."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from contracts.canonical import readable_json
+from privacy.marginals.plan import TOTAL_KEY
+from tasks.croissant import croissant
+from tasks.facts import RunFacts
+from tasks.page.page import render_page
+from tasks.progress import step
+from tasks.record.field import Run
+from tasks.record.record import build_record, public_copy
+from tasks.tidy import WrittenFile, write_data, write_measurement
+
+logger = logging.getLogger(__name__)
+
+AUDITOR_RECORD = "record.auditor.json"
+
+
+def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
+    """Write everything that a version holds but for its manifest and proof.
+
+    Args:
+        facts: the finished run.
+        folder: the staging folder of the version; gets data/, measurements/, record.json, record.html and
+            croissant.json.
+        private_folder: the run's private folder; gets the full record, for auditors.
+    Privacy: released and public values only go to `folder`.
+    """
+    with step("report") as bar:
+        files = write_files(facts, folder)
+        bar.advance(0.7)
+        record = build_record(Run(facts, files))
+        published = public_copy(record)
+        (folder / "record.json").write_bytes(readable_json(published))
+        (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
+        (folder / "record.html").write_text(render_page(published, facts), encoding="utf-8")
+        _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
+    logger.info("wrote the record of %s v%d", facts.version.release, facts.version.number)
+
+
+def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
+    """Write the data files of a run, in the order of its tables, the measured total last."""
+    marks = {
+        "sudare_release": facts.version.release,
+        "sudare_version": str(facts.version.number),
+        "sudare_contract_digest": facts.contract.digest,
+        "sudare_spec_digest": facts.spec.digest,
+    }
+    if facts.total is not None and any(table.name.casefold() == TOTAL_KEY for table in facts.tables):
+        raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
+    csv = "csv" in facts.spec.publish.formats
+    files: list[WrittenFile] = []
+    drawn = [(table.measurement, table.name) for table in facts.tables]
+    for table in facts.tables:
+        files += write_data(table, facts.contract, folder, marks=marks, csv=csv)
+    for measurement, name in drawn + ([(facts.total, TOTAL_KEY)] if facts.total is not None else []):
+        width = facts.plan.draw(measurement.key).half_width
+        files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
+    return tuple(files)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)

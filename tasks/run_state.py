@@ -1,0 +1,179 @@
+"""A run's private folder: held by one process at a time, and cleaned when the run ends.
+
+The lock is the kernel's (`flock`), so a process that dies, however it dies, lets go of it. The snapshot goes when the
+run ends; it stays when the charge was opened and the release is not published yet, because only on the same snapshot
+can the same run go on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from contracts.errors import Finding, Refused, SudareError
+from privacy.private_table import PrivateTable
+
+ERROR_LOG = "error.private.log"
+
+if TYPE_CHECKING:
+    from privacy.ledger.ledger import Ledger
+
+ResultT = TypeVar("ResultT")
+
+_held: dict[Path, RunFolder] = {}
+
+
+class RunBusy(Refused):
+    """Another process is running the same release spec."""
+
+    exit_code = 1
+
+
+class UnexpectedError(SudareError):
+    """Something failed that should not: a bug of ours. Only the type of the original error is told.
+
+    Args:
+        kind: name of the original error's type.
+        log: private log with the original error and its traceback.
+    """
+
+    def __init__(self, kind: str, log: Path) -> None:
+        self.kind = kind
+        self.log = log
+        super().__init__(f"unexpected {kind}: this is a bug of Sudare. Private details: {log}")
+
+
+@dataclass
+class RunFolder:
+    """The private folder of the runs of one spec, while this process holds it.
+
+    Args:
+        path: the folder, mode 0700.
+        keep_snapshot: whether the snapshot outlives the run.
+        table: the snapshot, once this process has made or found it.
+        run_key: key of the run, once its snapshot is known.
+        charge: status of the run's charge in the ledger when the steps ended; None for no charge.
+        published: whether the version is published.
+    """
+
+    path: Path
+    keep_snapshot: bool = False
+    table: PrivateTable | None = None
+    run_key: str | None = None
+    charge: str | None = None
+    published: bool = False
+
+    @property
+    def error_log(self) -> Path:
+        """Where the traceback of an unexpected error goes; it may hold private values."""
+        return self.path / ERROR_LOG
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run goes on only on the same snapshot: it is charged and not published."""
+        return self.charge not in (None, "returned") and not self.published
+
+    @contextmanager
+    def charge_seen(self, ledger: Ledger) -> Iterator[None]:
+        """Note, however the block ends, how the run's charge stands in the ledger."""
+        try:
+            yield
+        finally:
+            charge = ledger.charge(self.run_key) if self.run_key is not None else None
+            self.charge = None if charge is None else charge.status
+
+
+def run_name(release: str, spec_digest: str) -> str:
+    """Return the name of the folder of a spec's runs; another text of the spec is another run."""
+    return f"{release}-{spec_digest[:24]}"
+
+
+@contextmanager
+def hold(runs: Path, name: str, *, keep_snapshot: bool) -> Iterator[RunFolder]:
+    """Hold the folder of a run inside the block; inside a block of the same process, share it.
+
+    Args:
+        runs: the workspace's folder of runs.
+        name: see `run_name`.
+        keep_snapshot: whether the snapshot outlives the run.
+    Yields:
+        RunFolder: made when it is missing.
+    Raises:
+        RunBusy: another process holds it.
+    """
+    path = runs / name
+    if path in _held:
+        yield _held[path]
+        return
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = _lock(path)
+    folder = _held[path] = RunFolder(path, keep_snapshot)
+    try:
+        yield folder
+    finally:
+        try:
+            if not (keep_snapshot or folder.resumable):
+                _discard_snapshot(path)
+        finally:
+            del _held[path]
+            os.close(descriptor)
+
+
+def sheltered(action: Callable[[], ResultT], log: Callable[[], Path]) -> ResultT:
+    """Do something; let our own errors pass, and replace any other by one without its text.
+
+    Args:
+        action: what to do.
+        log: says, when it is needed, which file takes the traceback (mode 0600).
+    Returns:
+        What the action returned.
+    Raises:
+        UnexpectedError: in place of any exception that is not ours; the original is not even its context.
+    Privacy: an error of a library may quote a row, so neither the terminal nor the orchestrator may see it.
+    """
+    try:
+        return action()
+    except SudareError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what is not ours may say anything
+        path = log()
+        _write_private_traceback(error, path)
+        unexpected = UnexpectedError(type(error).__name__, path)
+    raise unexpected
+
+
+def _write_private_traceback(error: BaseException, log: Path) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+        file.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
+        file.writelines(traceback.format_exception(error))
+
+
+def _discard_snapshot(path: Path) -> None:
+    from tasks.snapshot import discard
+
+    discard(path)
+
+
+def _lock(path: Path) -> int:
+    descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(descriptor, 20).decode("ascii", errors="replace").strip()
+        os.close(descriptor)
+        found = f"a run of it by process {holder}" if holder else "a run of it by another process"
+        remedy = "wait until it has ended; running the command again then resumes it, or says that it is published"
+        raise RunBusy(
+            [Finding(str(path), "this release spec", found, "one run of a spec at a time", remedy)]
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor

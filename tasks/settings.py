@@ -1,0 +1,268 @@
+"""The workspace and the environment: where things lie, and the only place that reads environment variables.
+
+Layout of a workspace (the folder that holds `sudare.toml`):
+    sudare.toml           what may be set; unknown keys are refused
+    releases/             what is published
+    .sudare/              private, mode 0700: ledger.sqlite, draws/, keys/, runs/, prefect/
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contracts.errors import Finding, Refused
+
+FILE = "sudare.toml"
+PRIVATE = ".sudare"
+
+_TELEMETRY_OFF = {
+    "DO_NOT_TRACK": "1",
+    "GX_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+}
+_KEYS = {
+    "store.releases": 'a folder, such as "releases"',
+    "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
+    "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
+    "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
+}
+_TEMPLATE = """\
+# A Sudare workspace. Paths are relative to this file.
+
+[store]
+releases = "releases"    # where `sudare releases` looks
+
+[ledger]
+url = ""                 # empty: .sudare/ledger.sqlite
+
+[ingest]
+memory_limit = "1GB"     # of DuckDB
+
+[prefect]
+api_url = ""             # of a running Prefect server; empty: each run starts its own
+"""
+
+
+class WorkspaceRefused(Refused):
+    """There is no workspace where one is needed, one where none may be, or its settings cannot be followed."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace: its folders and its settings.
+
+    Args:
+        root: the folder that holds sudare.toml, absolute.
+        releases: the release store.
+        ledger_url: SQLAlchemy URL of the ledger.
+        memory_limit: what DuckDB may use while it ingests.
+        prefect_api_url: a running Prefect server, or None to start one with each run.
+    """
+
+    root: Path
+    releases: Path
+    ledger_url: str
+    memory_limit: str
+    prefect_api_url: str | None
+
+    @property
+    def private(self) -> Path:
+        """The folder that nobody but its owner may read."""
+        return self.root / PRIVATE
+
+    @property
+    def draws(self) -> Path:
+        """Where the grant writes noisy values down."""
+        return self.private / "draws"
+
+    @property
+    def runs(self) -> Path:
+        """The runs' private folders."""
+        return self.private / "runs"
+
+    @property
+    def prefect_home(self) -> Path:
+        """Prefect's own folder: its database of runs."""
+        return self.private / "prefect"
+
+    @property
+    def public_key_file(self) -> Path:
+        """The public half of the signing key: lowercase hex and a newline."""
+        return self.private / "keys" / "signing.pub"
+
+    def signing_seed(self) -> bytes:
+        """Return the 32 secret bytes of the Ed25519 signing key."""
+        return _read_key(self.private / "keys" / "signing.key")
+
+    def snapshot_key(self) -> bytes:
+        """Return the 32 secret bytes that snapshots are hashed under."""
+        return _read_key(self.private / "keys" / "snapshot.key")
+
+    @classmethod
+    def create(cls, root: Path) -> Workspace:
+        """Make a workspace: folders (0700), keys (0600) and sudare.toml, which is written last.
+
+        Args:
+            root: the folder; made when it is missing.
+        Raises:
+            WorkspaceRefused: there is a workspace already, and nothing was changed; or the folder cannot be written.
+        """
+        root = root.absolute()
+        if (root / FILE).exists():
+            raise _refusal(str(root / FILE), "workspace", "a workspace already", "a folder without one")
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            for folder in (root / PRIVATE, *(root / PRIVATE / name for name in ("draws", "keys", "runs"))):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)
+            (root / "releases").mkdir(exist_ok=True)
+            _create_keys(root / PRIVATE / "keys")
+            (root / FILE).write_text(_TEMPLATE, encoding="utf-8")
+        except OSError as error:
+            found = error.strerror or type(error).__name__
+            raise _refusal(str(root), "folder", found, "a folder that can be written") from error
+        return cls.open(root)
+
+    @classmethod
+    def open(cls, root: Path) -> Workspace:
+        """Open the workspace whose sudare.toml lies in `root`.
+
+        Raises:
+            WorkspaceRefused: no workspace there, or its settings cannot be followed.
+        """
+        root = root.absolute()
+        file = root / FILE
+        if not file.is_file():
+            remedy = "make one: sudare init; or say where it is: --workspace DIR"
+            raise _refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
+        values = _settings(file)
+        return cls(
+            root=root,
+            releases=root / (values.get("store.releases") or "releases"),
+            ledger_url=_ledger_url(root, os.environ.get("SUDARE_LEDGER_URL") or values.get("ledger.url", "")),
+            memory_limit=values.get("ingest.memory_limit") or "1GB",
+            prefect_api_url=os.environ.get("PREFECT_API_URL") or values.get("prefect.api_url") or None,
+        )
+
+    @classmethod
+    def find(cls, start: Path) -> Workspace:
+        """Open the workspace of SUDARE_WORKSPACE, else the nearest one from `start` upwards.
+
+        Raises:
+            WorkspaceRefused: none is found.
+        """
+        told = os.environ.get("SUDARE_WORKSPACE")
+        if told:
+            return cls.open(Path(told))
+        start = start.absolute()
+        return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def switch_telemetry_off() -> None:
+    """Tell Prefect and Great Expectations to report to nobody, unless the environment says otherwise."""
+    for name, value in _TELEMETRY_OFF.items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def exported(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables inside a block, for libraries that read them when they are imported."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with `own` as its only Prefect settings, for a server of our own."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    return {**inherited, **_TELEMETRY_OFF, **own}
+
+
+def loopback_without_proxy() -> dict[str, str]:
+    """Return the variables that keep requests to this machine from a configured proxy."""
+    names = {name.strip() for name in os.environ.get("NO_PROXY", os.environ.get("no_proxy", "")).split(",")}
+    value = ",".join(sorted((names | {"127.0.0.1"}) - {""}))
+    return {"NO_PROXY": value, "no_proxy": value}
+
+
+def _settings(file: Path) -> dict[str, str]:
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _refusal(str(file), "TOML", str(error), "a readable TOML file") from error
+    flat: dict[str, Any] = {}
+    for table, keys in written.items():
+        flat |= {f"{table}.{key}": value for key, value in keys.items()} if isinstance(keys, dict) else {table: keys}
+    findings = [_unknown(file, key) for key in flat if key not in _KEYS]
+    findings += [
+        Finding(str(file), key, f"a {type(value).__name__}", _KEYS[key], "put it in quotes")
+        for key, value in flat.items()
+        if key in _KEYS and not isinstance(value, str)
+    ]
+    if findings:
+        raise WorkspaceRefused(findings)
+    return flat
+
+
+def _unknown(file: Path, key: str) -> Finding:
+    return Finding(str(file), key, "an unknown key", ", ".join(_KEYS), "correct its spelling or delete it")
+
+
+def _ledger_url(root: Path, written: str) -> str:
+    """Return the ledger's URL; a relative SQLite file is meant from the workspace's root."""
+    prefix = "sqlite:///"
+    if not written:
+        return f"{prefix}{root / PRIVATE / 'ledger.sqlite'}"
+    return f"{prefix}{root / written.removeprefix(prefix)}" if written.startswith(prefix) else written
+
+
+def _create_keys(folder: Path) -> None:
+    """Make what is missing; a key that is there (an `init` that was interrupted) stays."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for name in ("signing.key", "snapshot.key"):
+        if not (folder / name).exists():
+            _write_secret(folder / name, secrets.token_bytes(32))
+    public = Ed25519PrivateKey.from_private_bytes(_read_key(folder / "signing.key")).public_key()
+    (folder / "signing.pub").write_text(public.public_bytes_raw().hex() + "\n", encoding="ascii")
+
+
+def _write_secret(path: Path, secret: bytes) -> None:
+    """Write a file that only its owner may read; it appears whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def _read_key(path: Path) -> bytes:
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise _refusal(str(path), "key", found, "the key that `sudare init` made", "restore it") from error
+    if len(key) != 32:
+        raise _refusal(str(path), "key", f"{len(key)} bytes", "the 32 bytes that `sudare init` made", "restore it")
+    return key
+
+
+def _refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> WorkspaceRefused:
+    return WorkspaceRefused([Finding(where, field, found, allowed, remedy)])

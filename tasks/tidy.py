@@ -1,0 +1,187 @@
+"""Released tables as tidy files: one row a cell of the declared domain, row-major, labels in dictionary columns.
+
+Rows are made and written piece by piece, so that memory does not grow with the number of cells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from privacy.ledger.grant import Measurement
+from privacy.marginals.counts import Clique
+from tasks.refine import ReleasedTable
+
+PIECE = 1 << 20
+"""Rows that are held in memory at once."""
+
+DATA, MEASUREMENTS = "data", "measurements"
+VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero")
+Values = Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data file of a version.
+
+    Args:
+        path: relative to the version's folder, with slashes.
+        draw: key of the draw that it shows.
+        role: refined data, or raw measurements.
+        rows: number of rows, fixed by the declared domain.
+        columns: name and type of each column, in order.
+        sha256: digest of the file (hex).
+        bytes: size of the file.
+    """
+
+    path: str
+    draw: str
+    role: Literal["data", "measurements"]
+    rows: int
+    columns: tuple[tuple[str, str], ...]
+    sha256: str
+    bytes: int
+
+
+def write_data(
+    table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], csv: bool
+) -> tuple[WrittenFile, ...]:
+    """Write a refined table to `data/`.
+
+    Args:
+        table: the table.
+        contract: gives the labels.
+        folder: the version's folder.
+        marks: what the file says about where it comes from.
+        csv: write a CSV file beside the Parquet file.
+    Returns:
+        tuple[WrittenFile, ...]: the files.
+    Privacy: released values only.
+    """
+    tidy = Tidy(contract, table.columns, {"count": table.refined.values})
+    paths = [f"{DATA}/{table.name}.parquet"] + ([f"{DATA}/{table.name}.csv"] if csv else [])
+    return tuple(tidy.write(folder, path, draw=table.measurement.key, marks=marks) for path in paths)
+
+
+def write_measurement(
+    measurement: Measurement,
+    name: str,
+    half_width: int,
+    contract: Contract,
+    folder: Path,
+    *,
+    marks: Mapping[str, str],
+) -> WrittenFile:
+    """Write a raw noisy marginal to `measurements/`, with its variance and its 95 % interval.
+
+    Args:
+        measurement: what the grant drew.
+        name: name of the file.
+        half_width: the noise lies within plus or minus this in 95 % of draws [rows].
+        contract: gives the labels and the structural zeros.
+        folder: the version's folder.
+        marks: what the file says about where it comes from.
+    Privacy: released values only.
+    """
+    noisy = measurement.values
+    values = {
+        "noisy": noisy,
+        "variance": np.broadcast_to(np.float64(measurement.variance), noisy.shape),
+        "lower": noisy - half_width,
+        "upper": noisy + half_width,
+        "structural_zero": contract.impossible(measurement.clique),
+    }
+    tidy = Tidy(contract, measurement.clique, values)
+    return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
+
+
+class Tidy:
+    """Arrays over a declared domain, seen as rows of labels and values.
+
+    Args:
+        contract: gives the labels.
+        clique: the columns; empty for a single number.
+        values: arrays in the shape of the domain, by column name.
+    Raises:
+        ValueError: a column of the table is named like a column of values.
+    """
+
+    def __init__(self, contract: Contract, clique: Clique, values: Values) -> None:
+        clash = [name for name in clique if name in values]
+        if clash:
+            raise ValueError(f"column {clash[0]!r} is named like a column of values; reserved: {VALUE_COLUMNS}")
+        self._labels = [pa.array(contract.column(name).labels, pa.string()) for name in clique]
+        self._shape = contract.shape(clique)
+        self._clique = clique
+        self._values = {name: np.ascontiguousarray(array).reshape(-1) for name, array in values.items()}
+
+    def write(self, folder: Path, path: str, *, draw: str, marks: Mapping[str, str]) -> WrittenFile:
+        """Write the rows to one file; its suffix says whether Parquet or CSV."""
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        schema = self._schema(marks)
+        if target.suffix == ".csv":
+            _write_csv(target, self._pieces(schema))
+        else:
+            _write_parquet(target, schema, self._clique, self._pieces(schema))
+        role: Literal["data", "measurements"] = "data" if path.startswith(DATA) else "measurements"
+        columns = tuple((field.name, _type_name(field.type)) for field in schema)
+        with target.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return WrittenFile(path, draw, role, prod(self._shape), columns, digest, target.stat().st_size)
+
+    def _schema(self, marks: Mapping[str, str]) -> pa.Schema:
+        labels = [
+            pa.field(name, pa.dictionary(_index_type(len(labels)), pa.string()), nullable=False)
+            for name, labels in zip(self._clique, self._labels, strict=True)
+        ]
+        values = [
+            pa.field(name, pa.from_numpy_dtype(array.dtype), nullable=False) for name, array in self._values.items()
+        ]
+        return pa.schema([*labels, *values], metadata=dict(marks))
+
+    def _pieces(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in order, at most `PIECE` at a time."""
+        cells = prod(self._shape)
+        for start in range(0, cells, PIECE):
+            rows = np.arange(start, min(start + PIECE, cells))
+            stride = cells
+            arrays = []
+            for place, labels in enumerate(self._labels):
+                stride //= len(labels)
+                codes = pa.array((rows // stride) % len(labels)).cast(schema.field(place).type.index_type)
+                arrays.append(pa.DictionaryArray.from_arrays(codes, labels))
+            arrays += [pa.array(array[start : start + PIECE]) for array in self._values.values()]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _write_parquet(target: Path, schema: pa.Schema, labels: Sequence[str], pieces: Iterator[pa.RecordBatch]) -> None:
+    with pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=list(labels)) as writer:
+        for piece in pieces:
+            writer.write_batch(piece, row_group_size=PIECE)
+
+
+def _write_csv(target: Path, pieces: Iterator[pa.RecordBatch]) -> None:
+    import polars as pl
+
+    with target.open("wb") as file:
+        for number, piece in enumerate(pieces):
+            pl.DataFrame(pa.Table.from_batches([piece])).write_csv(file, include_header=number == 0)
+
+
+def _index_type(size: int) -> pa.DataType:
+    return pa.int8() if size <= 1 << 7 else pa.int16() if size <= 1 << 15 else pa.int32()
+
+
+def _type_name(kind: pa.DataType) -> str:
+    return "string" if pa.types.is_dictionary(kind) else str(kind)

@@ -1,0 +1,80 @@
+"""The values of a snapshot as the checks see them: for each column a small table of its different values.
+
+A check of a column holds or not by which values occur, not by how often, so it is run on the different ones: they
+are found once, quickly where they are few, and every further look at them is cheap. They are read as the encoding
+reads them:
+
+    COLUMN         the text as delivered, or the category's own spelling; null where missing
+    COLUMN as TO   the same as an integer, number or date; null where it cannot be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from contracts.checks import Check
+from contracts.code_sql import null_sql, value_sql
+from contracts.contract import Column, Contract
+from contracts.violations import violation_sql
+from tasks.engine import identifier
+
+ROWS = "snapshot.raw"
+
+
+@dataclass(frozen=True)
+class Values:
+    """One relation and the checks that it decides.
+
+    Args:
+        relation: its name in DuckDB.
+        about: what it holds, for people.
+        checks: the checks to run on it.
+    """
+
+    relation: str
+    about: str
+    checks: tuple[Check, ...]
+
+
+def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, checks: Sequence[Check]) -> tuple[Values, ...]:
+    """Make the relations that the checks are run on.
+
+    Args:
+        connection: in memory, with the snapshot attached read-only under the name `snapshot`.
+        contract: the contract of the snapshot.
+        checks: the contract's checks.
+    Returns:
+        The whole table first (checks of the table and of the unit's id), then one relation a column.
+    """
+    columns = {column.name: column for column in contract.columns}
+    connection.execute(f"CREATE VIEW delivered AS FROM {ROWS}")
+    laid = [Values("delivered", "the rows", tuple(check for check in checks if check.column not in columns))]
+    for place, column in enumerate(contract.columns):
+        own = tuple(check for check in checks if check.column == column.name)
+        different = f"SELECT DISTINCT {identifier(column.name)} FROM {ROWS}"
+        connection.execute(f"CREATE TABLE values_{place} AS {_reading(column, own, contract)} FROM ({different})")
+        laid.append(Values(f"values_{place}", f"the different values of {column.name}", own))
+    return tuple(laid)
+
+
+def as_read(column: str, to: object) -> str:
+    """Name the column that holds the values of `column` as they are read."""
+    return f"{column} as {to}"
+
+
+def _reading(column: Column, checks: Sequence[Check], contract: Contract) -> str:
+    """Write the SELECT that reads one column."""
+    raw = identifier(column.name)
+    value = value_sql(column, raw)
+    [absent] = [violation_sql(check, contract) for check in checks if check.kind == "not_null"]
+    to = next((check.parameters["to"] for check in checks if "to" in check.parameters), None)
+    if to is None:
+        text = f"COALESCE(CAST({value} AS VARCHAR), trim(CAST({raw} AS VARCHAR)))"
+        return f"SELECT CASE WHEN NOT {absent} THEN {text} END AS {raw}"
+    return (
+        f"SELECT CASE WHEN NOT {absent} THEN CAST({raw} AS VARCHAR) END AS {raw}, "
+        f"CASE WHEN NOT {null_sql(column, value)} THEN {value} END AS {identifier(as_read(column.name, to))}"
+    )

@@ -1,0 +1,278 @@
+"""Verify: check a published version offline, trusting nothing but a public key that the checker pins (DESIGN law 6).
+
+The rules, in the order in which they are checked:
+    1. the folder holds exactly the files of its manifest, MANIFEST.json and PROOF.json; no links
+    2. MANIFEST.json is in its canonical form, byte for byte, and signed under the pinned key
+    3. every file has the size and the SHA-256 of the manifest
+    4. PROOF.json is canonical, its checkpoint signed under the pinned key, every entry of the run included under it,
+       and the run is one charge, one opening, draws without gap, and the publication of this very manifest
+    5. record.json is canonical, follows its schema, names this version, this contract and this charge, and tells
+       people what its replay part says
+    6. its draws are those of the journal and of the charge, and their sensitivities those of the contract
+    7. costs and ε, recomputed from the events by independent code, are what was entered and claimed
+    8. the measurements have the declared cells, the noisy values that were entered, and the stated uncertainty
+    9. the refinement, replayed from the noisy values, gives the published tables
+   10. croissant.json states the files' digests
+What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
+Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
+signed. What could not be checked is `skipped`, and a version with anything skipped does not pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from contracts.errors import Finding, SpecRefused
+from privacy.audit.claimed import check_amounts, check_claim, check_costs
+from privacy.audit.drawn import NoiseEvent, check_draws, check_moves, check_plan, read_events
+from privacy.audit.identity import (
+    Meaning,
+    check_charge,
+    check_files,
+    check_identity,
+    check_tables,
+    read_meaning,
+)
+from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
+from privacy.audit.readable import printable, read_json
+from privacy.audit.statements import Manifest, Proof, Record, read_statement
+from privacy.audit.told import check_told
+from privacy.ledger.signing import key_id
+from tasks.progress import Bar, step
+from tasks.verify_catalogue import check_catalogue
+from tasks.verify_files import (
+    MANIFEST,
+    PROOF,
+    VersionFolder,
+    check_contents,
+    check_listing,
+    list_version,
+    open_version,
+    read_text_file,
+)
+from tasks.verify_replay import replay_tables
+from tasks.verify_report import RULES, Check, VerificationReport
+
+RECORD: Final = "record.json"
+CATALOGUE: Final = "croissant.json"
+MOST_MOVES: Final = 2
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def read_public_key(path: Path) -> str:
+    """Read a public key file: 64 lowercase hex digits and a newline.
+
+    Raises:
+        SpecRefused: no such file, or it holds something else.
+    """
+    remedy = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
+    where = printable(str(path))
+    try:
+        with path.open("rb") as file:
+            content = file.read(4096)
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or "no path that can be followed"
+        raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", remedy)]) from error
+    text = content.decode("ascii", "replace")
+    if not text.endswith("\n") or not _KEY.fullmatch(text[:-1]):
+        found, allowed = f"{len(content)} bytes of another form", "64 lowercase hex digits and a newline"
+        raise SpecRefused([Finding(where, "key file", found, allowed, remedy)])
+    return text[:-1]
+
+
+def verify(folder: Path, *, public_key: str) -> VerificationReport:
+    """Check a version folder against a pinned key.
+
+    Args:
+        folder: a version folder.
+        public_key: the publisher's Ed25519 public key that the checker pins, 64 lowercase hex digits.
+    Returns:
+        VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
+    Raises:
+        SpecRefused: no version folder there, or no such key can be.
+    Privacy: reads published files only.
+    """
+    if not _KEY.fullmatch(public_key):
+        allowed = "64 lowercase hex digits"
+        raise SpecRefused(
+            [Finding("the pinned key", "form", printable(public_key), allowed, "pin the publisher's key")]
+        )
+    path = open_version(folder)
+    with step("verify") as bar:
+        return _Verification(path, public_key, bar).run()
+
+
+class _Verification:
+    """One verification: what was read so far, and the checks that are done."""
+
+    def __init__(self, path: Path, public_key: str, bar: Bar) -> None:
+        self._path, self._key, self._bar = path, public_key, bar
+        self._checks: list[Check] = []
+        self._folder = VersionFolder(path, {}, {})
+        self._sound: frozenset[str] = frozenset()
+        self._manifest: Manifest | None = None
+        self._manifest_sha256 = ""
+        self._signed = False
+        self._run: JournalledRun | None = None
+        self._record: Record | None = None
+        self._meaning: Meaning | None = None
+        self._planned = False
+        self._events: tuple[NoiseEvent, ...] = ()
+
+    def run(self) -> VerificationReport:
+        """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
+        manifest_findings = self._read_manifest()
+        self._check_folder()
+        self._close(manifest_findings)
+        self._check_contents()
+        self._check_proof()
+        self._check_record()
+        self._check_draws()
+        self._check_loss()
+        self._check_tables()
+        self._check_catalogue()
+        manifest = self._manifest
+        return VerificationReport(
+            checks=tuple(self._checks),
+            key_id=key_id(self._key),
+            release=None if manifest is None else manifest.release,
+            version=None if manifest is None else manifest.version,
+        )
+
+    def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = ()) -> None:
+        """Write down the outcome of the next rule."""
+        rule = len(self._checks) + 1
+        self._checks.append(Check(rule, RULES[rule - 1], tuple(findings), tuple(skipped)))
+        self._bar.advance(rule / len(RULES))
+
+    def _read(self, name: str) -> tuple[Any, bytes, list[Finding]]:
+        """Read a JSON file of the version in its canonical form; its value is None where it cannot be read."""
+        data, findings = read_text_file(self._path, name)
+        if data is None:
+            return None, b"", findings
+        value, findings = read_json(data, where=name)
+        return value, data, findings
+
+    def _read_manifest(self) -> list[Finding]:
+        value, data, findings = self._read(MANIFEST)
+        if value is None:
+            return findings
+        self._manifest_sha256 = hashlib.sha256(data).hexdigest()
+        self._manifest, wrong = read_statement(Manifest, value, where=MANIFEST)
+        if self._manifest is None:
+            return findings + wrong
+        signed = {key: part for key, part in value.items() if key != "signature"}
+        by, signature = self._manifest.key_id, self._manifest.signature
+        findings += check_signature("manifest", signed, by, signature, public_key=self._key, where=MANIFEST)
+        self._signed = not findings
+        return findings
+
+    def _check_folder(self) -> None:
+        names = () if self._manifest is None else tuple(self._manifest.files)
+        self._folder, findings = list_version(self._path, names)
+        skipped = () if self._manifest is not None else ("which files belong here: no readable manifest",)
+        self._close(findings + check_listing(self._folder, self._manifest), skipped)
+
+    def _check_contents(self) -> None:
+        if self._manifest is None:
+            return self._close((), ("sizes and checksums: no readable manifest",))
+        self._sound, findings = check_contents(self._folder, self._manifest)
+        return self._close(findings)
+
+    def _check_proof(self) -> None:
+        value, _, findings = self._read(PROOF)
+        proof, wrong = (None, []) if value is None else read_statement(Proof, value, where=PROOF)
+        if proof is None:
+            return self._close(findings + wrong, ("the run: no readable proof",))
+        findings += check_inclusion(proof, public_key=self._key, where=PROOF)
+        self._run, wrong = read_run(proof, where=PROOF)
+        findings += wrong
+        if self._run is None or self._manifest is None:
+            return self._close(findings, ("the publication: no readable run or manifest",))
+        published, manifest = self._run.published, self._manifest
+        findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
+        return self._close(findings)
+
+    def _check_record(self) -> None:
+        value, _, findings = self._read(RECORD)
+        self._record, wrong = (None, []) if value is None else read_statement(Record, value, where=RECORD)
+        if self._record is None:
+            return self._close(findings + wrong, ("what the record says: it cannot be read",))
+        record, skipped = self._record, []
+        self._meaning, wrong = read_meaning(record.replay, where=RECORD)
+        findings += wrong
+        if self._manifest is None:
+            skipped.append("the record against the manifest: no readable manifest")
+        else:
+            findings += check_identity(record, self._manifest, where=RECORD)
+            findings += check_files(record.replay, self._manifest.files, where=MANIFEST)
+            findings += check_told(record, self._run, self._manifest, where=RECORD)
+        if self._meaning is None:
+            skipped.append("the record against contract and charge: no valid contract or product")
+            return self._close(findings, skipped)
+        wrong = check_tables(record.replay, self._meaning.product, where=RECORD)
+        self._planned = not wrong
+        findings += wrong
+        if self._run is None:
+            skipped.append("the record against the charge: no readable run")
+        else:
+            contract = self._meaning.contract
+            findings += check_charge(record.replay, contract, self._run, record.release, where=RECORD)
+        return self._close(findings, skipped)
+
+    def _check_draws(self) -> None:
+        if self._record is None:
+            return self._close((), ("the draws: no readable record",))
+        replay, skipped = self._record.replay, []
+        self._events, findings = read_events(replay, where=RECORD)
+        if self._run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, self._run, where=RECORD)
+        if self._meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        else:
+            wrong = check_plan(replay, self._meaning, where=RECORD)
+            self._planned = self._planned and not wrong
+            findings += wrong + check_moves(replay.draws, self._meaning, where=RECORD)
+        return self._close(findings, skipped)
+
+    def _check_loss(self) -> None:
+        if self._record is None or not self._events:
+            return self._close((), ("the loss: no readable events",))
+        replay, skipped = self._record.replay, []
+        findings: list[Finding] = []
+        if self._run is None:
+            skipped.append("the amounts against the journal: no readable run")
+        else:
+            findings += check_amounts(replay, self._run, where=RECORD)
+        if max(len(event.moves) for event in self._events) > MOST_MOVES:
+            skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
+        else:
+            findings += check_costs(replay, where=RECORD) + check_claim(replay, where=RECORD)
+        return self._close(findings, skipped)
+
+    def _check_tables(self) -> None:
+        manifest, record, meaning = self._manifest, self._record, self._meaning
+        if manifest is None or not self._signed:
+            why = ("the tables: without a signed manifest they are not opened",)
+        elif record is None or meaning is None or not self._events or not self._planned:
+            why = ("the tables: no readable and consistent record of how they were made",)
+        else:
+            measured, refined = replay_tables(
+                self._folder, manifest, self._sound, record.replay, meaning, self._events, where=RECORD
+            )
+            self._close(*measured)
+            return self._close(*refined)
+        self._close((), why)
+        return self._close((), why)
+
+    def _check_catalogue(self) -> None:
+        value, _, findings = self._read(CATALOGUE)
+        if value is None or self._manifest is None:
+            return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))
+        return self._close(findings + check_catalogue(value, self._manifest, where=CATALOGUE))

@@ -1,0 +1,177 @@
+"""Rules 8 and 9 of a verification: measurements and refined tables, table by table, so that one is held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Finding
+from privacy.audit.drawn import NoiseEvent
+from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
+from privacy.audit.readable import printable
+from privacy.audit.replay import RELATIVE_TOLERANCE, check_total, refined_column, uncertainty_columns, values_sha256
+from privacy.audit.statements import DrawStatement, Manifest, Replay, TableStatement
+from tasks.verify_files import VersionFolder, read_published
+from tasks.verify_tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
+
+Outcome = tuple[list[Finding], list[str]]
+
+_OTHER_NOISE: Final = "the noisy values are not those that were drawn and paid for: do not use this table"
+_UNCERTAINTY: Final = "the stated uncertainty does not follow from the noise: use the recomputed one"
+_OTHER_TABLE: Final = "the table is not what the declared steps make of the noisy values: do not use it"
+
+
+def replay_tables(
+    folder: VersionFolder,
+    manifest: Manifest,
+    sound: frozenset[str],
+    replay: Replay,
+    meaning: Meaning,
+    events: Sequence[NoiseEvent],
+    *,
+    where: str,
+) -> tuple[Outcome, Outcome]:
+    """Check the measurements (rule 8), and replay the refinement from them (rule 9).
+
+    Args:
+        folder: the version folder.
+        manifest: the signed manifest.
+        sound: the files whose checksums hold; no other is opened.
+        replay: the record's replay block; its draws and tables are those of the product.
+        meaning: contract and product.
+        events: the event of each draw.
+        where: the record's file name.
+    Returns:
+        tuple: findings and skipped parts of rule 8, and of rule 9.
+    """
+    tables = _Tables(folder, manifest, sound, replay, meaning)
+    drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
+    total = None
+    if "total" in drawn:
+        noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
+        total = int(noisy[0]) if noisy is not None else None
+    tables.refined += check_total(replay, meaning, total, where=where)
+    for table in replay.tables:
+        noisy = tables.measured(table.measurements, *drawn[f"table:{table.name}"])
+        tables.replayed(table, noisy)
+    return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
+
+
+class _Tables:
+    """The tables of one version, and what was found out about them so far."""
+
+    def __init__(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str], replay: Replay, meaning: Meaning
+    ) -> None:
+        self._folder, self._manifest, self._sound = folder, manifest, sound
+        self._replay, self._contract = replay, meaning.contract
+        self.measurements: list[Finding] = []
+        self.unmeasured: list[str] = []
+        self.refined: list[Finding] = []
+        self.unrefined: list[str] = []
+
+    def measured(self, name: str, draw: DrawStatement, event: NoiseEvent) -> NDArray[np.int64] | None:
+        """Check one file of measurements; return its noisy values if they are those that were entered."""
+        columns, findings, skipped = self._read(name, draw.clique, MEASURED)
+        self.measurements += findings
+        self.unmeasured += skipped
+        if columns is None:
+            return None
+        noisy: NDArray[np.int64] = columns["noisy"]
+        found = values_sha256(noisy)
+        if found != draw.sha256:
+            allowed = f"{draw.sha256}, as it was entered when it was drawn"
+            self.measurements.append(
+                Finding(printable(name), "SHA-256 of column noisy", found, allowed, _OTHER_NOISE)
+            )
+        beside = uncertainty_columns(noisy, event, self._contract.impossible(draw.clique))
+        for column, expected in beside.items():
+            self.measurements += compare_column(
+                columns[column],
+                expected,
+                where=printable(name),
+                name=column,
+                source="recomputed from the event and the contract",
+                remedy=_UNCERTAINTY,
+                tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
+            )
+        return noisy
+
+    def replayed(self, table: TableStatement, noisy: NDArray[np.int64] | None) -> None:
+        """Check one refined table and its CSV copy against the refinement of its noisy values."""
+        values: Types = {"count": "int64" if table.integers or table.method == "none" else "double"}
+        columns, findings, skipped = self._read(table.data, table.columns, values)
+        self.refined += findings
+        self.unrefined += skipped
+        counts = None if columns is None else columns["count"]
+        if counts is not None:
+            self._check_digest(table, counts)
+        if noisy is None:
+            self.unrefined.append(f"{printable(table.data)}: its measurements cannot be read")
+        else:
+            counts = self._refine(table, noisy, counts)
+        if csv_of(table) in self._manifest.files:
+            self._check_csv(table, counts, values)
+
+    def _refine(
+        self, table: TableStatement, noisy: NDArray[np.int64], counts: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
+        """Refine again and compare; returns the values that the table must have, as far as they are known."""
+        where = printable(table.data)
+        try:
+            expected = refined_column(noisy, table, self._contract, self._replay.total.value)
+        except ValueError as error:
+            allowed = "noisy values and a total that can be refined"
+            self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE))
+            return counts
+        if counts is not None:
+            source = f"replayed by {table.method} from the noisy values"
+            self.refined += compare_column(
+                counts, expected, where=where, name="count", source=source, remedy=_OTHER_TABLE
+            )
+        return expected
+
+    def _check_digest(self, table: TableStatement, counts: NDArray[Any]) -> None:
+        found = values_sha256(counts)
+        if found != table.sha256:
+            allowed = f"{table.sha256}, as in the record"
+            self.refined.append(
+                Finding(printable(table.data), "SHA-256 of column count", found, allowed, _OTHER_TABLE)
+            )
+
+    def _check_csv(self, table: TableStatement, counts: NDArray[Any] | None, values: Types) -> None:
+        name = csv_of(table)
+        columns, findings, skipped = self._read(name, table.columns, values)
+        self.refined += findings
+        self.unrefined += skipped
+        if columns is None:
+            return
+        if counts is None:
+            self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
+            return
+        self.refined += compare_column(
+            columns["count"],
+            counts,
+            where=printable(name),
+            name="count",
+            source=f"as in {printable(table.data)}",
+            remedy=_OTHER_TABLE,
+        )
+
+    def _read(
+        self, name: str, clique: Sequence[str], values: Types
+    ) -> tuple[Columns | None, list[Finding], list[str]]:
+        """Read a table's file if its checksum holds; else say that it was skipped."""
+        if name not in self._sound:
+            return None, [], [f"{printable(name)}: not opened, for it is missing or not as it was published"]
+        try:
+            data = read_published(self._folder, self._manifest, name)
+        except OSError as error:
+            found = error.strerror or str(error)
+            return None, [Finding(printable(name), "the file", found, "the file that was checked", _OTHER_TABLE)], []
+        read = read_csv if name.endswith(".csv") else read_parquet
+        columns, findings = read(data, where=printable(name), contract=self._contract, clique=clique, values=values)
+        return columns, findings, []

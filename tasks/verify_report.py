@@ -1,0 +1,99 @@
+"""What a verification says: the outcome of each rule, and what no rule can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from contracts.errors import Finding
+
+RULES: Final = (
+    "the folder holds the published files, no more and no fewer",
+    "the manifest is signed under the pinned key",
+    "every file is as it was published",
+    "the journal proves the run and this publication",
+    "the record is of this version, contract and charge",
+    "draws and sensitivities are those of charge and contract",
+    "costs and ε recomputed from the events",
+    "noisy measurements and their uncertainty",
+    "refinement replayed from the noisy measurements",
+    "the catalogue entry names the same files",
+)
+CANNOT_TELL: Final = (
+    "that the noise was drawn as the record says: it is random, so it cannot be replayed",
+    "that the noisy values were computed from the data that the record names: the rows stay with the publisher",
+    "that the account's cap and its earlier charges are those of the whole journal: the publisher has it",
+    "whether this version was superseded or withdrawn since: ask the publisher's journal",
+    "whether the pinned key is the publisher's: that is for you to establish",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of one rule.
+
+    Args:
+        rule: its number.
+        name: what it says.
+        findings: what breaks it.
+        skipped: what could not be checked, and why.
+    """
+
+    rule: int
+    name: str
+    findings: tuple[Finding, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all of the rule was checked and holds."""
+        return not self.findings and not self.skipped
+
+
+@dataclass(frozen=True)
+class VerificationReport:
+    """The outcome of all rules.
+
+    Args:
+        checks: one a rule, in their order.
+        key_id: short public name of the pinned key.
+        release: name of the product, as the manifest states it.
+        version: number, as the manifest states it.
+        cannot_tell: what no check of a version folder can establish.
+    """
+
+    checks: tuple[Check, ...]
+    key_id: str
+    release: str | None
+    version: int | None
+    cannot_tell: tuple[str, ...] = CANNOT_TELL
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that is wrong, in the order of the rules."""
+        return tuple(finding for check in self.checks for finding in check.findings)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rule was checked and holds."""
+        return all(check.passed for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "ok": self.ok,
+            "release": self.release,
+            "version": self.version,
+            "key_id": self.key_id,
+            "checks": [
+                {
+                    "rule": check.rule,
+                    "name": check.name,
+                    "passed": check.passed,
+                    "findings": [vars(finding) for finding in check.findings],
+                    "skipped": list(check.skipped),
+                }
+                for check in self.checks
+            ],
+            "cannot_tell": list(self.cannot_tell),
+        }

@@ -1,0 +1,170 @@
+"""Reading published tables (Parquet, CSV) strictly: the columns, types, rows and labels that a table must have.
+
+Only bytes whose checksum is signed are parsed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from contracts.errors import Finding
+from privacy.audit.readable import printable, shown
+from privacy.audit.replay import first_difference, label_codes
+
+Columns = Mapping[str, NDArray[Any]]
+Types = Mapping[str, str]
+
+MEASURED: Final[Types] = {
+    "noisy": "int64",
+    "variance": "double",
+    "lower": "int64",
+    "upper": "int64",
+    "structural_zero": "bool",
+}
+_BYTES_A_VALUE: Final = 64
+_SPARE_BYTES: Final = 2**22
+_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+MISFIT: Final = "the file is not the table that the record describes: do not use it"
+
+
+def read_parquet(
+    data: bytes, *, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> tuple[Columns | None, list[Finding]]:
+    """Read a published Parquet file.
+
+    Args:
+        data: its bytes; their checksum is signed.
+        where: its name.
+        contract: gives the labels.
+        clique: the label columns.
+        values: Arrow type of each column after the labels.
+    Returns:
+        tuple: the value columns, one value a row (None where they cannot be read), and what is wrong.
+    """
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        findings = _check_form(file.schema_arrow, file.metadata.num_rows, where, contract, clique, values)
+        findings += _check_weight(file.metadata, where, contract, clique, values)
+        if findings:
+            return None, findings
+        table = file.read()
+        table.validate(full=True)
+        return _columns(table, where, contract, clique, values)
+    except _UNREADABLE as error:
+        return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
+
+
+def read_csv(
+    data: bytes, *, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> tuple[Columns | None, list[Finding]]:
+    """Read a published CSV file; arguments and result as for `read_parquet`."""
+    types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
+    convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False, null_values=[])
+    try:
+        table = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
+        findings = _check_form(table.schema, table.num_rows, where, contract, clique, values)
+        return (None, findings) if findings else _columns(table, where, contract, clique, values)
+    except _UNREADABLE as error:
+        return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
+
+
+def compare_column(
+    found: NDArray[Any],
+    expected: NDArray[Any],
+    *,
+    where: str,
+    name: str,
+    source: str,
+    remedy: str,
+    tolerance: float = 0.0,
+) -> list[Finding]:
+    """Return a finding with the first row in which a column differs, if one does."""
+    difference = first_difference(found, expected, tolerance=tolerance)
+    if difference is None:
+        return []
+    more = f" ({difference.count - 1} more rows differ)" if difference.count > 1 else ""
+    field = f"column {printable(name)}, row {difference.row}"
+    return [
+        Finding(where, field, f"{shown(difference.found)}{more}", f"{shown(difference.expected)}, {source}", remedy)
+    ]
+
+
+def _arrow_type(kind: str) -> Any:
+    return {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}[kind]
+
+
+def _check_form(
+    schema: Any, rows: int, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> list[Finding]:
+    """Check names, types and number of rows before any value is read."""
+    wanted = [*clique, *values]
+    if list(schema.names) != wanted:
+        found, allowed = (", ".join(printable(name) for name in names[:20]) for names in (schema.names, wanted))
+        return [Finding(where, "columns", found, allowed, MISFIT)]
+    findings = []
+    for name in clique:
+        kind = schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            findings.append(Finding(where, f"column {printable(name)}", str(kind), "string", MISFIT))
+    for name, type_ in values.items():
+        if str(schema.field(name).type) != type_:
+            findings.append(Finding(where, f"column {name}", str(schema.field(name).type), type_, MISFIT))
+    cells = contract.cells(clique)
+    if rows != cells:
+        allowed = f"{cells}, one for each cell of the declared domain"
+        findings.append(Finding(where, "rows", str(rows), allowed, MISFIT))
+    return findings
+
+
+def _check_weight(
+    metadata: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> list[Finding]:
+    """Refuse a file that says it unpacks to more than its rows can need."""
+    longest = sum(max(len(label.encode()) for label in contract.column(name).labels) for name in clique)
+    allowed = contract.cells(clique) * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
+    unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    if unpacked <= allowed:
+        return []
+    return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {allowed} bytes", MISFIT)]
+
+
+def _columns(
+    table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> tuple[Columns | None, list[Finding]]:
+    """Check for nulls and for the labels in row-major order; return the value columns."""
+    for name in (*clique, *values):
+        if table.column(name).null_count:
+            found = f"{table.column(name).null_count} missing values"
+            return None, [Finding(where, f"column {printable(name)}", found, "a value in every row", MISFIT)]
+    findings = []
+    for place, name in enumerate(clique):
+        findings += _check_labels(table.column(name), where, contract, clique, place)
+    return {name: table.column(name).to_numpy() for name in values}, findings
+
+
+def _check_labels(column: Any, where: str, contract: Contract, clique: Sequence[str], place: int) -> list[Finding]:
+    """Check that a label column names the cells of the declared domain in row-major order."""
+    labels = contract.column(clique[place]).labels
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    array = encoded.unify_dictionaries().combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    known = pc.index_in(array.dictionary.cast(pa.string()), value_set=pa.array(labels, pa.string()))
+    numbers = np.asarray(known.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    found = numbers[array.indices.to_numpy(zero_copy_only=False)]
+    difference = first_difference(found, label_codes(contract, clique, place))
+    if difference is None:
+        return []
+    text = array[difference.row - 1].as_py()
+    field = f"column {printable(clique[place])}, row {difference.row}"
+    allowed = f"{shown(labels[int(str(difference.expected))])}: the declared cells in row-major order"
+    return [Finding(where, field, shown(text), allowed, MISFIT)]

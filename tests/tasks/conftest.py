@@ -1,0 +1,30 @@
+"""Published versions, made once for all tests of verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tasks.runs import first, second, third
+from tests.tasks.version_fixture import Version, publish_version
+
+SCENARIOS = {"town": first, "guild": second, "extract": third}
+
+
+@pytest.fixture(scope="session")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+    """Pure and simplex; Gaussian, negative l2, CSV and a second version; a public total."""
+    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in SCENARIOS.items()}
+
+
+@pytest.fixture
+def guild(versions: dict[str, Version], tmp_path: Path) -> Version:
+    """A copy to spoil."""
+    return versions["guild"].copy(tmp_path / "v")
+
+
+@pytest.fixture(scope="session")
+def spoilt(versions: dict[str, Version], tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """A copy for tests that put back what they changed."""
+    return versions["guild"].copy(tmp_path_factory.mktemp("spoilt") / "v")

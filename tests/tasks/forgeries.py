@@ -1,0 +1,290 @@
+"""Forgeries by a publisher with the right key: what is changed consistently, and the rules that find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privacy.accounting.amounts import pico_to_text
+from tests.tasks.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell, told
+
+Change = Callable[[Any], object]
+
+
+def nothing(_: Any) -> None:
+    return None
+
+
+@dataclass
+class Forgery:
+    """One consistent forgery, and the rules that must find it."""
+
+    rules: set[int]
+    record: Change = nothing
+    journal: Change = nothing
+    manifest: Change = nothing
+    files: Callable[[Path], object] = nothing
+    of: str = "town"
+    says: str = ""
+    where: set[str] = field(default_factory=set)
+
+
+def replay(change: Change) -> Change:
+    return lambda record: change(record["replay"])
+
+
+def both(*changes: Change) -> Change:
+    def change(value: Any) -> None:
+        for one in changes:
+            one(value)
+
+    return change
+
+
+def claim(epsilon: int) -> Change:
+    return both(
+        replay(lambda r: r["claim"].update(epsilon=epsilon)),
+        lambda record: told(record, "F.epsilon", pico_to_text(epsilon)),
+    )
+
+
+def amounts(**changed: int) -> Change:
+    """State other amounts, for people too."""
+
+    def change(record: Json) -> None:
+        record["replay"].update(changed)
+        r = record["replay"]
+        for name, value in (
+            ("before", r["before"]),
+            ("charged", r["amount"]),
+            ("after", r["after"]),
+            ("cap", r["cap"]),
+        ):
+            told(record, f"G.{name}", pico_to_text(value))
+        told(record, "G.left", pico_to_text(r["cap"] - r["after"]))
+
+    return change
+
+
+def in_charge(**changed: Any) -> Change:
+    return lambda entries: of_kind(entries, "charge_reserved").update(changed)
+
+
+def event(number: int, change: Change) -> tuple[Change, Change]:
+    """Change an event wherever it stands: in the record, in the charge's plan, in the draw's entry."""
+
+    def in_journal(entries: list[Json]) -> None:
+        change(of_kind(entries, "charge_reserved")["events"][number])
+        change([e["body"] for e in entries if e["kind"] == "noise_drawn"][number]["event"])
+
+    return replay(lambda r: change(r["draws"][number]["event"])), in_journal
+
+
+def refined(row: int, by: int) -> Forgery:
+    """Move `by` rows between two cells of a refined table; the record and all checksums agree with it."""
+
+    def files(folder: Path) -> None:
+        path = folder / "data" / "age.parquet"
+        counts = pq.read_table(path).column("count").to_numpy()
+        set_cell(path, "count", row, counts[row] + by)
+        set_cell(path, "count", row + 1, counts[row + 1] - by)
+        digest = digest_of(path, "count")
+        edit(folder / "record.json", lambda record: record["replay"]["tables"][0].update(sha256=digest))
+
+    return Forgery({9}, files=files, says=f"row {row + 1}", where={"data/age.parquet"})
+
+
+def set_moves(entry: Json) -> None:
+    entry["moves"] = [1]
+
+
+def table_file(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
+    return lambda folder: edit_table(folder / name, change)
+
+
+def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], object]:
+    return lambda folder: set_cell(folder / name, column, row, value)
+
+
+MEASURED = "measurements/age.parquet"
+FORGERIES = {
+    "a claim below what the events cost": Forgery({7}, claim(9 * 10**11), in_charge(epsilon=9 * 10**11), says="0.9"),
+    "a claim below what the events cost (Gaussian)": Forgery(
+        {7}, claim(2 * 10**12), in_charge(epsilon=2 * 10**12), of="guild", says="2"
+    ),
+    "a claim that the journal does not know": Forgery({7}, claim(2 * 10**12), says="the charge in the journal"),
+    "a claim above the spec's charge": Forgery(
+        {7}, claim(2 * 10**12), in_charge(epsilon=2 * 10**12), says="spec's charge"
+    ),
+    "a smaller delta": Forgery({5, 7}, replay(lambda r: r["claim"].update(delta=1)), of="guild", says="claim.delta"),
+    "before + amount is not after": Forgery(
+        {7}, amounts(after=5 * 10**11), in_charge(after=5 * 10**11), says="before + amount"
+    ),
+    "the account is overspent": Forgery({7}, amounts(cap=5 * 10**11), says="the account's cap"),
+    "a charge below the costs": Forgery(
+        {7}, amounts(amount=10**11, after=10**11), in_charge(amount=10**11, after=10**11), says="the sum of the draws"
+    ),
+    "a draw for less than it costs": Forgery(
+        {7},
+        both(replay(lambda r: r["draws"][1].update(cost=5)), amounts(amount=525_000_000_005, after=525_000_000_005)),
+        both(
+            lambda entries: [e["body"] for e in entries if e["kind"] == "noise_drawn"][1].update(cost=5),
+            in_charge(amount=525_000_000_005, after=525_000_000_005),
+        ),
+        says="recomputed from the event",
+    ),
+    "a calculus in which the loss is infinite": Forgery(
+        {7},
+        replay(lambda r: r.update(calculus={"kind": "pure"})),
+        of="guild",
+        says="infinite in the account's calculus",
+    ),
+    "a calculus that is none": Forgery({7}, replay(lambda r: r.update(calculus={"kind": "free"})), says="calculus"),
+    "no delta for Gaussian noise": Forgery(
+        {7},
+        both(replay(lambda r: r["claim"].update(delta=0)), lambda r: told(r, "F.delta", "0")),
+        in_charge(delta=0),
+        of="guild",
+        says="an infinite loss",
+    ),
+    "a charge without a number": Forgery({7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"),
+    "an event without noise": Forgery(
+        {6},
+        replay(lambda r: r["draws"][1].update(event={"kind": "pure", "epsilon": "1"})),
+        says="noise that was drawn",
+    ),
+    "an event that is none": Forgery(
+        {6}, replay(lambda r: r["draws"][1]["event"].update(moves=[0])), says="event of discrete Laplace"
+    ),
+    "noise of another kind": Forgery(
+        {6}, replay(lambda r: r["product"].update(mechanism="gaussian")), says="gaussian, as the product says"
+    ),
+    "a table of unknown columns": Forgery(
+        {5}, replay(lambda r: r["product"]["tables"][0].update(columns=["salary"])), says="salary"
+    ),
+    "a product that is none": Forgery(
+        {5}, replay(lambda r: r["product"].update(kind="model")), says="replay.product"
+    ),
+    "the product in another form": Forgery(
+        {5}, replay(lambda r: r["product"]["refine"].pop("lambda_")), says="another form"
+    ),
+    "other people's account": Forgery(
+        {5}, replay(lambda r: r["charge"].update(account="other")), says="charge.account"
+    ),
+    "sensitivity 1 where a unit moves two cells": Forgery({6, 7}, *event(0, set_moves), of="extract", says="[1, 1]"),
+    "an event that was not planned": Forgery(
+        {6, 7, 8}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
+    ),
+    "fewer draws than were charged": Forgery({5, 6, 7}, replay(lambda r: r["draws"].pop()), says="number of draws"),
+    "a draw that the journal does not have": Forgery(
+        {6}, journal=lambda entries: entries.pop(-2), says="number of draws"
+    ),
+    "another contract": Forgery(
+        {5}, replay(lambda r: r["contract"].update(adjacency="replace_one")), says="digest of the recorded contract"
+    ),
+    "a contract that is none": Forgery(
+        {5}, replay(lambda r: r["contract"].update(columns=[])), says="contract.columns"
+    ),
+    "another version": Forgery({5}, lambda record: record.update(version=9), says="as the manifest says"),
+    "a prettier epsilon for people": Forgery({5}, lambda r: told(r, "F.epsilon", "0.1"), says="groups.F.epsilon"),
+    "a prettier balance for people": Forgery({5}, lambda r: told(r, "G.left", "99"), says="groups.G.left"),
+    "other digests for people": Forgery(
+        {5}, lambda r: r["groups"]["P"]["fields"]["files"]["value"].pop(), says="groups.P.files"
+    ),
+    "a private value in the public record": Forgery(
+        {5}, lambda r: told(r, "C.source_path", "people.csv"), says="withheld"
+    ),
+    "a gap that is not listed": Forgery({5}, lambda r: r["not_available"].remove("B.approvers"), says="B.approvers"),
+    "a table less": Forgery({5, 6}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
+    "another method": Forgery({5}, replay(lambda r: r["tables"][0].update(method="none")), says="tables[0].method"),
+    "a file that the record does not speak of": Forgery(
+        {5, 10}, files=lambda f: (f / "data" / "more.csv").write_text("x"), says="more.csv"
+    ),
+    "a refined value changed by a lot": refined(2, 500),
+    "a refined value changed by one": refined(0, 1),
+    "a refined value, not in the record": Forgery(
+        {9}, files=cell("data/age.parquet", "count", 3, 10**6), says="SHA-256"
+    ),
+    "another total": Forgery({9}, replay(lambda r: r["total"].update(value=17)), says="total.value"),
+    "another declared total": Forgery(
+        {9}, replay(lambda r: r["total"].update(value=17)), of="extract", says="total.value"
+    ),
+    "no total": Forgery({9}, replay(lambda r: r["total"].update(kind="none", value=None)), says="total.kind"),
+    "other noisy values": Forgery({8, 9}, files=cell(MEASURED, "noisy", 2, 10**6), says="when it was drawn"),
+    "less variance": Forgery({8}, files=cell(MEASURED, "variance", 3, 0.5), says="column variance, row 4"),
+    "a narrower interval": Forgery({8}, files=cell(MEASURED, "upper", 0, 10**7), says="column upper, row 1"),
+    "another structural zero": Forgery(
+        {8}, files=cell(MEASURED, "structural_zero", 9, True), says="column structural_zero, row 10"
+    ),
+    "another CSV": Forgery(
+        {9},
+        files=lambda f: (f / "data/hired.csv").write_text(
+            (f / "data/hired.csv").read_text().replace("\n2020-Q2,", "\n2020-Q2,9")
+        ),
+        of="guild",
+        says="data/hired.csv: column count, row 2",
+    ),
+    "CSV that is none": Forgery(
+        {9}, files=lambda f: (f / "data/hired.csv").write_bytes(b"\xff\x00,\n"), of="guild", where={"data/hired.csv"}
+    ),
+    "rows in another order": Forgery(
+        {9}, files=table_file("data/age.parquet", lambda t: t.take(list(range(9, -1, -1)))), says="row-major"
+    ),
+    "rows missing": Forgery({8}, files=table_file(MEASURED, lambda t: t.slice(0, 5)), says="one for each cell"),
+    "a column more": Forgery(
+        {8}, files=table_file(MEASURED, lambda t: t.append_column("exact", t.column("noisy"))), says="exact"
+    ),
+    "a column of another type": Forgery(
+        {9},
+        files=table_file("data/age.parquet", lambda t: t.set_column(1, "count", t.column(1).cast(pa.float64()))),
+        says="double",
+    ),
+    "labels that are numbers": Forgery(
+        {9}, files=table_file("data/age.parquet", lambda t: t.set_column(0, "age", t.column(1))), says="string"
+    ),
+    "a missing value": Forgery(
+        {8},
+        files=table_file(
+            MEASURED, lambda t: t.set_column(2, "variance", pa.array([None, *np.ones(9)], pa.float64()))
+        ),
+        says="a value in every row",
+    ),
+    "Parquet that is none": Forgery(
+        {8}, files=lambda f: (f / MEASURED).write_bytes(b"PAR1" + bytes(50) + b"PAR1"), where={MEASURED}
+    ),
+    "Parquet cut off": Forgery(
+        {9},
+        files=lambda f: (f / "data/age.parquet").write_bytes((f / "data/age.parquet").read_bytes()[:-9]),
+        where={"data/age.parquet"},
+    ),
+    "seeded noise": Forgery(
+        {4}, journal=lambda e: of_kind(e, "grant_opened").update(security="seeded"), says="csprng"
+    ),
+    "two runs in one": Forgery({4, 5}, journal=in_charge(run_key="other"), says="the charge's"),
+    "another release published": Forgery(
+        {4}, journal=lambda e: of_kind(e, "version_published").update(release="other"), says="as in MANIFEST.json"
+    ),
+    "another number published": Forgery(
+        {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
+    ),
+    "no opening": Forgery({4}, journal=lambda e: e.pop(1), says="grant_opened"),
+    "two charges": Forgery({4}, journal=lambda e: e.insert(0, {**e[0]}), says="in this order"),
+    "a draw number left out": Forgery(
+        {4, 6},
+        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][2].update(number=3),
+        says="without gap",
+    ),
+    "a draw under the same key": Forgery(
+        {4, 6},
+        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][2].update(key="total"),
+        says="twice",
+    ),
+    "an entry of an unknown kind": Forgery({4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"),
+    "a body without its fields": Forgery({4}, journal=lambda e: e[0]["body"].pop("amount"), says="amount"),
+}

@@ -1,0 +1,104 @@
+"""A small contract and source for the tests of ingest and validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from contracts.contract import Contract
+from contracts.odcs import load_contract
+from contracts.spec import Source
+from privacy.private_table import PrivateTable
+from tasks.ingest import ingest
+
+KEY = bytes(range(32))
+SECRET = "Xq7-secret"
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: people
+name: People
+version: 1.0.0
+status: active
+description: {purpose: tests, limitations: none, usage: tests}
+schema:
+  - name: people
+    logicalType: object
+    physicalType: table
+    customProperties:
+      - property: privacy
+        value:
+          unit: UNIT
+          adjacency: add_remove
+          invariants: []
+          structural_zeros: []
+          gates: GATES
+    properties:IDPROPERTY
+      - name: age
+        logicalType: integer
+        customProperties:
+          - property: domain
+            value:
+              kind: integer
+              bounds: [0, 99]
+              bins: {width: 10}
+              nulls: {policy: category}
+              missing: ["?"]
+              provenance: {kind: declared}
+      - name: sex
+        logicalType: string
+        customProperties:
+          - property: domain
+            value:
+              kind: categories
+              values: [F, M]
+              nulls: {policy: category}
+              provenance: {kind: declared}
+      - name: wage
+        logicalType: number
+        customProperties:
+          - property: domain
+            value:
+              kind: decimal
+              bounds: [0, 1000]
+              bins: {edges: [0, 12.5, 100, 1000]}
+              nulls: {policy: category}
+              provenance: {kind: declared}
+      - name: since
+        logicalType: date
+        customProperties:
+          - property: domain
+            value:
+              kind: date
+              bounds: [2020-01-01, 2024-12-31]
+              granularity: year
+              nulls: {policy: category}
+              provenance: {kind: declared}
+"""
+ID_PROPERTY = "\n      - name: person\n        logicalType: string"
+HEADER = "age,sex,wage,since"
+ROWS = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "120,X,12.5,1999-01-01")
+
+
+def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tuple[str, ...] = ()) -> Contract:
+    """Load the contract; with `rows_per_unit`, its unit is the id column `person`."""
+    unit = "{kind: row}"
+    if rows_per_unit is not None:
+        unit = f"{{kind: id, column: person, max_rows_per_unit: {rows_per_unit}}}"
+    text = CONTRACT.replace("UNIT", unit).replace("GATES", str(list(gates)))
+    text = text.replace("IDPROPERTY", ID_PROPERTY if rows_per_unit is not None else "")
+    path = folder / "people.odcs.yaml"
+    path.write_text(text)
+    return load_contract(path)
+
+
+def write_csv(folder: Path, *rows: str, header: str = HEADER, name: str = "people.csv") -> Source:
+    """Write a CSV file and return it as a source."""
+    path = folder / name
+    path.write_text("\n".join((header, *rows)) + "\n")
+    return Source(path=path)
+
+
+def take_in(source: Source, contract: Contract, folder: Path, *, key: bytes = KEY) -> PrivateTable:
+    """Ingest into `folder`/run."""
+    return ingest(source, contract, folder=folder / "run", key=key, memory_limit="256MB")

@@ -1,0 +1,332 @@
+"""Finished runs for the tests of the record: made by the real contract, spec, plan, ledger, grant and refinement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from contracts.checks import checks
+from contracts.contract import Contract
+from contracts.odcs import load_contract
+from contracts.spec import load_spec
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.plan import plan_tables
+from privacy.noise.random_bytes import SeededBytes
+from tasks.facts import CheckOutcome, RunFacts, Software, gather
+from tasks.refine import refine
+
+CONTRACT = """\
+apiVersion: {api}
+kind: DataContract
+id: {id}
+name: {title}
+version: {version}
+status: active
+{description}
+schema:
+  - name: {table}
+    logicalType: object
+    physicalType: table
+    customProperties:
+      - property: privacy
+        value:
+{privacy}
+    properties:
+{properties}
+"""
+SPEC = """\
+release: {release}
+contract: contract.odcs.yaml
+source: {source}
+charge: {{account: {account}, epsilon: {epsilon}, delta: {delta}}}
+product: {product}
+publish: {{to: {store}, formats: {formats}}}
+"""
+
+
+def property_yaml(name: str, kind: str, domain: str, description: str = "") -> str:
+    described = f"        description: {description}\n" if description else ""
+    return (
+        f"      - name: {name}\n        logicalType: {kind}\n{described}"
+        f"        customProperties:\n          - property: domain\n            value: {domain}\n"
+    )
+
+
+AGE = property_yaml(
+    "age",
+    "integer",
+    "{kind: integer, bounds: [0, 99], bins: {width: 10}, nulls: {policy: map, to: 0}, provenance: {kind: declared}}",
+    "Age in years.",
+)
+SEX = property_yaml(
+    "sex",
+    "string",
+    "{kind: categories, values: [female, male], nulls: {policy: category}, "
+    'provenance: {kind: public, reference: "census questionnaire, item 2"}}',
+)
+WAGE = property_yaml(
+    "wage",
+    "number",
+    '{kind: decimal, bounds: [0, 50], bins: {edges: [0, 12.5, 20, 50]}, nulls: {policy: category}, missing: ["-"], '
+    "provenance: {kind: declared}}",
+)
+HIRED = property_yaml(
+    "hired",
+    "date",
+    "{kind: date, bounds: [2020-01-01, 2021-12-31], granularity: quarter, nulls: {policy: map, to: 2020-01-01}, "
+    "provenance: {kind: declared}}",
+    "Day of hiring.",
+)
+TRADE = property_yaml(
+    "trade",
+    "string",
+    "{kind: mapping, mapping: {m: mason, p: painter}, other: other trade, nulls: {policy: category}, "
+    "provenance: {kind: declared}}",
+)
+WORKER = "      - name: worker\n        logicalType: string\n"
+
+
+@dataclass
+class Scenario:
+    """What a finished run is made from.
+
+    Args:
+        contract: text of the contract.
+        spec: text of the spec.
+        calculus: calculus of the account.
+        cap: epsilon [10^-12] and delta [10^-18] of the account.
+        place: population and time block of the account.
+        clock: what the ledger's clock says.
+        rows: how many made-up rows are counted.
+        seeded: whether the noise is drawn from a seed.
+        before: versions that were published before.
+        failing: column whose domain check fails.
+        software: what the record is told about the software.
+    """
+
+    contract: str
+    spec: str
+    calculus: Calculus
+    cap: tuple[int, int]
+    place: tuple[str, str]
+    clock: str
+    rows: int
+    seeded: bool
+    before: int
+    failing: str
+    software: Software
+
+    def run(self, folder: Path) -> RunFacts:
+        """Make the run for real: reserve, open, draw, refine, number the version, gather."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "contract.odcs.yaml").write_text(self.contract)
+        (folder / "spec.yaml").write_text(self.spec)
+        contract, spec = load_contract(folder / "contract.odcs.yaml"), load_spec(folder / "spec.yaml")
+        plan = plan_tables(spec, contract)
+        ledger = self._ledger(folder, spec.charge.account, contract.adjacency, contract.unit.column or "row")
+        ledger.bind_source(spec.source.name, self.place[0])
+        request = ChargeRequest(
+            run_key=f"{spec.release}-{spec.digest[:8]}",
+            account=spec.charge.account,
+            source=spec.source.name,
+            release=spec.release,
+            spec_digest=spec.digest,
+            contract_digest=contract.digest,
+            snapshot_hash=spec.digest[::-1],
+            adjacency=contract.adjacency,
+            unit=contract.unit.column or "row",
+            rows_per_unit=contract.unit.max_rows_per_unit,
+            events=plan.events,
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+        )
+        for number in range(self.before):
+            self._earlier(ledger, request, number)
+        ledger.reserve(request)
+        random_bytes = SeededBytes(7) if self.seeded else None
+        grant = ledger.open_grant(request.run_key, random_bytes=random_bytes)
+        rows = made_up_rows(contract, self.rows)
+        measured = [
+            grant.measure(counted(contract, draw.clique, rows), noise=draw.noise, key=draw.key) for draw in plan.draws
+        ]
+        outcomes = tuple(
+            CheckOutcome(check.name, check.name != f"domain:{self.failing}", check.gate) for check in checks(contract)
+        )
+        version = ledger.allocate_version(request.run_key)
+        return gather(
+            ledger,
+            spec,
+            contract,
+            plan,
+            version,
+            measured,
+            refine(spec.product, plan, contract, measured),
+            outcomes,
+            self.software,
+        )
+
+    def _ledger(self, folder: Path, account: str, adjacency: str, unit: str) -> Ledger:
+        ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: self.clock)
+        population, block = self.place
+        epsilon, delta = self.cap
+        terms = AccountTerms(account, population, block, unit, adjacency, self.calculus, epsilon, delta)  # type: ignore[arg-type]
+        ledger.open_account(terms)
+        return ledger
+
+    def _earlier(self, ledger: Ledger, request: ChargeRequest, number: int) -> None:
+        """Publish an earlier version of the same release."""
+        earlier = replace(request, run_key=f"earlier-{number}")
+        ledger.reserve(earlier)
+        ledger.open_grant(earlier.run_key)
+        ledger.allocate_version(earlier.run_key)
+        ledger.record_publication(earlier.run_key, "ab" * 32)
+
+
+def made_up_rows(contract: Contract, rows: int) -> dict[str, np.ndarray]:
+    """Draw codes for made-up rows: low codes are frequent, high codes are rare."""
+    rng = np.random.default_rng(rows)
+    skewed = {column.name: rng.beta(1.2, 2.5, rows) * column.size for column in contract.columns}
+    return {name: codes.astype(np.int64) for name, codes in skewed.items()}
+
+
+def counted(contract: Contract, clique: tuple[str, ...], rows: dict[str, np.ndarray]) -> PrivateCounts:
+    """Wrap the exact marginal of made-up rows as the handle that a grant opens."""
+    shape = contract.shape(clique)
+    counts = np.zeros(shape, dtype=np.int64)
+    if clique:
+        np.add.at(counts, tuple(rows[name] for name in clique), 1)
+    else:
+        counts += len(next(iter(rows.values())))
+    return PrivateCounts(clique, shape, lambda: counts)
+
+
+def first() -> Scenario:
+    """Rows, add_remove, Laplace, pure account, simplex, whole numbers, nothing before."""
+    contract = CONTRACT.format(
+        api="v3.1.0",
+        id="people",
+        title="People of the town",
+        version="1.0.0",
+        description="description: {purpose: Town planning., limitations: Nothing of visitors., usage: Cite us.}",
+        table="people",
+        privacy="          {unit: {kind: row}, adjacency: add_remove, invariants: [], gates: []}",
+        properties=AGE + SEX,
+    )
+    spec = SPEC.format(
+        release="town",
+        source="{path: people.csv}",
+        account="town-2024",
+        epsilon="1.0",
+        delta="0",
+        product="{kind: tables, mechanism: laplace, tables: [[age], [age, sex]], "
+        "refine: {method: simplex}, total: noisy}",
+        store="releases",
+        formats="[parquet]",
+    )
+    software = Software(
+        {"sudare": "0.1.0", "dp-accounting": "0.6.0", "numpy": "2.4.6"}, "3.11.7", "Linux x86_64", "1" * 64
+    )
+    return Scenario(
+        contract,
+        spec,
+        PureCalculus(),
+        cap=(3 * PICO, 0),
+        place=("people of the town", "2024"),
+        clock="2026-03-04T05:06:07Z",
+        rows=6000,
+        seeded=False,
+        before=0,
+        failing="age",
+        software=software,
+    )
+
+
+def second() -> Scenario:
+    """Ids with three rows, replace_one, Gaussian, Rényi account, negative_l2, second version, seeded noise."""
+    contract = CONTRACT.format(
+        api="v3.0.2",
+        id="workers",
+        title="Workers of the guild",
+        version="2.3.1",
+        description="description: {purpose: Wage statistics., limitations: Trades are as reported., usage: CC BY.}",
+        table="contracts_of_work",
+        privacy="          {unit: {kind: id, column: worker, max_rows_per_unit: 3}, adjacency: replace_one, "
+        'structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"]}',
+        properties=WORKER + WAGE + HIRED + TRADE,
+    )
+    spec = SPEC.format(
+        release="guild",
+        source="{path: guild.sqlite, table: work, "
+        "select: 'SELECT worker, wage, hired, trade FROM source WHERE wage >= 0'}",
+        account="guild-2020",
+        epsilon="2.5",
+        delta="1e-8",
+        product="{kind: tables, mechanism: gaussian, "
+        "tables: [{columns: [wage, trade], name: pay, weight: 3}, [hired]], "
+        "refine: {method: negative_l2, lambda: 0.125, integers: false}, total: noisy}",
+        store="published",
+        formats="[parquet, csv]",
+    )
+    software = Software(
+        {"sudare": "0.2.0", "dp-accounting": "0.6.1", "numpy": "2.5.0"}, "3.12.1", "Darwin arm64", "2" * 64
+    )
+    return Scenario(
+        contract,
+        spec,
+        RenyiCalculus(Fraction(27, 2)),
+        cap=(20 * PICO, ATTO // 10**7),
+        place=("members of the guild", "2020 to 2021"),
+        clock="2027-08-09T10:11:12Z",
+        rows=900,
+        seeded=True,
+        before=1,
+        failing="trade",
+        software=software,
+    )
+
+
+def third() -> Scenario:
+    """A public total, kept exactly, under replace_one; the plainest source and spec otherwise."""
+    base = first()
+    contract = CONTRACT.format(
+        api="v3.1.0",
+        id="census",
+        title="Census extract",
+        version="1.1.0",
+        description="",
+        table="census",
+        privacy="          {unit: {kind: row}, adjacency: replace_one, "
+        'invariants: [{kind: total, value: 6000, reference: "yearbook, page 3"}], gates: ["nulls:sex"]}',
+        properties=SEX + AGE,
+    )
+    spec = SPEC.format(
+        release="extract",
+        source="{path: census.parquet}",
+        account="census-2024",
+        epsilon="0.5",
+        delta="0",
+        product="{kind: tables, mechanism: laplace, tables: [[sex, age]], "
+        "refine: {method: simplex}, total: invariant}",
+        store="releases",
+        formats="[parquet]",
+    )
+    return Scenario(
+        contract,
+        spec,
+        RenyiCalculus(Fraction(20)),
+        cap=(4 * PICO, ATTO // 10**9),
+        place=("everybody", "2024"),
+        clock="2026-05-05T05:05:05Z",
+        rows=6000,
+        seeded=False,
+        before=0,
+        failing="",
+        software=base.software,
+    )

@@ -1,0 +1,135 @@
+"""Contribution bounding: k rows a unit, uniform, independent across units, blind to everybody else."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import duckdb
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from contracts.errors import GateBroken, SudareError
+from tasks.bounding import bound_contributions
+from tasks.snapshot import subkey
+
+KEY = bytes(range(32))
+OTHER_KEY = bytes(range(1, 33))
+FALSE_ALARM = 1e-9
+PAIRS = {pair: number for number, pair in enumerate((a, b) for a in range(5) for b in range(a + 1, 5))}
+
+
+def unexpected(error: duckdb.Error) -> SudareError:
+    return SudareError(type(error).__name__)
+
+
+def bound(rows: str, *, limit: int, key: bytes = KEY) -> list[tuple[object, int]]:
+    """Bound the rows of a query with the columns person and value; return what is left, in order."""
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE raw AS {rows}")
+        bound_contributions(
+            connection, unit="person", max_rows_per_unit=limit, key=key, where="people.csv", explain=unexpected
+        )
+        return connection.execute("SELECT person, value FROM raw").fetchall()
+
+
+def crowd(units: int, *, order: str = "r, u") -> str:
+    """Units with five rows each; `value` is the place of the row among those of its unit."""
+    return f"SELECT 'u' || u AS person, r AS value FROM range({units}) a(u), range(5) b(r) ORDER BY {order}"
+
+
+def chosen_pairs(units: int) -> NDArray[np.int64]:
+    """Number the pair of rows that each unit keeps when it may keep two of its five."""
+    places: dict[int, list[int]] = {}
+    for person, value in bound(crowd(units), limit=2):
+        places.setdefault(int(str(person)[1:]), []).append(value)
+    return np.array([PAIRS[tuple(places[unit])] for unit in range(units)])
+
+
+def p_value(counts: NDArray[np.int64]) -> float:
+    """Chi-square of counts that should all be alike."""
+    expected = counts.sum() / counts.size
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), counts.size - 1))
+
+
+@pytest.fixture(scope="module")
+def pairs() -> NDArray[np.int64]:
+    return chosen_pairs(40_000)
+
+
+@pytest.mark.stat
+def test_each_subset_of_a_units_rows_is_equally_likely(pairs: NDArray[np.int64]):
+    """Chi-square over the 10 pairs, n = 40,000 units; false-alarm rate 1e-9 over the choice of the key."""
+    assert p_value(np.bincount(pairs, minlength=10)) > FALSE_ALARM
+
+
+@pytest.mark.stat
+def test_units_choose_independently_of_each_other(pairs: NDArray[np.int64]):
+    """Chi-square over the pairs of two neighbours, 100 cells, n = 20,000; false-alarm rate 1e-9 over the key."""
+    assert p_value(np.bincount(10 * pairs[::2] + pairs[1::2], minlength=100)) > FALSE_ALARM
+
+
+@pytest.mark.stat
+def test_the_statistics_notice_a_biased_choice_and_a_shared_one(pairs: NDArray[np.int64]):
+    """n = 40,000 and 20,000, threshold 1e-9. One pair a quarter more likely is missed with probability below 1e-12
+    (noncentral chi-square, 9 degrees of freedom, noncentrality 214); a choice shared by neighbours, never."""
+    weights = np.full(10, 0.1)
+    weights[0] = 0.125
+    biased = np.random.default_rng(1).choice(10, size=40_000, p=weights / weights.sum())
+    assert p_value(np.bincount(biased, minlength=10)) < FALSE_ALARM
+    assert p_value(np.bincount(11 * pairs[::2], minlength=100)) < FALSE_ALARM
+
+
+def test_deleting_one_units_rows_leaves_every_other_choice_as_it_was():
+    everybody = bound(crowd(500), limit=2)
+    for gone in ("u0", "u250", "u499"):
+        without = bound(f"SELECT * FROM ({crowd(500)}) WHERE person <> '{gone}'", limit=2)
+        assert without == [row for row in everybody if row[0] != gone]
+
+
+def test_rows_of_others_in_between_change_no_choice():
+    """The same rows of each unit are chosen however the units' rows are interleaved in the file."""
+    assert sorted(bound(crowd(500), limit=2)) == sorted(bound(crowd(500, order="u, r"), limit=2))
+
+
+def test_the_rows_that_stay_are_those_with_the_smallest_hmac():
+    """A second derivation of the choice, with Python's hmac."""
+    key = subkey(KEY, "contribution bounding")
+
+    def draw(person: str, ordinal: int) -> str:
+        return hmac.new(key, f"{ordinal}:{person}".encode(), hashlib.sha256).hexdigest()
+
+    expected = []
+    for person in ("u0", "u1", "u2"):
+        smallest = sorted(range(1, 6), key=lambda ordinal: draw(person, ordinal))[:2]
+        expected += [(person, ordinal - 1) for ordinal in sorted(smallest)]
+    assert bound(crowd(3, order="u, r"), limit=2) == expected
+
+
+def test_the_choice_follows_the_key():
+    assert bound(crowd(50), limit=2) == bound(crowd(50), limit=2)
+    assert bound(crowd(50), limit=2) != bound(crowd(50), limit=2, key=OTHER_KEY)
+
+
+def test_units_within_the_bound_keep_all_their_rows_in_order():
+    rows = "SELECT 'u' || i % 7 AS person, i AS value FROM range(70) t(i)"
+    assert [value for _, value in bound(rows, limit=10)] == list(range(70))
+
+
+def test_ids_of_other_types_are_bounded_too():
+    rows = "SELECT i % 2 AS person, i AS value FROM range(10) t(i)"
+    kept = bound(rows, limit=3)
+    assert sorted(person for person, _ in kept) == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("nobody", ["NULL", "''", "'  '"])
+def test_a_row_without_an_id_breaks_the_gate(nobody: str):
+    with pytest.raises(GateBroken) as raised:
+        bound(f"SELECT 'u1' AS person, 7771 AS value UNION ALL SELECT {nobody}, 7772", limit=2)
+    message = str(raised.value)
+    assert "people.csv: column 'person'" in message
+    assert "an id in every row" in message
+    assert "777" not in message
+    assert raised.value.exit_code == 3

@@ -1,0 +1,139 @@
+"""The page's numbers and charts: beliefs, roundings against the spender, bars and curves where they belong."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from tasks.page import charts
+from tasks.page.tables import room
+from tasks.page.words import at_most, beliefs, brief, posterior, relative_error
+
+LAPLACE = DiscreteLaplace(Fraction(1, 3), (1,))
+GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))
+
+
+def numbers(svg: str) -> list[float]:
+    """All coordinates of a drawing."""
+    return [
+        float(part)
+        for attribute in re.findall(r'(?:\bd|\bx|width)="([^"%]*)"', svg)
+        for part in re.findall(r"-?[\d.]+", attribute)
+    ]
+
+
+def test_even_odds_times_three_are_three_quarters() -> None:
+    """1:1 times e^log(3) is 3:1; a loss beyond floating point is certainty."""
+    assert posterior(0.5, log(3)) == pytest.approx(0.75)
+    assert posterior(0.9, -log(9)) == pytest.approx(0.5)
+    assert posterior(0.01, 1000.0) == 1.0
+
+
+@given(st.floats(0.001, 0.999), st.floats(0, 20))
+def test_a_loss_bounds_the_move_in_both_directions(prior: float, loss: float) -> None:
+    """Posterior odds over prior odds are the exponential of the loss, and its inverse on the other side."""
+    odds = prior / (1 - prior)
+    for sign in (1, -1):
+        after = posterior(prior, sign * loss)
+        assert after / (1 - after) == pytest.approx(odds * np.exp(sign * loss), rel=1e-4)
+
+
+def test_beliefs_never_become_certain() -> None:
+    """Even an absurd epsilon shows "almost", never 0 % or 100 %."""
+    text = [part for belief in beliefs("1000") for part in (belief.least, belief.most)]
+    assert set(text) == {"almost 0 %", "almost 100 %"}
+    assert [belief.most for belief in beliefs("1")] == ["2.67 %", "23.2 %", "73.1 %", "96.1 %"]
+
+
+@given(st.integers(1, 10**16))
+def test_brief_amounts_are_rounded_against_the_spender(pico: int) -> None:
+    """What is lost is never shown smaller, what is left never larger, and neither by more than a thousandth."""
+    exact = Decimal(pico) / 10**12
+    lost, left = (Decimal(brief(str(exact), up=up)) for up in (True, False))
+    assert left <= exact <= lost
+    assert lost - left <= exact / 999
+
+
+def test_a_rounded_loss_says_so() -> None:
+    assert at_most("1") == "= 1"
+    assert at_most("2.499999986047") == "≤ 2.5"
+    assert brief("1000", up=True) == "1000"
+
+
+@pytest.mark.parametrize(
+    ("width", "size", "text"), [(9, 1, "9×"), (9, 9, "1×"), (9, 10, "90 %"), (9, 10_000, "0.09 %")]
+)
+def test_relative_error(width: int, size: int, text: str) -> None:
+    assert relative_error(width, size) == text
+
+
+@given(st.integers(-50, 2000), st.integers(-100, 2000), st.integers(0, 300))
+def test_bars_and_whiskers_stay_inside(count: int, noisy: int, width: int) -> None:
+    """Whatever is drawn lies between the ends of the strip."""
+    svg = charts.count_bar(count, (noisy - width, noisy, noisy + width), (-10, 1000))
+    assert all(0 <= number <= 1000 for number in numbers(str(svg)))
+
+
+def test_a_bar_is_as_long_as_its_count() -> None:
+    """On a scale from 0 to 200 a count of 50 is a quarter, with its whisker from 40 to 60."""
+    svg = str(charts.count_bar(50, (40, 50, 60), (0, 200)))
+    assert '<rect x="0" y="2" width="250"' in svg
+    assert "M200 8H300" in svg
+
+
+def test_the_budget_bar_is_full() -> None:
+    svg = str(charts.budget_bar([("before", 1.0), ("charged", 0.5), ("left", 0.5)]))
+    assert re.findall(r'class="(\w+)" x="(\d+)" y="0" width="(\d+)"', svg) == [
+        ("before", "0", "500"),
+        ("charged", "500", "250"),
+        ("left", "750", "250"),
+    ]
+
+
+@pytest.mark.parametrize("event", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("half_width", [0, 1, 19])
+def test_the_noise_curve_marks_its_interval(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> None:
+    svg = str(charts.noise_curve(event, half_width))
+    assert ("+19" in svg) == (half_width == 19)
+    assert all(0 <= number <= 1000 for number in numbers(svg))
+
+
+@given(st.lists(st.integers(-20, 10_000), min_size=1, max_size=40))
+def test_heat_levels_follow_the_counts(values: list[int]) -> None:
+    """Larger counts are never lighter, the largest is darkest, and nothing is left blank that is above zero."""
+    counts = np.array(values)
+    levels = charts.heat_levels(counts)
+    order = np.argsort(counts, kind="stable")
+    assert (np.diff(levels[order]) >= 0).all()
+    assert ((levels > 0) == (counts > 0)).all()
+    assert counts.max() <= 0 or levels.max() == charts.HEAT_LEVELS
+
+
+def test_a_rank_plot_tells_what_it_shows() -> None:
+    """The description counts the positive cells and those above the noise; no positive cell, no plot."""
+    svg = str(charts.rank_plot(np.array([0, 5, 100, 2000, -3]), 9))
+    assert "4 positive" not in svg
+    assert "3 positive cells, the largest 2,000; 2 are larger than the 95 % reach of their noise, 9" in svg
+    assert charts.rank_plot(np.array([0, -1]), 9) == ""
+
+
+def test_a_heat_map_without_numbers_draws_each_positive_cell_once() -> None:
+    svg = str(charts.heat_map(np.array([[0, 4], [9, 0]]), '"x" <y>'))
+    assert svg.count("h1v1h-1z") == 2
+    assert 'viewBox="0 0 2 2"' in svg
+    assert "&#34;x&#34; &lt;y&gt;" in svg
+
+
+def test_many_tables_get_less_room_each() -> None:
+    assert room(1).bars == 60
+    assert room(100).bars == 5
+    assert room(24).curves
+    assert not room(25).curves

@@ -1,0 +1,227 @@
+"""The record says what the run says: no constants, nothing private in the public copy, a schema that bites."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from contracts.canonical import readable_json
+from privacy.accounting.amounts import PICO
+from tasks.facts import RunFacts
+from tasks.record.field import NOT_AVAILABLE, WITHHELD, Run, no_source
+from tasks.record.guarantee import odds_factor
+from tasks.record.origin import hour
+from tasks.record.record import GROUPS, build_record, public_copy
+from tasks.record.schema import record_schema
+from tasks.report import write_files
+from tests.tasks.runs import first, second, third
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+NAMES = ("first", "second", "third")
+
+CONSTANT = {
+    "A.product_type": "this version publishes tables and nothing else; the spec refuses other kinds",
+    "D.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
+    "P.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
+    "Q.journal_entries.kind": "each run that ends has reserved, opened and drawn",
+}
+"""Leaves that read the same for every run, and why; each is still read from the run."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Three runs that differ in everything a run can differ in."""
+    folder = tmp_path_factory.mktemp("runs")
+    made = {
+        "first": first().run(folder / "1"),
+        "second": unlike(second().run(folder / "2")),
+        "third": third().run(folder / "3"),
+    }
+    return {name: Run(facts, write_files(facts, folder / f"files-{name}")) for name, facts in made.items()}
+
+
+@pytest.fixture(scope="module")
+def records(runs: dict[str, Run]) -> dict[str, dict[str, Any]]:
+    return {name: build_record(run) for name, run in runs.items()}
+
+
+def unlike(facts: RunFacts) -> RunFacts:
+    """Change what the real core gives alike to all three runs: a status, a note, a second accountant."""
+    noted = replace(facts.tables[0], refined=replace(facts.tables[0].refined, notes=("A note.",)))
+    return replace(
+        facts,
+        version=replace(facts.version, status="published"),
+        tables=(noted, *facts.tables[1:]),
+        finished="2027-08-09T11:12:13Z",
+        pld_epsilon=2.25,
+    )
+
+
+def fields(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        f"{letter}.{name}": field["value"]
+        for letter, group in record["groups"].items()
+        for name, field in group["fields"].items()
+    }
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Every leaf of a value, with its path; positions in lists do not count."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from leaves(part, f"{path}.{key}")
+    elif isinstance(value, list):
+        for part in value:
+            yield from leaves(part, path)
+    else:
+        yield path, json.dumps(value)
+
+
+def test_no_field_is_a_constant(records: dict[str, dict[str, Any]]) -> None:
+    """Over runs that differ in everything, every field that has a source differs, down to its leaves."""
+    seen: dict[str, list[frozenset[str]]] = defaultdict(list)
+    for record in records.values():
+        found: dict[str, set[str]] = defaultdict(set)
+        for name, value in fields(record).items():
+            if value != NOT_AVAILABLE:
+                for path, leaf in leaves(value, name):
+                    found[path].add(leaf)
+        for path, values in found.items():
+            seen[path].append(frozenset(values))
+    same = {path for path, values in seen.items() if len(values) == len(NAMES) and len(set(values)) == 1}
+    assert same == set(CONSTANT)
+
+
+def test_what_is_not_available_is_what_no_run_knows(records: dict[str, dict[str, Any]]) -> None:
+    """The list names each field that reads "not available", and those without a source are in every record's list."""
+    unsourced = {
+        f"{group.letter}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
+    }
+    for record in records.values():
+        listed = set(record["not_available"])
+        assert listed == {name for name, value in fields(record).items() if value == NOT_AVAILABLE}
+        assert unsourced <= listed
+    everywhere = set.intersection(*(set(record["not_available"]) for record in records.values()))
+    assert everywhere == unsourced
+
+
+def test_optional_facts_are_not_made_up(records: dict[str, dict[str, Any]]) -> None:
+    """A contract without a description and a run without a second accountant say so."""
+    assert {"B.purpose", "D.limitations", "D.usage", "F.second_accountant"} <= set(records["third"]["not_available"])
+    assert fields(records["second"])["F.second_accountant"]["epsilon"] == 2.25
+
+
+def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, dict[str, Any]]) -> None:
+    """Identity, unit, guarantee, cost and draws are those of the run."""
+    facts, told = runs["second"].facts, fields(records["second"])
+    assert (told["A.release_id"], told["A.version"], told["A.supersedes"]) == ("guild", 2, 1)
+    assert told["A.measured_hour"] == "2027-08-09T11:00Z"
+    assert (told["E.unit"], told["E.rows_per_unit"]) == ("one worker (at most 3 rows)", 3)
+    assert told["E.sensitivity"] == [{"l1": 6, "l2_squared": 18}]
+    assert told["F.delta"] == "1e-8"
+    assert float(told["F.epsilon"]) <= 2.5
+    assert float(told["G.before"]) + float(told["G.charged"]) == pytest.approx(float(told["G.after"]), abs=1e-12)
+    assert [draw["key"] for draw in told["G.draws"]] == ["total", "table:pay", "table:hired"]
+    assert [draw["event"] for draw in told["G.draws"]] == [event.to_json() for event in facts.plan.events]
+    assert [entry["hash"] for entry in told["Q.journal_entries"]] == [entry.hash for entry in facts.entries]
+    assert told["Q.draw_digests"] == {table.measurement.key: table.measurement.sha256 for table in facts.tables} | {
+        "total": facts.total.sha256 if facts.total else ""
+    }
+    assert "seeded" in told["J.entropy"]
+    assert "AES" in fields(records["first"])["J.entropy"]
+
+
+def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -> None:
+    """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
+    first_told, second_told, third_told = (fields(records[name]) for name in NAMES)
+    assert first_told["H.exact_total"] == "none"
+    assert first_told["H.declared_gates"] == "none"
+    assert third_told["H.exact_total"] == {"value": 6000, "declared_public_in": "yearbook, page 3"}
+    assert any("6000" in line for line in third_told["H.quantities"])
+    assert second_told["H.declared_gates"] == ["domain:wage"]
+    text = " ".join(second_told["H.quantities"])
+    for part in (
+        "domain:wage",
+        "every row has a worker",
+        "SQLite",
+        "WHERE wage >= 0",
+        "PROOF.json",
+        "at least one row",
+    ):
+        assert part in text
+
+
+def test_the_public_copy_withholds_what_is_for_auditors(
+    runs: dict[str, Run], records: dict[str, dict[str, Any]]
+) -> None:
+    """Paths, exact times and outcomes of checks are in the auditor's record and nowhere in the public one."""
+    for name, run in runs.items():
+        full, published = records[name], public_copy(records[name])
+        text = json.dumps(published)
+        for private in (str(run.facts.spec.source.path), str(run.facts.spec.path.parent), run.facts.finished):
+            assert private not in text
+        told = fields(published)
+        assert {told[f] for f in ("A.started", "A.finished", "C.source", "C.source_path")} == {WITHHELD}
+        assert told["D.validation_outcomes"] == WITHHELD
+        outcomes = fields(full)["D.validation_outcomes"]
+        assert [outcome["passed"] for outcome in outcomes] == [outcome.passed for outcome in run.facts.outcomes]
+        assert published["replay"] == full["replay"]
+
+
+def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, dict[str, Any]]) -> None:
+    """docs/schema/record.schema.json is current, a valid schema, and holds for full and public records."""
+    schema = record_schema()
+    assert (DOCS / "schema" / "record.schema.json").read_bytes() == readable_json(schema)
+    Draft202012Validator.check_schema(schema)
+    for record in records.values():
+        for form in (record, public_copy(record)):
+            assert list(Draft202012Validator(schema).iter_errors(json.loads(readable_json(form)))) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda record: record["groups"]["F"]["fields"].pop("epsilon"),
+        lambda record: record["groups"]["C"]["fields"]["source"].update({"class": "public"}),
+        lambda record: record["groups"]["A"]["fields"].update(extra={"class": "public", "value": 1}),
+        lambda record: record["replay"].update(amount="1"),
+        lambda record: record["replay"]["draws"][0]["event"].update(kind="laplace"),
+        lambda record: record["replay"]["tables"][0].update(sha256="00"),
+        lambda record: record.pop("not_available"),
+    ],
+)
+def test_the_schema_refuses_a_spoiled_record(records: dict[str, dict[str, Any]], spoil: Any) -> None:
+    """A missing or extra field, another class, an amount that is text, an unknown event, a short digest."""
+    record = copy.deepcopy(records["second"])
+    spoil(record)
+    assert list(Draft202012Validator(record_schema()).iter_errors(record))
+
+
+def test_the_manual_explains_every_field() -> None:
+    """docs/record.md has a line for each field, with its class and meaning, under its group."""
+    manual = (DOCS / "record.md").read_text(encoding="utf-8")
+    for group in GROUPS:
+        section = manual.partition(f"### {group.letter}. {group.title}\n")[2].partition("\n### ")[0]
+        for field in group.fields:
+            assert f"| `{field.name}` | {field.visibility} | {field.means} |" in section
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor"),
+    [(PICO, "2.719"), (0, "1"), (PICO // 2, "1.649"), (10 * PICO, "22030"), (1000 * PICO, "1.971e+434")],
+)
+def test_the_odds_factor_is_rounded_up(epsilon: int, factor: str) -> None:
+    """e^1 = 2.71828…, e^0.5 = 1.64872…, e^10 = 22026.5; e^1000, 1.97007e434, does not overflow."""
+    assert odds_factor(epsilon) == factor
+
+
+def test_an_hour_keeps_no_minute() -> None:
+    assert hour("2026-03-04T05:59:59Z") == "2026-03-04T05:00Z"

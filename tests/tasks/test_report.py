@@ -1,0 +1,395 @@
+"""The files of a version: tables that agree with what was drawn, a record, a page, and nothing private."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.contract import Contract
+from privacy.refine.tables import refine_table
+from tasks import tidy
+from tasks.facts import RunFacts
+from tasks.report import report
+from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
+
+SCENARIOS = {"town": first, "guild": second, "extract": third}
+LARGEST_PAGE = 300_000
+
+
+class Reported:
+    """A run and the files that were written for it."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.facts: RunFacts = scenario.run(folder / "run")
+        self.folder, self.private = folder / "version", folder / "private"
+        self.folder.mkdir()
+        self.private.mkdir()
+        report(self.facts, folder=self.folder, private_folder=self.private)
+        self.record = json.loads((self.folder / "record.json").read_bytes())
+        self.page = (self.folder / "record.html").read_text(encoding="utf-8")
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        }
+
+
+@pytest.fixture(scope="module", params=SCENARIOS)
+def reported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    return Reported(SCENARIOS[request.param](), tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="module")
+def guild(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    return Reported(second(), tmp_path_factory.mktemp("guild"))
+
+
+def wide(sizes: list[int], cliques: str) -> Scenario:
+    """A scenario with integer columns c0, c1, … of the given sizes, and some tables."""
+    columns = "".join(
+        property_yaml(
+            f"c{place}",
+            "integer",
+            f"{{kind: integer, bounds: [1, {size}], bins: {{width: 1}}, nulls: {{policy: map, to: 1}}, "
+            "provenance: {kind: declared}}",
+        )
+        for place, size in enumerate(sizes)
+    )
+    scenario = first()
+    privacy = "          {unit: {kind: row}, adjacency: add_remove}"
+    scenario.contract = CONTRACT.format(
+        api="v3.1.0",
+        id="w",
+        title="Wide",
+        version="1.0.0",
+        description="",
+        table="w",
+        privacy=privacy,
+        properties=columns,
+    )
+    product = f"{{kind: tables, mechanism: laplace, tables: {cliques}, refine: {{method: simplex}}, total: noisy}}"
+    scenario.spec = SPEC.format(
+        release="wide",
+        source="{path: w.csv}",
+        account="w",
+        epsilon="1",
+        delta="0",
+        product=product,
+        store="r",
+        formats="[parquet]",
+    )
+    return scenario
+
+
+def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported) -> None:
+    """Every cell of the declared domain has a row with its labels and its refined count."""
+    for table in reported.facts.tables:
+        read = pq.read_table(reported.folder / f"data/{table.name}.parquet")
+        assert read.column_names == [*table.columns, "count"]
+        assert np.array_equal(read["count"].to_numpy(), table.refined.values.reshape(-1))
+        labels = [reported.facts.contract.column(name).labels for name in table.columns]
+        places = np.indices(table.refined.values.shape).reshape(len(labels), -1)
+        for name, known, codes in zip(table.columns, labels, places, strict=True):
+            assert read[name].to_pylist() == [known[code] for code in codes]
+
+
+def test_the_measurements_are_the_draws_with_their_noise(reported: Reported) -> None:
+    """Noisy counts as drawn; variance and interval are those of the declared noise."""
+    facts = reported.facts
+    drawn = [(table.name, table.measurement) for table in facts.tables]
+    for name, measurement in drawn + ([("total", facts.total)] if facts.total else []):
+        planned = facts.plan.draw(measurement.key)
+        read = pl.read_parquet(reported.folder / f"measurements/{name}.parquet")
+        values = measurement.values.reshape(-1)
+        assert (read["noisy"].to_numpy() == values).all()
+        assert (read["lower"].to_numpy() == values - planned.half_width).all()
+        assert (read["upper"].to_numpy() == values + planned.half_width).all()
+        assert set(read["variance"]) == {planned.variance}
+        impossible = facts.contract.impossible(measurement.clique).reshape(-1)
+        assert (read["structural_zero"].to_numpy() == impossible).all()
+
+
+def test_the_total_is_one_row_where_one_was_drawn(reported: Reported) -> None:
+    path = reported.folder / "measurements" / "total.parquet"
+    assert path.exists() == (reported.facts.total is not None)
+    if path.exists():
+        assert pq.read_table(path).num_rows == 1
+
+
+def test_parquet_says_where_it_comes_from_and_keeps_labels_as_dictionaries(reported: Reported) -> None:
+    """Label columns are dictionary-encoded strings, zstd-compressed; the file names release, version and digests."""
+    for path in reported.folder.rglob("*.parquet"):
+        file = pq.ParquetFile(path)
+        marks = {key.decode(): value.decode() for key, value in file.schema_arrow.metadata.items()}
+        assert marks["sudare_release"] == reported.facts.spec.release
+        assert marks["sudare_version"] == str(reported.facts.version.number)
+        assert marks["sudare_contract_digest"] == reported.facts.contract.digest
+        assert marks["sudare_spec_digest"] == reported.facts.spec.digest
+        for field in file.schema_arrow:
+            if field.name not in tidy.VALUE_COLUMNS:
+                assert pa.types.is_dictionary(field.type)
+        assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_csv_has_the_same_rows(guild: Reported) -> None:
+    for table in guild.facts.tables:
+        parquet = pl.read_parquet(guild.folder / f"data/{table.name}.parquet")
+        csv = pl.read_csv(
+            guild.folder / f"data/{table.name}.csv", schema_overrides=dict.fromkeys(table.columns, pl.String)
+        )
+        assert csv.rows() == parquet.rows()
+    assert not list((guild.folder / "measurements").glob("*.csv"))
+
+
+def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one piece ends and the next begins makes no difference, in Parquet and in CSV."""
+    facts = second().run(tmp_path / "run")
+    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    for folder in (whole, pieces):
+        if folder is pieces:
+            monkeypatch.setattr(tidy, "PIECE", 7)
+        for table in facts.tables:
+            tidy.write_data(table, facts.contract, folder, marks={}, csv=True)
+    for table in facts.tables:
+        for suffix in ("parquet", "csv"):
+            name = f"data/{table.name}.{suffix}"
+            read = pl.read_parquet if suffix == "parquet" else pl.read_csv
+            assert read(whole / name).equals(read(pieces / name))
+
+
+def test_a_column_named_like_a_value_is_refused(tmp_path: Path) -> None:
+    scenario = wide([3], "[[c0]]")
+    scenario.contract = scenario.contract.replace("name: c0", "name: count")
+    scenario.spec = scenario.spec.replace("c0", "count")
+    facts = scenario.run(tmp_path)
+    with pytest.raises(ValueError, match="'count' is named like a column of values"):
+        tidy.write_data(facts.tables[0], facts.contract, tmp_path, marks={}, csv=False)
+
+
+def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -> None:
+    """Contract, totals and λ in the record, and the published noisy counts, give the published tables."""
+    replay = reported.record["replay"]
+    contract = Contract.model_validate(replay["contract"])
+    assert contract.digest == replay["contract_digest"]
+    for table in replay["tables"]:
+        shape = contract.shape(table["columns"])
+        noisy = pq.read_table(reported.folder / table["measurements"])["noisy"].to_numpy().reshape(shape)
+        again = refine_table(
+            noisy,
+            impossible=contract.impossible(table["columns"]),
+            total=replay["total"]["value"],
+            method=table["method"],
+            lambda_=None if table["lambda"] is None else Decimal(table["lambda"]),
+            integers=table["integers"],
+        )
+        published = pq.read_table(reported.folder / table["data"])["count"].to_numpy().reshape(shape)
+        assert np.array_equal(again.values, published)
+        form = "<i8" if table["integers"] else "<f8"
+        assert hashlib.sha256(again.values.astype(form).tobytes()).hexdigest() == table["sha256"]
+    digests = {draw["key"]: draw["sha256"] for draw in replay["draws"]}
+    for table in reported.facts.tables:
+        noisy = pq.read_table(reported.folder / f"measurements/{table.name}.parquet")["noisy"].to_numpy()
+        assert hashlib.sha256(noisy.astype("<i8").tobytes()).hexdigest() == digests[f"table:{table.name}"]
+
+
+def test_croissant_describes_every_data_file(reported: Reported) -> None:
+    """Digest and size of each file, and a record set with its columns for each Parquet file."""
+    described = json.loads((reported.folder / "croissant.json").read_bytes())
+    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    data = {name: content for name, content in reported.files().items() if "/" in name}
+    listed = {file["contentUrl"]: file for file in described["distribution"]}
+    assert set(listed) == set(data)
+    for name, content in data.items():
+        assert listed[name]["sha256"] == hashlib.sha256(content).hexdigest()
+        assert listed[name]["contentSize"] == f"{len(content)} B"
+    paths = {file["@id"]: file["contentUrl"] for file in described["distribution"]}
+    for records in described["recordSet"]:
+        sources = {field["source"]["fileObject"]["@id"] for field in records["field"]}
+        assert len(sources) == 1
+        columns = pq.read_schema(reported.folder / paths[sources.pop()]).names
+        assert [field["source"]["extract"]["column"] for field in records["field"]] == columns
+    ids = [part["@id"] for part in described["distribution"] + described["recordSet"]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Path) -> None:
+    """A table's name with spaces and percent signs: the files have it, Croissant numbers it, the page escapes it."""
+    scenario = wide([3, 4], "[{columns: [c0, c1], name: 'my table %20é'}]")
+    scenario.contract = scenario.contract.replace("name: c0", "name: first column")
+    scenario.spec = scenario.spec.replace("c0", "first column")
+    reported = Reported(scenario, tmp_path)
+    assert "data/my table %20é.parquet" in reported.files()
+    described = json.loads((reported.folder / "croissant.json").read_bytes())
+    ids = [part["@id"] for records in described["recordSet"] for part in [records, *records["field"]]]
+    ids += [file["@id"] for file in described["distribution"]]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[A-Za-z0-9._/-]+", part) for part in ids)
+    links = {unquote(value or "") for name, value in read_page(reported.page).attributes if name == "href"}
+    assert {"data/my table %20é.parquet", "measurements/my table %20é.parquet"} <= links
+
+
+def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
+    """record.auditor.json has mode 0600, also when it is written again, and lies outside of the version."""
+    path = reported.private / "record.auditor.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    again = reported.private / "again"
+    again.mkdir()
+    report(reported.facts, folder=again, private_folder=reported.private)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_bytes())["groups"]["A"]["fields"]["finished"]["value"] == reported.facts.finished
+    assert "record.auditor.json" not in reported.files()
+
+
+def test_nothing_private_is_published(reported: Reported) -> None:
+    """No path of the source or the spec, no exact time, no outcome of a check that is no gate, in any file."""
+    facts = reported.facts
+    secrets = [str(facts.spec.source.path), str(facts.spec.path.parent), facts.started, facts.finished, '"passed"']
+    for name, content in reported.files().items():
+        for secret in secrets:
+            assert secret.encode() not in content, f"{secret} in {name}"
+
+
+def test_the_same_run_gives_the_same_files(reported: Reported, tmp_path: Path) -> None:
+    """A run that resumes writes the same bytes again."""
+    report(reported.facts, folder=tmp_path, private_folder=tmp_path)
+    for name, content in reported.files().items():
+        assert (tmp_path / name).read_bytes() == content
+
+
+class Tags(HTMLParser):
+    """Collects tags, attributes and text; void elements need no end, all others must be closed in order."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
+    SHAPES = frozenset({"rect", "path"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open
+        assert self.open.pop() == tag
+
+
+def read_page(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert tags.open == []
+    return tags
+
+
+def test_the_page_is_one_file_without_script_or_request(reported: Reported) -> None:
+    """No script, no event handler, no address outside of the folder, well nested, and small."""
+    tags = read_page(reported.page)
+    assert not tags.tags & {"script", "iframe", "object", "embed", "link", "img", "form", "base"}
+    assert not [name for name, _ in tags.attributes if name.startswith("on") or name in ("src", "srcset", "action")]
+    links = {value or "" for name, value in tags.attributes if name == "href"}
+    names = set(reported.files())
+    assert all(link[1:] in tags.ids if link.startswith("#") else link in names for link in links)
+    assert "url(" not in reported.page
+    assert "@import" not in reported.page
+    assert "default-src 'none'" in reported.page
+    assert len(reported.page.encode()) < LARGEST_PAGE
+
+
+def test_the_page_can_be_read_by_everybody(reported: Reported) -> None:
+    """Language, viewport, headings, captions, scopes, labelled charts, and both colour schemes."""
+    page, tags = reported.page, read_page(reported.page)
+    assert '<html lang="en">' in page
+    assert 'name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+    assert len(tags.ids) == len(set(tags.ids))
+    assert page.count("<h1") == 1
+    assert page.count("<caption>") == page.count("</caption>") >= 2
+    for chart in page.split("<svg")[1:]:
+        opening = chart.partition(">")[0]
+        labelled = 'aria-hidden="true"' in opening or ('role="img"' in opening and "aria-label=" in opening)
+        assert labelled or 'x="' in opening
+
+
+def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: Reported) -> None:
+    """The page says in words what the record says in fields."""
+    told = {f"{k}.{n}": f["value"] for k, g in guild.record["groups"].items() for n, f in g["fields"].items()}
+    assert f"{told['F.odds_factor']}&nbsp;:&nbsp;1" in guild.page
+    assert "one worker (at most 3 rows)" in guild.page
+    assert "allowance of δ = 1e-8" in guild.page
+    for quantity in told["H.quantities"]:
+        assert quantity.replace(">", "&gt;") in guild.page
+    assert "sudare verify guild/v2 --key FILE" in guild.page
+    for draw in told["G.draws"][1:]:
+        assert f"<b>±{draw['half_width_95']}</b>" in guild.page
+    assert guild.page.count("not available") > len(guild.record["not_available"])
+
+
+def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
+    """Markup in names, labels, descriptions and references stays text."""
+    attack = "<script>alert(1)</script>"
+    scenario = first()
+    scenario.contract = scenario.contract.replace("name: People of the town", f"name: '{attack}'")
+    scenario.contract = scenario.contract.replace("Town planning.", attack).replace("Nothing of visitors.", attack)
+    scenario.contract = scenario.contract.replace("Age in years.", f"'{attack}'").replace(
+        "Cite us.", """'"><b x=y>'"""
+    )
+    scenario.contract = scenario.contract.replace(
+        "[female, male]", f"['{attack}', '\"><img src=x onerror=alert(1)>']"
+    )
+    scenario.contract = scenario.contract.replace("census questionnaire, item 2", attack)
+    scenario.place = (attack, attack)
+    scenario.spec = scenario.spec.replace("account: town-2024", f"account: '{attack}'")
+    scenario.spec = scenario.spec.replace("[age, sex]", "{columns: [age, sex], name: '&amp;x'}")
+    reported = Reported(scenario, tmp_path)
+    tags = read_page(reported.page)
+    assert not tags.tags & {"script", "img"}
+    assert not [name for name, _ in tags.attributes if name in ("onerror", "x=y")]
+    assert reported.page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 6
+
+
+@pytest.mark.parametrize("sizes", [[500, 400], [100, 50, 40]])
+def test_the_page_of_a_large_table_is_small(tmp_path: Path, sizes: list[int]) -> None:
+    """200,000 cells: the page shows the largest, all by rank, and how many have which size."""
+    cliques = "[[" + ", ".join(f"c{place}" for place in range(len(sizes))) + "]]"
+    reported = Reported(wide(sizes, cliques), tmp_path)
+    assert len(reported.page.encode()) < LARGEST_PAGE
+    assert "200,000 cells" in reported.page
+    assert "15 largest cells" in reported.page
+    assert 'class="rank"' in reported.page
+
+
+def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
+    """40 tables: each is there, by its numbers alone."""
+    cliques = ", ".join(f"[c{a}, c{b}]" for a in range(10) for b in range(a))[:-1] + "]"
+    reported = Reported(wide([9] * 10, f"[{cliques}]"), tmp_path)
+    assert len(reported.facts.tables) == 45
+    assert len(reported.page.encode()) < 1.5 * LARGEST_PAGE
+    assert reported.page.count('<article class="table"') == 45

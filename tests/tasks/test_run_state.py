@@ -1,0 +1,121 @@
+"""A run's folder: one holder at a time, cleaned at the end, and the private log of what should not happen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import SpecRefused
+from tasks.run_state import RunBusy, UnexpectedError, hold, run_name, sheltered
+from tasks.snapshot import SNAPSHOT
+
+HOLD_FOR_EVER = """
+import sys, time
+from pathlib import Path
+from tasks.run_state import hold
+with hold(Path(sys.argv[1]), "r", keep_snapshot=False):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: Path) -> None:
+    """The lock is the kernel's: while its holder lives it refuses, and SIGKILL frees it."""
+    with subprocess.Popen([sys.executable, "-c", HOLD_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(RunBusy, match=f"process {holder.pid}") as busy, hold(tmp_path, "r", keep_snapshot=False):
+            pass
+        assert "then resumes it" in str(busy.value)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        with hold(tmp_path, "r", keep_snapshot=False) as folder:
+            assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+
+
+def test_inside_one_process_the_folder_is_shared(tmp_path: Path) -> None:
+    """The flow finds the folder that its command holds; only the outer block cleans and lets go."""
+    with hold(tmp_path, "r", keep_snapshot=False) as outer:
+        (outer.path / SNAPSHOT).write_text("rows")
+        with hold(tmp_path, "r", keep_snapshot=False) as inner:
+            assert inner is outer
+        assert (outer.path / SNAPSHOT).exists()
+    assert not (outer.path / SNAPSHOT).exists()
+
+
+@pytest.mark.parametrize(
+    ("charge", "published", "keep", "stays"),
+    [
+        (None, False, False, False),
+        ("returned", False, False, False),
+        ("reserved", False, False, True),
+        ("opened", False, False, True),
+        ("published", False, False, True),
+        ("published", True, False, False),
+        ("published", True, True, True),
+        (None, False, True, True),
+    ],
+)
+def test_the_snapshot_stays_only_where_a_charged_run_needs_it(
+    tmp_path: Path, charge: str | None, published: bool, keep: bool, stays: bool
+) -> None:
+    """Charged and not published: it must resume on these rows. Else it goes, unless a person wants to keep it."""
+    with hold(tmp_path, "r", keep_snapshot=keep) as folder:
+        (folder.path / SNAPSHOT).write_text("rows")
+        folder.charge, folder.published = charge, published
+    assert (folder.path / SNAPSHOT).exists() is stays
+
+
+def test_the_snapshot_of_a_refused_run_goes(tmp_path: Path) -> None:
+    """An error before the charge leaves no private rows behind."""
+
+    def refused_run() -> None:
+        with hold(tmp_path, "r", keep_snapshot=False) as folder:
+            (folder.path / SNAPSHOT).write_text("rows")
+            raise SpecRefused([])
+
+    with pytest.raises(SpecRefused):
+        refused_run()
+    assert not (tmp_path / "r" / SNAPSHOT).exists()
+
+
+def test_an_unexpected_error_tells_its_type_and_hides_its_text(tmp_path: Path) -> None:
+    """The text goes to the private log (0600); the new error has neither text nor context of the old one."""
+    log = tmp_path / "error.private.log"
+    before = os.umask(0)
+    try:
+        with pytest.raises(UnexpectedError) as unexpected:
+            sheltered(lambda: int("row 4711"), lambda: log)
+    finally:
+        os.umask(before)
+    assert "4711" not in str(unexpected.value)
+    assert "ValueError" in str(unexpected.value)
+    assert str(log) in str(unexpected.value)
+    assert unexpected.value.__cause__ is None
+    assert unexpected.value.__context__ is None
+    assert "4711" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_our_own_errors_pass_unchanged(tmp_path: Path) -> None:
+    """What we refuse on purpose is no bug and leaves no log."""
+    log = tmp_path / "error.private.log"
+    with pytest.raises(SpecRefused):
+        sheltered(_refuse, lambda: log)
+    assert not log.exists()
+
+
+def _refuse() -> None:
+    raise SpecRefused([])
+
+
+def test_another_text_of_the_spec_is_another_run() -> None:
+    """The folder's name follows the release and the digest of the spec."""
+    assert run_name("a", "0" * 64) != run_name("a", "1" * 64)
+    assert run_name("a", "0" * 64).startswith("a-")

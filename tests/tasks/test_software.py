@@ -1,0 +1,51 @@
+"""What the record says about the software is measured, and names no machine."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from tasks.software import software, source_digest, source_files
+
+
+def test_versions_are_those_that_are_installed() -> None:
+    """Sudare first, then what it declares to need, with the installed versions; nothing of the extras."""
+    found = software()
+    assert next(iter(found.packages)) == "sudare"
+    for name in ("sudare", "numpy", "duckdb", "sqlalchemy", "dp-accounting", "cryptography"):
+        assert found.packages[name] == version(name)
+    assert not {"pytest", "torch", "mypy"} & set(found.packages)
+    assert found.python == platform.python_version()
+
+
+def test_no_host_is_named() -> None:
+    assert platform.node() not in software().platform.split()
+
+
+def test_the_digest_depends_on_names_and_contents(tmp_path: Path) -> None:
+    """One changed byte, or one renamed file, gives another digest; the order of listing does not."""
+    first, second = tmp_path / "a.py", tmp_path / "b.py"
+    first.write_text("1")
+    second.write_text("2")
+    digest = source_digest({"a.py": first, "b.py": second})
+    assert digest == source_digest({"b.py": second, "a.py": first})
+    assert digest != source_digest({"a.py": first, "c.py": second})
+    second.write_text("3")
+    assert digest != source_digest({"a.py": first, "b.py": second})
+
+
+def test_our_own_sources_are_covered() -> None:
+    """The digest is over the code of all layers, the page's template and style included, and nothing compiled."""
+    files = source_files()
+    for name in (
+        "contracts/contract.py",
+        "privacy/ledger/grant.py",
+        "tasks/page/record.html.j2",
+        "tasks/page/record.css",
+        "flows/release.py",
+        "console/main.py",
+    ):
+        assert files[name].is_file()
+    assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
+    assert software().code == source_digest(files)

@@ -1,0 +1,271 @@
+"""Validate: real Great Expectations on the snapshot, one bit a check, and nothing else leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from contracts.checks import Check, checks
+from contracts.contract import Contract
+from contracts.errors import GateBroken, SudareError
+from contracts.violations import violation_sql
+from privacy.private_table import PrivateTable
+from tasks import progress
+from tasks.facts import CheckOutcome
+from tasks.validate import RESULT_FILE, validate, warm
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
+
+CLEAN = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01")
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory: pytest.TempPathFactory) -> tuple[PrivateTable, Contract]:
+    """Rows of which some break every check that is not a gate."""
+    folder = tmp_path_factory.mktemp("messy")
+    contract = make_contract(folder)
+    return take_in(
+        write_csv(folder, *ROWS, f"{SECRET},{SECRET},{SECRET},{SECRET}", ",,-1,"), contract, folder
+    ), contract
+
+
+def outcome(table: PrivateTable, contract: Contract, folder: Path) -> dict[str, bool]:
+    return {each.name: each.passed for each in validate(table, contract, folder=folder)}
+
+
+def of_rows(folder: Path, *rows: str, gates: tuple[str, ...] = ()) -> dict[str, bool]:
+    contract = make_contract(folder, gates=gates)
+    table = take_in(write_csv(folder, *rows), contract, folder)
+    return outcome(table, contract, folder / "run")
+
+
+def test_each_check_of_the_contract_gets_its_bit_in_order(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    table, contract = messy
+    outcomes = validate(table, contract, folder=tmp_path)
+    assert [each.name for each in outcomes] == [check.name for check in checks(contract)]
+    assert [each.name for each in outcomes if each.passed] == ["columns", "rows"]
+    assert [each.name for each in outcomes if each.gate] == ["columns", "rows"]
+
+
+def test_clean_rows_pass_everything(tmp_path: Path):
+    assert all(of_rows(tmp_path, *CLEAN).values())
+
+
+def test_nothing_but_names_and_bits_leaves(
+    messy: tuple[PrivateTable, Contract],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+):
+    table, contract = messy
+    caplog.set_level(logging.DEBUG)
+    outcomes = validate(table, contract, folder=tmp_path)
+    assert all(type(each) is CheckOutcome for each in outcomes)
+    assert all(list(map(type, dataclasses.astuple(each))) == [str, bool, bool] for each in outcomes)
+    ours = [record.getMessage() for record in caplog.records]
+    assert ours == ["validated: 13 checks, all 2 gates hold"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_full_result_goes_to_a_private_file(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    table, contract = messy
+    validate(table, contract, folder=tmp_path)
+    path = tmp_path / RESULT_FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert SECRET in path.read_text()
+    suites = json.loads(path.read_text())["suites"]
+    named = {result["expectation_config"]["meta"]["check"] for suite in suites for result in suite["results"]}
+    assert named == {check.name for check in checks(contract)}
+
+
+def test_the_snapshot_is_not_changed(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    table, contract = messy
+    before = hashlib.sha256(table.path.read_bytes()).digest()
+    validate(table, contract, folder=tmp_path)
+    assert hashlib.sha256(table.path.read_bytes()).digest() == before
+
+
+NASTY = (
+    " 34 ,  F, 12.5 , 2021-03-01 ",
+    "34.5,F ,nan,2021-03-01 12:30:00",
+    "inf,M,-inf,infinity",
+    "-0,?,-0.0,2020-02-30",
+    "99.000001,f,1000.0000001,2025-01-01",
+    "1e1,'F',0x10,20210301",
+    " ? ,F,1000,?",
+)
+
+
+@pytest.mark.parametrize("row", NASTY)
+def test_every_outcome_is_that_of_the_contracts_own_sql(tmp_path: Path, row: str):
+    """A second derivation: `contracts.violations` counted on the raw rows by DuckDB alone."""
+    contract = make_contract(tmp_path)
+    table = take_in(write_csv(tmp_path, CLEAN[0], row), contract, tmp_path)
+    expected = {"columns": True, "rows": True}
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        for check in checks(contract)[2:]:
+            broken = f"SELECT 1 FROM raw WHERE {violation_sql(check, contract)}"
+            expected[check.name] = not connection.execute(broken).fetchall()
+    assert outcome(table, contract, tmp_path / "run") == expected
+
+
+def test_typed_columns_are_judged_like_texts(tmp_path: Path):
+    contract = make_contract(tmp_path)
+    source = write_csv(tmp_path, *ROWS).model_copy(
+        update={
+            "select": "SELECT TRY_CAST(age AS INTEGER) AS age, sex, CAST(wage AS DOUBLE) AS wage, "
+            "CAST(since AS DATE) AS since FROM source"
+        }
+    )
+    found = outcome(take_in(source, contract, tmp_path), contract, tmp_path / "run")
+    failed = ["nulls:age", "domain:age", "domain:sex", "nulls:wage", "domain:since"]
+    assert [name for name, passed in found.items() if not passed] == failed
+
+
+def test_a_column_of_nulls_alone_is_unreadable_in_nothing(tmp_path: Path):
+    found = of_rows(tmp_path, ",,,", ",,,")
+    assert {name for name, passed in found.items() if not passed} == {
+        f"nulls:{name}" for name in ("age", "sex", "wage", "since")
+    }
+
+
+def test_a_broken_gate_stops_and_tells_the_gate_alone(tmp_path: Path):
+    """Neither the value, nor how many, nor which other checks fail."""
+    with pytest.raises(GateBroken) as raised:
+        of_rows(tmp_path, *CLEAN, f"{SECRET},{SECRET},7771,1888-08-08", gates=("domain:sex", "nulls:age"))
+    error = raised.value
+    assert str(error) == (
+        "contract people, column 'sex': gate domain:sex\n"
+        "    found: rows for which it does not hold\n"
+        "    allowed: one of 'F', 'M'\n"
+        "    do: correct the data, or take 'domain:sex' out of the contract's `gates`"
+    )
+    assert error.__context__ is None
+    assert error.exit_code == 3
+    assert (tmp_path / "run" / RESULT_FILE).exists()
+
+
+GATES = {
+    "nulls:age": "allowed: a value in every row",
+    "type:age": "allowed: a whole number in every row that has a value",
+    "domain:age": "allowed: a whole number from 0 to 99",
+    "domain:since": "allowed: a date from 2020-01-01 to 2024-12-31",
+}
+
+
+def test_every_kind_of_gate_says_what_it_allows(tmp_path: Path):
+    with pytest.raises(GateBroken) as raised:
+        of_rows(tmp_path, *ROWS, "x,F,1,2020-01-01", gates=tuple(GATES))
+    assert [finding.field for finding in raised.value.findings] == [f"gate {name}" for name in GATES]
+    assert all(allowed in str(raised.value) for allowed in GATES.values())
+
+
+def test_a_table_without_rows_breaks_the_gate_of_the_format(tmp_path: Path):
+    contract = make_contract(tmp_path)
+    source = write_csv(tmp_path, *ROWS).model_copy(update={"select": "SELECT * FROM source WHERE false"})
+    with pytest.raises(GateBroken, match="gate rows"):
+        validate(take_in(source, contract, tmp_path), contract, folder=tmp_path / "run")
+
+
+def test_the_id_column_is_checked_on_the_rows(tmp_path: Path):
+    contract = make_contract(tmp_path, rows_per_unit=1)
+    table = take_in(write_csv(tmp_path, f"p1,{CLEAN[0]}", header=f"person,{HEADER}"), contract, tmp_path)
+    outcomes = validate(table, contract, folder=tmp_path / "run")
+    assert CheckOutcome("nulls:person", passed=True, gate=True) in outcomes
+
+
+def test_an_exception_inside_great_expectations_is_our_error_and_not_bad_data(
+    messy: tuple[PrivateTable, Contract], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    import tasks.expectations as expectations
+
+    compiled = expectations.expectation
+
+    def misnamed(check: Check) -> object:
+        column = "nobody" if check.name == "nulls:sex" else check.column
+        return compiled(dataclasses.replace(check, column=column))
+
+    monkeypatch.setattr(expectations, "expectation", misnamed)
+    table, contract = messy
+    with pytest.raises(SudareError) as raised:
+        validate(table, contract, folder=tmp_path)
+    assert type(raised.value) is SudareError
+    assert str(raised.value).startswith("checks that could not be run: nulls:sex. Report this.")
+    assert SECRET not in str(raised.value)
+
+
+def test_a_snapshot_that_is_gone_or_damaged_is_named(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    _, contract = messy
+    (tmp_path / "snapshot.duckdb").write_text("no database")
+    for name in ("snapshot.duckdb", "nobody.duckdb"):
+        with pytest.raises(SudareError, match=f"{name}: reading the snapshot"):
+            validate(PrivateTable(tmp_path / name, "", contract.digest), contract, folder=tmp_path)
+
+
+def test_a_result_that_cannot_be_written_is_an_error(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    table, contract = messy
+    (tmp_path / RESULT_FILE).mkdir()
+    with pytest.raises(SudareError, match="writing the result of validation"):
+        validate(table, contract, folder=tmp_path)
+
+
+@pytest.fixture
+def interrupting() -> Iterator[None]:
+    class Interrupter:
+        def begin(self, name: str) -> Interrupter:
+            return self
+
+        def advance(self, fraction: float) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        def end(self, name: str, *, ok: bool) -> None:
+            assert not ok
+
+    progress.watch(Interrupter())
+    yield
+    progress.watch(None)
+
+
+@pytest.mark.usefixtures("interrupting")
+def test_ctrl_c_stops_the_validation(messy: tuple[PrivateTable, Contract], tmp_path: Path):
+    table, contract = messy
+    with pytest.raises(KeyboardInterrupt):
+        validate(table, contract, folder=tmp_path)
+    assert not (tmp_path / RESULT_FILE).exists()
+
+
+def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Path):
+    import great_expectations as gx
+
+    from tasks.expectations import suite
+    from tasks.values import Values
+
+    contract = make_contract(tmp_path)
+    listed = tuple(check for check in checks(contract) if check.column in ("age", "sex"))
+    compiled = suite(Values("values_0", "two columns", listed))
+    assert isinstance(compiled, gx.ExpectationSuite)
+    assert [(each.expectation_type, each.column) for each in compiled.expectations] == [
+        ("expect_column_values_to_not_be_null", "age"),
+        ("expect_column_values_to_not_be_null", "age as integer"),
+        ("expect_column_values_to_be_between", "age as integer"),
+        ("expect_column_values_to_not_be_null", "sex"),
+        ("expect_column_values_to_be_in_set", "sex"),
+    ]
+    assert all(each.mostly == 1 for each in compiled.expectations)
+
+
+def test_great_expectations_is_imported_only_when_it_is_needed():
+    program = "import sys, tasks.validate; sys.exit('great_expectations' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    warm()
+    assert "great_expectations" in sys.modules
