@@ -1,0 +1,58 @@
+"""`sudare init`: make a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson
+from console.render import answer, print_facts
+from tasks.settings import Workspace
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
+
+
+def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
+    """Make a workspace: settings, ledger, keys and release store.
+
+    Examples:
+
+        sudare init
+
+        sudare init /srv/releases --json
+    """
+    from console.progress import shown
+    from flows.engine import create_database
+    from privacy.ledger.ledger import Ledger
+    from privacy.ledger.signing import key_id
+
+    workspace = Workspace.create(directory)
+    Ledger(workspace.ledger_url, draws=workspace.draws).close()
+    if workspace.prefect_api_url is None:
+        with shown():
+            create_database(workspace.prefect_home)
+    public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
+    payload = {
+        "workspace": str(workspace.root),
+        "releases": str(workspace.releases),
+        "public_key": public_key,
+        "public_key_file": str(workspace.public_key_file),
+        "key_id": key_id(public_key),
+    }
+
+    def people(console: Console) -> None:
+        console.print(f"A workspace is ready in {workspace.root}")
+        print_facts(
+            console,
+            [
+                ("releases", str(workspace.releases)),
+                ("public key", f"{workspace.public_key_file}  (give it to those who verify)"),
+                ("private", f"{workspace.private}  (keep a copy of keys/ in a safe place)"),
+                ("next", "sudare budget open --help, then sudare plan SPEC"),
+            ],
+        )
+
+    answer(payload, people, as_json=as_json)

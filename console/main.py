@@ -1,0 +1,91 @@
+"""The `sudare` command: what there is, and the one place where errors become words and exit codes.
+
+Exit codes: 0 done · 2 bad spec or contract · 3 the data breaks a declared gate · 4 the ledger refuses ·
+5 verification failed · 130 interrupted · 1 anything else.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from console import budget, contract, init, plan, releases, run, verify
+from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
+from contracts.errors import SudareError
+from tasks.run_state import sheltered
+from tasks.settings import switch_telemetry_off
+
+LASTING_OBJECTS = 100_000
+
+app = typer.Typer(
+    name="sudare",
+    help="Differentially private releases of confidential tables, charged to a ledger and checkable offline.",
+    epilog="Start here: sudare init, then sudare plan SPEC, then sudare run SPEC.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("init")(init.init)
+app.command("plan")(plan.plan)
+app.command("run")(run.run)
+app.add_typer(budget.app, name="budget")
+app.add_typer(releases.app, name="releases")
+app.command("verify")(verify.verify)
+app.add_typer(contract.app, name="contract")
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    exit_with(lambda: execute(sys.argv[1:]))
+
+
+def exit_with(action: Callable[[], int]) -> NoReturn:
+    """Do what this process is for, and end it with the exit code.
+
+    The libraries of a run make a million objects that last: looking through them for garbage again and again while
+    they load, and once more at the end, would take a quarter of the time of a small release.
+    """
+    gc.set_threshold(LASTING_OBJECTS)
+    code = action()
+    gc.freeze()
+    sys.exit(code)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: the words after `sudare`.
+    Returns:
+        int: the exit code.
+    """
+    switch_telemetry_off()
+    try:
+        return _invoke(list(arguments))
+    except SudareError as error:
+        return present(error, as_json="--json" in arguments)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Run the command; any error that comes out is one of ours."""
+    try:
+        code = sheltered(lambda: _understand(arguments), lambda: log_for_bugs(arguments))
+    except (KeyboardInterrupt, typer.Abort):
+        raise Interrupted("interrupted") from None
+    if code == INTERRUPTED:  # Typer makes an exit code of a Ctrl-C that nobody handled
+        raise Interrupted("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _understand(arguments: list[str]) -> object:
+    try:
+        return app(arguments, prog_name="sudare", standalone_mode=False)
+    except TyperException as error:
+        if not error.format_message():  # the help was asked for by leaving the command out, and is printed
+            return error.exit_code
+        raise UsageRefused(f"{error.format_message()} (sudare --help)") from error

@@ -1,0 +1,126 @@
+"""`sudare plan`: what a release would cost and how far off it would be, without touching data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from console.options import AsJson, At, Spec, workspace_at
+from console.render import answer, print_facts, table
+from tasks.settings import WorkspaceRefused
+
+if TYPE_CHECKING:
+    from flows.request import Request
+    from privacy.ledger.terms import AccountState
+
+NUMBERS = ("cells", "share", "expected error", "95 % within")
+
+
+def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
+    """Show what a release would cost, what error to expect, and what the account has left. Reads no data.
+
+    Examples:
+
+        sudare plan examples/adult/tables.yaml
+
+        sudare plan examples/adult/tables.yaml --json
+    """
+    from flows.request import read_request
+
+    request = read_request(spec)
+    payload = {**_plan_object(request), "account": _account_left(request, workspace)}
+    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+
+
+def _plan_object(request: Request) -> dict[str, Any]:
+    """Return the plan as a JSON object; amounts as exact decimal text."""
+    from privacy.accounting.amounts import atto_to_text, pico_to_text
+
+    return {
+        "release": request.spec.release,
+        "mechanism": request.spec.product.mechanism,
+        "epsilon": pico_to_text(request.plan.epsilon),
+        "delta": atto_to_text(request.plan.delta),
+        "draws": [
+            {
+                "key": draw.key,
+                "columns": list(draw.clique),
+                "cells": draw.cells,
+                "share": float(draw.share),
+                "expected_error": draw.variance**0.5,
+                "interval_95": draw.half_width,
+                "event": draw.event.to_json(),
+            }
+            for draw in request.plan.draws
+        ],
+        "cells": request.plan.cells,
+    }
+
+
+def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
+    """Return what the release would cost its account, where there is one to look at."""
+    from privacy.accounting.amounts import pico_to_text
+
+    name = request.spec.charge.account
+    state = _account(name, folder)
+    if state is None:
+        return {"name": name, "open": False}
+    cost = sum(state.terms.calculus.cost((event,)) for event in request.plan.events)
+    return {
+        "name": name,
+        "open": True,
+        "cost": pico_to_text(cost),
+        "remaining": pico_to_text(state.remaining),
+        "fits": cost <= state.remaining,
+    }
+
+
+def _account(name: str, folder: Path | None) -> AccountState | None:
+    """Return the account, or None where there is no workspace or no such account."""
+    from privacy.ledger.ledger import Ledger
+
+    try:
+        workspace = workspace_at(folder)
+    except WorkspaceRefused:
+        if folder is not None:
+            raise
+        return None
+    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    try:
+        return next((state for state in ledger.accounts() if state.terms.name == name), None)
+    finally:
+        ledger.close()
+
+
+def _print(console: Console, payload: dict[str, Any]) -> None:
+    account = payload["account"]
+    left = (
+        "no such account here"
+        if not account["open"]
+        else f"{account['remaining']} left, this takes {account['cost']}"
+    )
+    if account["open"] and not account["fits"]:
+        left += ": it does not fit"
+    print_facts(
+        console,
+        [
+            ("release", payload["release"]),
+            ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']} ({payload['mechanism']} noise)"),
+            ("account", f"{account['name']}: {left}"),
+            ("data read", "none"),
+        ],
+    )
+    console.print()
+    rows = [
+        (
+            " × ".join(draw["columns"]) or "total",
+            f"{draw['cells']:,}",
+            f"{draw['share']:.1%}",
+            f"±{draw['expected_error']:.3g}",
+            f"±{draw['interval_95']:,}",
+        )
+        for draw in payload["draws"]
+    ]
+    console.print(table(("marginal", *NUMBERS), rows, numbers=NUMBERS))

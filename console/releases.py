@@ -1,0 +1,128 @@
+"""`sudare releases`: what was published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, workspace_at
+from console.render import answer, print_facts, table
+from contracts.errors import Finding, Refused
+from tasks.settings import Workspace
+
+app = typer.Typer(help="Releases: what was published, and where it is.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
+
+
+class NoSuchVersion(Refused):
+    """There is no such release or version."""
+
+
+@app.command("list")
+def list_releases(workspace: At = None, as_json: AsJson = False) -> None:
+    """List every version of every release, as the ledger knows them.
+
+    Examples:
+
+        sudare releases list
+
+        sudare releases list --json
+    """
+    versions = _versions(workspace_at(workspace))
+
+    def people(console: Console) -> None:
+        if not versions:
+            console.print("Nothing is published yet: sudare run SPEC")
+            return
+        rows = [(each["release"], f"v{each['version']}", each["status"], each["folder"] or "-") for each in versions]
+        console.print(table(("release", "version", "status", "where"), rows))
+
+    answer({"versions": versions}, people, as_json=as_json)
+
+
+@app.command()
+def show(
+    release: Name,
+    version: Annotated[int | None, typer.Option(help="Which version; the newest without it.")] = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one version: its guarantee, its cost and its tables.
+
+    Examples:
+
+        sudare releases show adult-tables
+
+        sudare releases show adult-tables --version 1 --json
+    """
+    known = [each for each in _versions(workspace_at(workspace)) if each["release"] == release]
+    wanted = known[-1:] if version is None else [each for each in known if each["version"] == version]
+    if not wanted:
+        numbers = ", ".join(f"v{each['version']}" for each in known)
+        found = release if version is None else f"{release} v{version}"
+        raise NoSuchVersion([Finding("the ledger", "version", found, numbers or "a release of this workspace")])
+    [chosen] = wanted
+    payload = {**chosen, "record": _record(chosen["folder"])}
+    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+
+
+def _versions(workspace: Workspace) -> list[dict[str, Any]]:
+    """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
+    from privacy.ledger.ledger import Ledger
+    from tasks.publish import version_folder
+
+    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    try:
+        entries = ledger.versions()
+    finally:
+        ledger.close()
+    versions = []
+    for entry in entries:
+        folder = version_folder(workspace.releases, entry)
+        where = str(folder) if folder.is_dir() else None
+        told = {"release": entry.release, "version": entry.number, "status": entry.status}
+        versions.append({**told, "run_key": entry.run_key, "manifest": entry.manifest, "folder": where})
+    return versions
+
+
+def _record(folder: str | None) -> dict[str, Any] | None:
+    """Return the published record, or None where the version is not in the workspace's store."""
+    if folder is None:
+        return None
+    record: dict[str, Any] = json.loads((Path(folder) / "record.json").read_bytes())
+    return record
+
+
+def _print(console: Console, version: dict[str, Any]) -> None:
+    console.print(f"{version['release']} v{version['version']} ({version['status']})")
+    record = version["record"]
+    if record is None:
+        console.print("Its folder is not in this workspace's store.")
+        return
+    replay = record["replay"]
+    charge = replay["charge"]
+    print_facts(
+        console,
+        [
+            ("where", version["folder"]),
+            ("record", f"{version['folder']}/record.html"),
+            ("account", charge["account"]),
+            ("asked for", f"ε = {charge['epsilon']} at δ = {charge['delta']}"),
+            ("neighbours", replay["adjacency"]),
+            ("unprotected", _unprotected(record)),
+        ],
+    )
+    console.print()
+    rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
+    console.print(table(("table", "refined by", "data", "measurements"), rows))
+
+
+def _unprotected(record: dict[str, Any]) -> str:
+    """Return the quantities that the record lists as published without noise, a line each."""
+    quantities = record["groups"]["H"]["fields"]["quantities"]["value"]
+    return "\n".join(quantities) if isinstance(quantities, list) and quantities else "none"

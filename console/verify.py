@@ -1,0 +1,96 @@
+"""`sudare verify`: check a published version offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, workspace_at
+from console.render import answer
+from contracts.errors import Finding, Refused
+
+if TYPE_CHECKING:
+    from tasks.verify_report import VerificationReport
+
+Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
+Key = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="The publisher's public key; this workspace's own without it."),
+]
+
+
+class VerificationFailed(Refused):
+    """A published version does not hold what it claims, or some of it could not be checked."""
+
+    exit_code = 5
+
+
+def verify(version_dir: Version, key: Key = None, workspace: At = None, as_json: AsJson = False) -> None:
+    """Check a published version offline, against a key that you pin; exit 0 only if all of it holds.
+
+    A key inside the folder is never trusted. It needs no workspace when --key is given.
+
+    Examples:
+
+        sudare verify releases/adult-tables/v1 --key publisher.pub
+
+        sudare verify releases/adult-tables/latest --json
+    """
+    from console.progress import shown
+    from tasks import verify as verification
+
+    file = key if key is not None else workspace_at(workspace).public_key_file
+    public_key = verification.read_public_key(file)
+    with shown():
+        report = verification.verify(version_dir, public_key=public_key)
+    payload = _report_object(report)
+    if report.ok or not as_json:
+        answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    if not report.ok:
+        raise VerificationFailed(_findings(report))
+
+
+def _report_object(report: VerificationReport) -> dict[str, Any]:
+    """Return a report as a JSON object."""
+    return {
+        "ok": report.ok,
+        "release": report.release,
+        "version": report.version,
+        "key_id": report.key_id,
+        "checks": [
+            {
+                "rule": check.rule,
+                "name": check.name,
+                "passed": check.passed,
+                "findings": [vars(finding) for finding in check.findings],
+                "skipped": list(check.skipped),
+            }
+            for check in report.checks
+        ],
+        "cannot_tell": list(report.cannot_tell),
+    }
+
+
+def _findings(report: VerificationReport) -> list[Finding]:
+    """Return what is wrong; what could not be checked counts as wrong."""
+    skipped = [
+        Finding(f"rule {check.rule}", check.name, f"not checked: {reason}", "a check that passes")
+        for check in report.checks
+        for reason in check.skipped
+    ]
+    return [*report.findings, *skipped]
+
+
+def _print(console: Console, report: dict[str, Any]) -> None:
+    for check in report["checks"]:
+        console.print("✓" if check["passed"] else "✗", f"{check['rule']:>2}", check["name"])
+    named = f"{report['release']} v{report['version']}" if report["release"] else "this folder"
+    verdict = "holds" if report["ok"] else "does NOT hold"
+    console.print(f"{named} {verdict} under key {report['key_id']}.")
+    if report["ok"]:
+        console.print("No check can tell:")
+        for line in report["cannot_tell"]:
+            console.print(f"  {line}")

@@ -1,0 +1,99 @@
+"""What a finished run tells: public things only."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.ledger import Ledger
+from tasks.publish import Publication
+from tasks.settings import Workspace
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a release is, what it cost and what is left; amounts as exact decimal text.
+
+    Args:
+        release: name of the product.
+        version: number of the version.
+        folder: the published folder.
+        run_key: the run.
+        repeated: whether it was published before, so that this run drew and charged nothing.
+        account: who paid.
+        epsilon: ε of the release.
+        delta: δ of the release.
+        charged: loss charged, in the account's calculus.
+        remaining: loss that the account has left.
+        cap: the most the account may lose.
+        loss: name of that loss.
+        claim: ε that the account has lost so far.
+        epsilon_cap: the most it may become.
+        account_delta: δ of both.
+        public_key_file: the key that checks it.
+    """
+
+    release: str
+    version: int
+    folder: str
+    run_key: str
+    repeated: bool
+    account: str
+    epsilon: str
+    delta: str
+    charged: str
+    remaining: str
+    cap: str
+    loss: str
+    claim: str
+    epsilon_cap: str
+    account_delta: str
+    public_key_file: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as a JSON object."""
+        return asdict(self)
+
+    def to_markdown(self) -> str:
+        """Return the outcome for Prefect's page of the run."""
+        return (
+            f"**{self.release}** version **{self.version}**\n\n"
+            f"| | |\n|---|---|\n| where | `{self.folder}` |\n| record | `{self.folder}/record.html` |\n"
+            f"| cost | ε = {self.epsilon} at δ = {self.delta} |\n| account | {self.account} |\n"
+            f"| spent so far | ε = {self.claim} of {self.epsilon_cap} at δ = {self.account_delta} |\n"
+            f"| left | {self.remaining} of {self.cap} {self.loss} |\n"
+        )
+
+
+def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *, repeated: bool) -> Outcome:
+    """Read the outcome of a published run out of the ledger.
+
+    Raises:
+        LedgerCorrupt: the ledger has no charge for a published run.
+    """
+    charge = ledger.charge(publication.run_key)
+    if charge is None:
+        raise LedgerCorrupt(f"run {publication.run_key} is published but has no charge")
+    account = ledger.account(charge.request.account)
+    calculus = account.terms.calculus
+    return Outcome(
+        release=publication.release,
+        version=publication.number,
+        folder=str(publication.folder),
+        run_key=publication.run_key,
+        repeated=repeated,
+        account=account.terms.name,
+        epsilon=pico_to_text(charge.request.epsilon),
+        delta=atto_to_text(charge.request.delta),
+        charged=pico_to_text(charge.amount),
+        remaining=pico_to_text(account.remaining),
+        cap=pico_to_text(account.cap),
+        loss=f"Rényi loss at order {calculus.order}" if isinstance(calculus, RenyiCalculus) else "ε",
+        claim=pico_to_text(account.claim),
+        epsilon_cap=pico_to_text(account.terms.epsilon),
+        account_delta=atto_to_text(account.terms.delta),
+        public_key_file=str(workspace.public_key_file),
+    )

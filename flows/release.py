@@ -1,0 +1,92 @@
+"""The release flow: source tables → DuckDB snapshot → contract check → ε from the ledger → mechanism → refinement →
+versioned Parquet + audit record.
+
+Prefect is told names, states and what is public. Parameters are paths; results stay in this process.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+
+from flows import steps
+from flows.intake import intake
+from flows.outcome import Outcome, outcome_of
+from flows.request import Request, read_request
+from privacy.ledger.errors import LedgerConflict
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
+from privacy.ledger.terms import VersionEntry
+from privacy.private_table import PrivateTable
+from tasks import charge as charging
+from tasks import measure as measuring
+from tasks import publish as publishing
+from tasks import refine as refining
+from tasks import report as reporting
+from tasks import validate as validating
+from tasks.facts import gather
+from tasks.publish import Publication, published
+from tasks.run_state import RunFolder, hold, run_name, sheltered
+from tasks.settings import Workspace
+from tasks.software import software
+
+ingest = steps.step(intake, name="ingest")
+validate = steps.step(validating.validate, name="validate")
+charge = steps.step(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
+measure = steps.step(measuring.measure, name="measure")
+refine = steps.step(refining.refine, name="refine")
+report = steps.step(reporting.report, name="report")
+publish = steps.step(publishing.publish, name="publish")
+
+
+@flow(name="release", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
+def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) -> Outcome:
+    """Make one release, or resume it, or say that it is published.
+
+    Args:
+        spec_path: the release spec.
+        workspace_path: the workspace.
+        keep_snapshot: whether the private snapshot outlives the run.
+    Returns:
+        Outcome: where it is, what it cost, what is left.
+    Raises:
+        SudareError: as the steps raise them; the message holds no value out of a row.
+    Privacy: the plan's events, charged before the first is drawn.
+    """
+    workspace = Workspace.open(Path(workspace_path))
+    request = read_request(Path(spec_path))
+    name = run_name(request.spec.release, request.spec.digest)
+    with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
+        return sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+
+
+def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
+    """Ingest; then find the version of this run, or make it."""
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
+        table = ingest(run, run, request, workspace)
+        run.run_key = charging.run_key(request.spec, request.contract, table)
+        found = published(ledger, run.run_key, request.store(workspace))
+        publication = _make(run, request, workspace, ledger, table) if found is None else found
+        run.published = True
+        outcome = outcome_of(publication, ledger, workspace, repeated=found is not None)
+        create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
+        return outcome
+
+
+def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
+    """Validate, charge, measure, refine, report and publish."""
+    spec, contract, plan = request.spec, request.contract, request.plan
+    outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+    grant = charge(run, ledger, spec, contract, plan, table)
+    measurements = measure(run, grant, plan, table, contract)
+    tables = refine(run, spec.product, plan, contract, measurements)
+
+    def write(folder: Path, version: VersionEntry) -> None:
+        facts = gather(ledger, spec, contract, plan, version, measurements, tables, outcomes, software())
+        report(run, facts, folder=folder, private_folder=run.path)
+
+    signer = Signer(workspace.signing_seed())
+    return publish(run, ledger, signer, charging.run_key(spec, contract, table), request.store(workspace), write)

@@ -1,0 +1,52 @@
+"""How a plain function becomes a Prefect task: named, uncached, nothing kept, nothing private told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+
+from tasks.run_state import RunFolder, sheltered
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def step(
+    function: Callable[P, R], *, name: str, retries: int = 0, only_after: type[Exception] | None = None
+) -> Task[Concatenate[RunFolder, P], R]:
+    """Return the Prefect task of a step.
+
+    The task takes the run's folder before the function's own arguments: an error that is not ours leaves its
+    traceback there, and Prefect is told its type alone. Results stay in this process; arguments are not hashed.
+
+    Args:
+        function: the plain function.
+        name: the task's name.
+        retries: how often it is tried again; 0 for whatever draws noise.
+        only_after: the only error after which it is tried again.
+    Returns:
+        Task: calls the function.
+    """
+
+    def guarded(run: RunFolder, *arguments: P.args, **named: P.kwargs) -> R:
+        return sheltered(lambda: function(*arguments, **named), lambda: run.error_log)
+
+    guarded.__name__, guarded.__doc__ = name, function.__doc__
+
+    def may_retry(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+        return only_after is not None and isinstance(state.data, only_after)
+
+    return Task(
+        guarded,
+        name=name,
+        retries=retries,
+        retry_delay_seconds=1,
+        retry_condition_fn=may_retry,
+        persist_result=False,
+        cache_policy=NO_CACHE,
+        log_prints=False,
+    )

@@ -1,0 +1,115 @@
+"""A workspace with the Adult example and an account, and ways to type commands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.main import execute
+from tasks.settings import Workspace
+
+ADULT = Path(__file__).parents[2] / "examples" / "adult"
+OPEN = (
+    *("budget", "open", "adult-1994", "--population", "adults", "--block", "1994", "--unit", "row"),
+    *("--epsilon", "3", "--delta", "1e-9", "--calculus", "renyi", "--adjacency", "add_remove"),
+)
+COMMAND = (sys.executable, "-c", "from console.main import main; main()")
+
+Typed = Callable[..., "Said"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace beside a copy of the example."""
+
+    workspace: Workspace
+    adult: Path
+
+    def spec(self, name: str, *changes: tuple[str, str]) -> Path:
+        """Write the example's spec under another release name, with other texts in it."""
+        text = (self.adult / "tables.yaml").read_text().replace("release: adult-tables", f"release: {name}")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = self.adult / f"{name}.yaml"
+        path.write_text(text)
+        return path
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command in a process of its own."""
+        command = [*COMMAND, *words, "--workspace", str(self.workspace.root)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *words: str) -> Said:
+        """Run a command in a process of its own."""
+        with self.start(*words) as process:
+            out, err = process.communicate()
+        return Said(process.returncode, out, err)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SUDARE_WORKSPACE", "SUDARE_LEDGER_URL", "PREFECT_API_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def make_place(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Callable[[], Place]:
+    def make() -> Place:
+        root = tmp_path_factory.mktemp("place")
+        workspace = Workspace.create(root / "w")
+        shutil.copytree(prefect_home, workspace.prefect_home)
+        shutil.copytree(ADULT, root / "adult")
+        assert execute([*OPEN, "--source", str(root / "adult" / "adult.parquet"), *_at(workspace)]) == 0
+        return Place(workspace, root / "adult")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def shared(make_place: Callable[[], Place]) -> Place:
+    """One place for the tests of a module that only look, or that each use a release of their own."""
+    return make_place()
+
+
+@pytest.fixture
+def place(make_place: Callable[[], Place]) -> Place:
+    return make_place()
+
+
+@pytest.fixture
+def typed(capfd: pytest.CaptureFixture[str]) -> Typed:
+    """Type a command in this process."""
+
+    def type_(*words: str, at: Workspace | None = None) -> Said:
+        capfd.readouterr()
+        code = execute([*words, *(_at(at) if at is not None else ())])
+        told = capfd.readouterr()
+        return Said(code, told.out, told.err)
+
+    return type_
+
+
+def _at(workspace: Workspace) -> tuple[str, str]:
+    return "--workspace", str(workspace.root)

@@ -1,0 +1,99 @@
+"""`sudare budget`: accounts open once, never change, and tell what is left in exact numbers."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from tests.console.conftest import OPEN, Place, Typed
+
+
+def _open(**changed: str) -> list[str]:
+    words = list(OPEN)
+    for option, value in changed.items():
+        words[words.index(f"--{option}") + 1] = value
+    return words
+
+
+def test_an_account_is_opened_shown_and_not_opened_otherwise(place: Place, typed: Typed) -> None:
+    """The same terms again change nothing; other terms are refused by the ledger."""
+    shown = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json
+    assert (shown["epsilon"], shown["delta"], shown["claim"]) == ("3", "1e-9", "0")
+    assert shown["loss"]["remaining"] == shown["loss"]["cap"]
+    assert shown["sources"] == [str(place.adult / "adult.parquet")]
+    assert typed(*_open(), "--json", at=place.workspace).json == shown
+    other = typed(*_open(epsilon="4"), at=place.workspace)
+    assert other.code == 4
+    assert "a cap never changes" in other.err
+
+
+def test_accounts_are_listed_for_people_and_for_programs(shared: Place, typed: Typed) -> None:
+    """The same numbers in both."""
+    [account] = typed("budget", "show", "--json", at=shared.workspace).json["accounts"]
+    lines = typed("budget", "show", at=shared.workspace).out
+    assert account["name"] in lines
+    assert account["loss"]["remaining"] in lines
+    assert "us" not in typed("budget", "show", "adult-1994", at=shared.workspace).err
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "1e309", "1e999999999", "three", ""])
+def test_an_amount_that_is_none_is_refused(shared: Place, typed: Typed, epsilon: str) -> None:
+    """Zero, negative, NaN, infinite and unreadable caps: exit 2, and the option is named."""
+    said = typed(*_open(epsilon=epsilon), at=shared.workspace)
+    assert said.code == 2
+    assert "--epsilon" in said.err
+
+
+@pytest.mark.parametrize("delta", ["1", "-1e-9", "nan", "0", "1e-30"])
+def test_a_renyi_account_needs_a_delta_between_zero_and_one(shared: Place, typed: Typed, delta: str) -> None:
+    """A Rényi loss reads as an ε only at a δ above zero; what rounds to zero is zero."""
+    said = typed(*_open(delta=delta), at=shared.workspace)
+    assert said.code == 2
+    assert "delta" in said.err
+
+
+def test_a_pure_account_needs_no_delta(place: Place, typed: Typed) -> None:
+    """Pure ε adds up as it is."""
+    words = [word for word in _open(calculus="pure") if word not in ("--delta", "1e-9")]
+    words[words.index("adult-1994")] = "pure"
+    said = typed(*words, "--json", at=place.workspace)
+    assert said.code == 0
+    assert said.json["loss"] == {"what": "ε", "cap": "3", "spent": "0", "remaining": "3"}
+
+
+def test_an_unknown_account_is_refused_with_those_there_are(shared: Place, typed: Typed) -> None:
+    """Exit 4: the ledger refuses."""
+    said = typed("budget", "show", "adult-1995", at=shared.workspace)
+    assert said.code == 4
+    assert "adult-1994" in said.err
+
+
+def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> None:
+    """Binding again is nothing; binding to others is refused."""
+    source = str(place.adult / "adult.parquet")
+    assert typed("budget", "bind", source, "--population", "adults", at=place.workspace).code == 0
+    other = typed("budget", "bind", source, "--population", "children", at=place.workspace)
+    assert other.code == 4
+    assert "never changes its people" in other.err
+    table = typed("budget", "bind", "p.duckdb::t", "--population", "adults", "--json", at=place.workspace)
+    assert table.json["source"].endswith("/p.duckdb::t")
+
+
+def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:
+    """Every entry with its hash; `--verify` says that it holds, or exits 5 and names the entry that does not."""
+    said = typed("budget", "history", "--verify", "--json", at=place.workspace).json
+    assert said["verified"] is True
+    assert [entry["kind"] for entry in said["entries"]] == ["ledger_created", "account_opened", "source_bound"]
+    assert "holds" in typed("budget", "history", "adult-1994", "--verify", at=place.workspace).out
+    with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
+        ledger.execute("update accounts set spent = 1")
+    broken = typed("budget", "history", "--verify", "--json", at=place.workspace)
+    assert broken.code == 5
+    assert broken.json["error"]["kind"] == "JournalBroken"
+
+
+def test_a_closed_account_says_so(place: Place, typed: Typed) -> None:
+    """What it lost stays written."""
+    assert typed("budget", "close", "adult-1994", "--json", at=place.workspace).json["status"] == "closed"
+    assert "closed" in typed("budget", "show", at=place.workspace).out

@@ -1,0 +1,42 @@
+"""`sudare init`: a workspace that is ready at once, and is never made twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.settings import Workspace
+from tests.console.conftest import Typed
+
+
+def test_init_makes_a_workspace_that_is_ready(tmp_path: Path, typed: Typed) -> None:
+    """Ledger, keys, store and Prefect's database are there; a second init is refused and changes nothing."""
+    said = typed("init", str(tmp_path / "w"), "--json")
+    assert said.code == 0
+    workspace = Workspace.open(tmp_path / "w")
+    assert said.json["workspace"] == str(workspace.root)
+    assert said.json["public_key"] == workspace.public_key_file.read_text().strip()
+    assert (workspace.private / "ledger.sqlite").is_file()
+    assert (workspace.prefect_home / "prefect.db").is_file()
+    assert workspace.releases.is_dir()
+    again = typed("init", str(tmp_path / "w"))
+    assert again.code == 2
+    assert "a workspace already" in again.err
+    assert workspace.public_key_file.read_text().strip() == said.json["public_key"]
+
+
+def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typed) -> None:
+    """The refusal names the folder."""
+    (tmp_path / "file").write_text("")
+    said = typed("init", str(tmp_path / "file" / "w"))
+    assert said.code == 2
+    assert str(tmp_path / "file" / "w") in said.err
+
+
+def test_a_command_without_a_workspace_says_how_to_make_one(
+    tmp_path: Path, typed: Typed, monkeypatch: object
+) -> None:
+    """What needs a workspace names `sudare init` and `--workspace`."""
+    said = typed("budget", "show", "--workspace", str(tmp_path))
+    assert said.code == 2
+    assert "sudare init" in said.err
+    assert "--workspace" in said.err

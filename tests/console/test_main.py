@@ -1,0 +1,207 @@
+"""The command line as a whole: light to start, helpful, and honest about errors in words, JSON and exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from console import errors
+from console.main import app
+from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
+from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
+from tasks.run_state import RunBusy
+from tests.console.conftest import COMMAND, Place, Typed
+
+HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
+FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
+
+
+def _commands() -> Iterator[tuple[str, ...]]:
+    """Yield every command that there is, as it is typed."""
+
+    def walk(command: typer.core.TyperGroup | object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield words
+            return
+        for name, each in inner.items():
+            yield from walk(each, (*words, name))
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+def _modules_after(*words: str) -> tuple[int, set[str]]:
+    """Run a command in a fresh process; return its exit code and the modules it has loaded."""
+    script = (
+        "import sys; from console.main import execute; code = execute(sys.argv[1:]); "
+        "sys.stderr.write('\\n'.join(sys.modules)); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    return done.returncode, set(done.stderr.splitlines())
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """`sudare --help` answers at once."""
+    code, modules = _modules_after("--help")
+    assert code == 0
+    assert "console.main" in modules
+    assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy", "pydantic"))
+
+
+def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
+    """`sudare budget show` needs the ledger's database and no more."""
+    code, modules = _modules_after("budget", "show", "--workspace", str(place.workspace.root))
+    assert code == 0
+    assert "sqlalchemy" in modules
+    assert not modules.intersection(HEAVY)
+
+
+@pytest.mark.parametrize("words", sorted(_commands()), ids=" ".join)
+def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str, ...], typed: Typed) -> None:
+    """`--help` exits 0, shows how the command is typed, and every command knows `--json`."""
+    said = typed(*words, "--help")
+    assert said.code == 0
+    assert f"sudare {' '.join(words)}" in said.out.split("Examples:")[1]
+    assert "--json" in said.out
+
+
+def test_the_commands_are_those_of_the_manual() -> None:
+    """The list changes only on purpose."""
+    assert [" ".join(words) for words in sorted(_commands())] == [
+        "budget bind",
+        "budget close",
+        "budget history",
+        "budget open",
+        "budget show",
+        "contract lint",
+        "init",
+        "plan",
+        "releases list",
+        "releases show",
+        "run",
+        "verify",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SpecRefused([FINDING]), 2),
+        (ContractRefused([FINDING]), 2),
+        (SourceUnreadable([FINDING]), 2),
+        (GateBroken([FINDING]), 3),
+        (LedgerRefusal([FINDING]), 4),
+        (BudgetExceeded("a", 2, 1, [FINDING]), 4),
+        (LedgerConflict("a race"), 1),
+        (RunBusy([FINDING]), 1),
+        (errors.UsageRefused("no such option"), 2),
+        (errors.Interrupted("stopped"), 130),
+        (SudareError("something"), 1),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_each_error_has_its_exit_code_its_words_and_its_json(
+    error: SudareError, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words go to standard error, JSON to standard output, and the code is the same."""
+    assert errors.present(error, as_json=False) == code
+    words = capsys.readouterr()
+    assert words.out == ""
+    told = ("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
+    assert all(part in words.err for part in (told if errors.findings_of(error) else (str(error),)))
+    assert errors.present(error, as_json=True) == code
+    answer = capsys.readouterr()
+    assert answer.err == ""
+    inner = json.loads(answer.out)["error"]
+    assert (inner["kind"], inner["exit_code"]) == (type(error).__name__, code)
+    assert inner["findings"] == [vars(finding) for finding in errors.findings_of(error)]
+
+
+def test_markup_in_an_error_is_shown_and_not_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file name in square brackets is a file name."""
+    errors.present(SpecRefused([Finding("[red]a.yaml", "x", "[/]", "[bold]")]), as_json=False)
+    told = capsys.readouterr().err
+    assert "[red]a.yaml" in told
+    assert "[bold]" in told
+
+
+@pytest.mark.parametrize("words", [("budget", "shw"), ("plan",), ("run", "a", "b"), ("plan", "--no-such", "a")])
+def test_a_command_line_that_cannot_be_understood_exits_2(words: tuple[str, ...], typed: Typed) -> None:
+    """In words and as JSON."""
+    said = typed(*words)
+    assert said.code == 2
+    assert "sudare --help" in said.err
+    assert typed(*words, "--json").json["error"]["kind"] == "UsageRefused"
+
+
+def test_an_unexpected_error_is_one_line_and_its_text_goes_to_the_private_log(
+    place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a library says may quote a row: the terminal gets the type and the place of the log."""
+    monkeypatch.chdir(place.workspace.root)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a row says 4711")
+
+    monkeypatch.setattr("contracts.odcs.load_contract", fail)
+    said = typed("contract", "lint", "a.yaml")
+    assert said.code == 1
+    assert "4711" not in said.err + said.out
+    assert "this is a bug" in said.err
+    [line] = said.err.splitlines()
+    log = place.workspace.private / "error.private.log"
+    assert "ValueError" in line
+    assert str(log) in line
+    assert "4711" in log.read_text()
+
+
+def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: Typed) -> None:
+    """A command that is stopped says so, in words and as JSON."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("contracts.odcs.load_contract", stop)
+    said = typed("contract", "lint", "a.yaml")
+    assert said.code == 130
+    assert "interrupted" in said.err
+    assert typed("contract", "lint", "a.yaml", "--json").json["error"]["exit_code"] == 130
+
+
+def test_the_command_is_installed_under_its_name() -> None:
+    """`main` is what the `sudare` script calls; its exit code is the process's."""
+    done = subprocess.run([*COMMAND, "budget", "shw"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "sudare --help" in done.stderr
+
+
+def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp_path: Path) -> None:
+    """A contract that holds is shown with its cells; one that does not, with every finding and its line."""
+    file = place.adult / "adult.odcs.yaml"
+    said = typed("contract", "lint", str(file), "--json")
+    assert said.code == 0
+    assert [column["name"] for column in said.json["columns"]][:2] == ["age", "workclass"]
+    assert "it holds" in typed("contract", "lint", str(file)).out
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(
+        file.read_text().replace("bounds: [17, 90]", "bounds: [17, .inf]").replace("kind: row", "knd: row")
+    )
+    said = typed("contract", "lint", str(broken), "--json")
+    assert said.code == 2
+    assert len(said.json["error"]["findings"]) >= 2
+    assert all("broken.yaml:" in finding["where"] for finding in said.json["error"]["findings"])
+
+
+@pytest.mark.parametrize("words", [(), ("contract",), ("budget",)])
+def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed: Typed) -> None:
+    """A command that is left out is no error to be told of."""
+    said = typed(*words)
+    assert said.code == 2
+    assert "Commands" in said.out
+    assert said.err == ""

@@ -1,0 +1,67 @@
+"""`sudare plan`: the cost and the error of a release, from the spec and the contract alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import Place, Typed
+
+
+def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed, tmp_path: Path) -> None:
+    """The table may be missing: a plan does not look for it. Its numbers are those of the noise."""
+    (place.adult / "adult.parquet").unlink()
+    said = typed("plan", str(place.adult / "tables.yaml"), "--json", at=place.workspace)
+    assert said.code == 0
+    plan = said.json
+    assert (plan["epsilon"], plan["delta"]) == ("1", "0")
+    assert [draw["cells"] for draw in plan["draws"]] == [1, 32, 15, 28]
+    assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
+    assert plan["account"]["fits"] is True
+    lines = typed("plan", str(place.adult / "tables.yaml"), at=place.workspace).out
+    assert "education × income" in lines
+    assert "data read  none" in lines
+
+
+def test_a_plan_needs_no_workspace(
+    shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one it tells all but what the account has left."""
+    monkeypatch.chdir(tmp_path)
+    said = typed("plan", str(shared.adult / "tables.yaml"), "--json")
+    assert said.code == 0
+    assert said.json["account"] == {"name": "adult-1994", "open": False}
+
+
+def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) -> None:
+    """It is shown, not refused: nothing is charged by a plan."""
+    spec = shared.spec("dear", ("epsilon: 1.0", "epsilon: 8"))
+    said = typed("plan", str(spec), at=shared.workspace)
+    assert said.code == 0
+    assert "it does not fit" in said.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("mechanism:", "mechanizm:", "mechanizm"),
+        ("epsilon: 1.0", "epsilon: 0", "above 0"),
+        ("epsilon: 1.0", "epsilon: -1", "above 0"),
+        ("epsilon: 1.0", "epsilon: .nan", "epsilon"),
+        ("epsilon: 1.0", "epsilon: 1e309", "epsilon"),
+        ("[education, income]", "[educaton, income]", "education"),
+        ("kind: tables", "kind: synthetic", "tables"),
+        ("adult.odcs.yaml", "nowhere.yaml", "no such file"),
+    ],
+)
+def test_a_spec_that_cannot_be_followed_names_file_line_and_remedy(
+    shared: Place, typed: Typed, old: str, new: str, told: str
+) -> None:
+    """Exit 2, and the message says where."""
+    spec = shared.spec("wrong", (old, new))
+    said = typed("plan", str(spec), at=shared.workspace)
+    assert said.code == 2
+    assert told in said.err
+    assert "wrong.yaml:" in said.err or "nowhere.yaml" in said.err
+    assert "allowed:" in said.err

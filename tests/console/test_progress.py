@@ -1,0 +1,67 @@
+"""Progress: a line for each step when it has ended, on standard error, and silence afterwards."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from console.progress import RichReporter, shown
+from tasks import progress
+
+
+def _steps() -> None:
+    with progress.step("ingest") as bar:
+        bar.advance(0.5)
+    with progress.step("prefect"):
+        pass
+
+
+def test_each_step_ends_as_a_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failed step is marked; what is awaited is said in words; standard output stays free for the answer."""
+
+    def fail() -> None:
+        with shown():
+            _steps()
+            with progress.step("publish"):
+                raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 - the error passes as it is
+        fail()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert [line.split(" ")[:2] for line in told.err.splitlines()] == [
+        ["✓", "ingest"],
+        ["✓", "waiting"],
+        ["✗", "publish"],
+    ]
+
+
+def test_a_step_that_is_repeated_in_an_instant_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The flow finds what the command has ingested already: no second line."""
+    with shown():
+        _steps()
+        _steps()
+    assert capsys.readouterr().err.count("ingest") == 1
+
+
+def test_nobody_is_told_when_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    """After the block the steps are silent again."""
+    with shown():
+        pass
+    _steps()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_running_step_has_a_bar_on_a_terminal() -> None:
+    """The bar shows how far the step is."""
+    screen = io.StringIO()
+    drawn = Progress(console=Console(file=screen, force_terminal=True, width=100))
+    reporter = RichReporter(drawn)
+    with drawn:
+        reporter.begin("measure").advance(0.25)
+        drawn.refresh()
+    assert "measure" in screen.getvalue()
+    assert "25%" in screen.getvalue()

@@ -1,0 +1,216 @@
+"""`sudare run` on the Adult example, the real thing: published, verified, resumed, stopped, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.engine import Engine, engine
+from tasks.run_state import run_name
+from tasks.settings import Workspace
+from tests.console.conftest import Place, Said, Typed
+
+STEPS = {"ingest", "validate", "charge", "measure", "refine", "report", "publish"}
+
+
+@pytest.fixture(scope="module")
+def released(shared: Place) -> Said:
+    """One release with a Prefect server of its own, as the first command a person types."""
+    return shared.run("run", str(shared.spec("first")), "--json")
+
+
+@pytest.fixture
+def running(shared: Place) -> Iterator[Engine]:
+    """A Prefect server that runs already; commands in processes of their own find it in the environment."""
+    with engine(shared.workspace) as started:
+        started.wait()
+        yield started
+
+
+def _folder(place: Place, release: str) -> Path:
+    [folder] = place.workspace.runs.glob(f"{release}-*")
+    return folder
+
+
+def _charges(place: Place, release: str) -> list[str]:
+    """Return the status of each charge of a release."""
+    with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
+        return [
+            row[0] for row in ledger.execute("select status from charges where run_key like ?", (f"{release}-%",))
+        ]
+
+
+def _until(reached: Any, process: subprocess.Popen[str]) -> None:
+    """Wait until something is true while a process runs."""
+    while not reached():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+
+
+def test_a_run_ends_with_where_it_is_what_it_cost_and_what_is_left(shared: Place, released: Said) -> None:
+    """JSON alone on standard output, progress on standard error, a whole version on disk, no snapshot left."""
+    assert released.code == 0, released.err
+    told = released.json
+    assert (told["release"], told["version"], told["repeated"]) == ("first", 1, False)
+    assert (told["epsilon"], told["delta"], told["account"]) == ("1", "0", "adult-1994")
+    assert float(told["charged"]) + float(told["remaining"]) == pytest.approx(float(told["cap"]))
+    folder = Path(told["folder"])
+    assert folder == shared.workspace.releases / "first" / "v1"
+    assert (folder / "MANIFEST.json").is_file()
+    assert (folder / "record.html").is_file()
+    for step in ("ingest", "Great Expectations", "Prefect", "validate", "measure", "refine", "report", "publish"):
+        assert step in released.err
+    assert not (_folder(shared, "first") / "snapshot.duckdb").exists()
+
+
+def test_nothing_private_is_readable_by_others(shared: Place, released: Said) -> None:
+    """All below .sudare sits in a folder that only the owner enters; what names rows is 0600 besides."""
+    assert stat.S_IMODE(shared.workspace.private.stat().st_mode) == 0o700
+    folder = _folder(shared, "first")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for private in folder.glob("*private*"):
+        assert stat.S_IMODE(private.stat().st_mode) == 0o600
+
+
+def test_what_was_published_is_listed_shown_and_verified(shared: Place, released: Said, typed: Typed) -> None:
+    """`releases` and `verify` read what `run` has made; one flipped byte fails the check with exit code 5."""
+    folder = released.json["folder"]
+    [listed] = typed("releases", "list", "--json", at=shared.workspace).json["versions"]
+    assert (listed["release"], listed["status"], listed["folder"]) == ("first", "published", folder)
+    shown = typed("releases", "show", "first", at=shared.workspace).out
+    assert "education_x_income" in shown
+    assert "(published)" in shown
+    missing = typed("releases", "show", "first", "--version", "2", at=shared.workspace)
+    assert missing.code == 2
+    assert "v1" in missing.err
+    key = released.json["public_key_file"]
+    assert typed("verify", folder, "--key", key).code == 0
+    assert typed("verify", folder, "--json", at=shared.workspace).json["ok"] is True
+    page = Path(folder) / "record.html"
+    page.chmod(0o644)
+    content = bytearray(page.read_bytes())
+    content[100] ^= 1
+    page.write_bytes(content)
+    broken = typed("verify", folder, "--key", key)
+    content[100] ^= 1
+    page.write_bytes(content)
+    assert broken.code == 5
+    assert "record.html" in broken.err
+    assert "does NOT hold" in broken.out
+
+
+def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
+    """Nothing is drawn, nothing is charged."""
+    before = _charges(shared, "first")
+    again = typed("run", str(shared.adult / "first.yaml"), "--json", at=shared.workspace)
+    assert again.code == 0
+    assert again.json["repeated"] is True
+    assert again.json["folder"] == released.json["folder"]
+    assert again.json["remaining"] == released.json["remaining"]
+    assert _charges(shared, "first") == before == ["published"]
+
+
+def test_against_a_running_server_the_same_flow_runs_there(shared: Place, running: Engine) -> None:
+    """Its steps and its artifact are on the server; parameters are paths; no server of our own is started."""
+    assert os.environ["PREFECT_API_URL"] == running.api_url
+    spec = shared.spec("served", ("epsilon: 1.0", "epsilon: 0.1"))
+    done = shared.run("run", str(spec))
+    assert done.code == 0, done.err
+    assert "served v1 is published" in done.out
+    assert "Prefect" not in done.err
+    time.sleep(1)  # the server writes the last states of tasks in batches
+    with sqlite3.connect(shared.workspace.prefect_home / "prefect.db") as prefect:
+        query = "select id, parameters, state_type from flow_run order by created desc limit 1"
+        [(run, parameters, state)] = prefect.execute(query).fetchall()
+        tasks = prefect.execute("select name, state_type from task_run where flow_run_id = ?", (run,)).fetchall()
+        [(markdown,)] = prefect.execute("select data from artifact where key = 'release-served'").fetchall()
+    assert state == "COMPLETED"
+    assert json.loads(parameters) == {
+        "spec_path": str(spec),
+        "workspace_path": str(shared.workspace.root),
+        "keep_snapshot": False,
+    }
+    assert {name.rsplit("-", 1)[0] for name, _ in tasks} == STEPS
+    assert {state for _, state in tasks} == {"COMPLETED"}
+    assert "ε = 0.1" in json.loads(markdown)
+
+
+def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(shared: Place, typed: Typed) -> None:
+    """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
+    spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
+    with shared.start("run", str(spec)) as process:
+        _until(lambda: _charges(shared, "resumed") == ["opened"], process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "its charge is spent and stays spent" in err
+    assert "running the same command resumes it" in err
+    assert not (shared.workspace.releases / "resumed" / "v1").exists()
+    assert (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+    done = typed("run", str(spec), at=shared.workspace)
+    assert done.code == 0, done.err
+    assert "resumed v1 is published\n" in done.out
+    assert _charges(shared, "resumed") == ["published"]
+    assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+
+
+def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
+    """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
+    spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))
+    with shared.start("run", str(spec)) as process:
+        _until(lambda: list(shared.workspace.runs.glob("twice-*/lock")), process)
+        second = typed("run", str(spec), at=shared.workspace)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert second.code == 1
+    assert f"process {process.pid}" in second.err
+    assert "one run of a spec at a time" in second.err
+    assert process.returncode == 130
+    assert "nothing was charged" in err
+    assert _charges(shared, "twice") == []
+    assert [path.name for path in _folder(shared, "twice").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "told"),
+    [
+        (("epsilon: 0.1", "epsilon: 8"), 4, "at most"),
+        (("account: adult-1994", "account: nobody"), 4, "one of adult-1994"),
+        (("path: adult.parquet", "path: copy.parquet"), 4, "sudare budget bind"),
+        (("path: adult.parquet", "path: nowhere.parquet"), 2, "nowhere.parquet"),
+        (("mechanism:", "mechanizm:"), 2, "mechanizm"),
+    ],
+    ids=["more than is left", "unknown account", "source bound to nobody", "missing file", "typo in a key"],
+)
+def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
+    shared: Place, typed: Typed, change: tuple[str, str], code: int, told: str
+) -> None:
+    """Exit code and words as for every refusal; no charge, no snapshot, no version."""
+    (shared.adult / "copy.parquet").write_bytes((shared.adult / "adult.parquet").read_bytes())
+    spec = shared.spec("refused", ("epsilon: 1.0", "epsilon: 0.1"), change)
+    said = typed("run", str(spec), at=shared.workspace)
+    assert said.code == code
+    assert told in said.err
+    assert "found:" in said.err
+    assert _charges(shared, "refused") == []
+    assert not (shared.workspace.releases / "refused").exists()
+    assert not list(shared.workspace.runs.glob("refused-*/snapshot*"))
+
+
+def test_the_folder_of_a_run_is_named_by_release_and_spec(shared: Place, released: Said) -> None:
+    """Another text of the spec is another run, with a folder of its own."""
+    from contracts.spec import load_spec
+
+    spec = load_spec(shared.adult / "first.yaml")
+    assert _folder(shared, "first").name == run_name("first", spec.digest)
+    assert Workspace.open(shared.workspace.root).runs == _folder(shared, "first").parent

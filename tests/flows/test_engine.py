@@ -1,0 +1,202 @@
+"""The Prefect server of our own: up when it is needed, behind a password, gone with its parent; or one that runs."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+
+from flows import steps
+from flows.engine import Engine, EngineFailed, create_database, engine
+from tasks.run_state import RunFolder, UnexpectedError, hold
+from tasks.settings import Workspace
+
+START_AND_WAIT = """
+import sys, time
+from pathlib import Path
+from flows.engine import engine
+from tasks.settings import Workspace
+with engine(Workspace.open(Path(sys.argv[1]))) as started:
+    print(started.process.pid, flush=True)
+    if sys.argv[2] == "up":
+        started.wait()
+        print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Workspace:
+    made = Workspace.create(tmp_path_factory.mktemp("workspace"))
+    shutil.copytree(prefect_home, made.prefect_home)
+    return made
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the server of the other tests: commands find their server in the environment."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+
+@pytest.fixture(scope="module")
+def running(workspace: Workspace) -> Iterator[Engine]:
+    with engine(workspace) as started:
+        started.wait()
+        yield started
+
+
+def _double(number: int) -> int:
+    return 2 * number
+
+
+def _fail(row: str) -> int:
+    return int(row)
+
+
+double = steps.step(_double, name="double")
+fail = steps.step(_fail, name="fail")
+
+
+@flow(name="small", persist_result=False)
+def small(folder: str) -> int:
+    with hold(Path(folder), "small", keep_snapshot=False) as run:
+        create_markdown_artifact("done", key="small")
+        return double(run, double(run, 1))
+
+
+@flow(name="broken", persist_result=False)
+def broken(folder: str) -> int:
+    with hold(Path(folder), "broken", keep_snapshot=False) as run:
+        return fail(run, "row 4711")
+
+
+def _rows(workspace: Workspace, query: str) -> list[tuple[str, ...]]:
+    """Ask the server's database."""
+    with sqlite3.connect(workspace.prefect_home / "prefect.db") as database:
+        return database.execute(query).fetchall()
+
+
+def test_a_flow_runs_on_our_own_server_with_its_steps_and_artifact(
+    workspace: Workspace, running: Engine, tmp_path: Path
+) -> None:
+    """Runs, named steps, states and the artifact are in the workspace's own Prefect database."""
+    with running.connected():
+        assert small(str(tmp_path)) == 4
+    time.sleep(1)  # the server writes the last states of tasks in batches
+    named = _rows(workspace, "select f.name, r.state_type from flow_run r join flow f on f.id = r.flow_id")
+    assert ("small", "COMPLETED") in named
+    assert _rows(workspace, "select name, state_type from task_run") != []
+    assert {state for _, state in _rows(workspace, "select name, state_type from task_run")} == {"COMPLETED"}
+    assert ("small",) in _rows(workspace, "select key from artifact")
+
+
+def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
+    workspace: Workspace, running: Engine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A library's error may quote a row: neither Prefect's database nor the terminal gets its text."""
+    with running.connected(), pytest.raises(UnexpectedError):
+        broken(str(tmp_path))
+    assert "4711" in (tmp_path / "broken" / "error.private.log").read_text()
+    time.sleep(1)
+    stored = b"".join(path.read_bytes() for path in workspace.prefect_home.glob("prefect.db*"))
+    assert b"unexpected ValueError" in stored
+    assert b"4711" not in stored
+    told = capfd.readouterr()
+    assert "4711" not in told.out + told.err
+
+
+def test_the_server_refuses_who_lacks_its_password(running: Engine) -> None:
+    """Other users of the machine reach loopback too."""
+    asked = httpx.post(f"{running.api_url}/flow_runs/filter", json={})
+    assert asked.status_code == 401
+
+
+def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: Engine, tmp_path: Path) -> None:
+    """With an address configured nothing is started or stopped, and the same flow runs there."""
+    elsewhere = Workspace(tmp_path, tmp_path, "sqlite://", "1GB", running.api_url)
+    with engine(elsewhere) as used:
+        assert not used.embedded
+        used.wait()
+        used.auth = running.auth
+        with used.connected():
+            assert small(str(tmp_path)) == 4
+    assert not elsewhere.private.exists()
+    assert httpx.get(f"{running.api_url}/health").status_code == 200
+
+
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """The error says which address, and that nothing was begun."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/api"
+    with pytest.raises(EngineFailed, match=url), engine(Workspace(tmp_path, tmp_path, "sqlite://", "1GB", url)):
+        pass
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("how", "when"), [(signal.SIGKILL, "starting"), (signal.SIGINT, "starting"), (signal.SIGKILL, "up")]
+)
+def test_no_server_outlives_its_parent(workspace: Workspace, how: signal.Signals, when: str) -> None:
+    """However the parent ends, in whatever state the server is, it is gone within seconds."""
+    command = [sys.executable, "-c", START_AND_WAIT, str(workspace.root), when]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout is not None
+        server = int(parent.stdout.readline())
+        if when == "up":
+            assert parent.stdout.readline() == "up\n"
+        parent.send_signal(how)
+        parent.wait()
+    assert _gone(server)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Path, prefect_home: Path) -> None:
+    """A broken database ends the start; the error says where the server's own words are."""
+    broken_workspace = Workspace.create(tmp_path)
+    shutil.copytree(prefect_home, broken_workspace.prefect_home)
+    (broken_workspace.prefect_home / "prefect.db").write_text("no database")
+    with engine(broken_workspace) as started, pytest.raises(EngineFailed, match=r"server\.log"):
+        started.wait()
+
+
+def test_a_database_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A creation that is stopped leaves no folder that a later start would take for finished."""
+    home = tmp_path / "prefect"
+    call = f"from pathlib import Path; from flows.engine import create_database; create_database(Path({str(home)!r}))"
+    with subprocess.Popen([sys.executable, "-c", call]) as creating:
+        time.sleep(1.5)
+        creating.send_signal(signal.SIGINT)
+    assert not home.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_is_there_is_left_alone(prefect_home: Path) -> None:
+    """Creating again changes nothing, so that every command may ask for it."""
+    before = (prefect_home / "prefect.db").stat().st_mtime_ns
+    create_database(prefect_home)
+    assert (prefect_home / "prefect.db").stat().st_mtime_ns == before
+
+
+def _gone(process: int) -> bool:
+    for _ in range(70):
+        if not Path(f"/proc/{process}").exists():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_holding_the_run_is_what_a_step_needs(tmp_path: Path) -> None:
+    """The plain function of a step runs without Prefect."""
+    assert double.fn(RunFolder(tmp_path), 3) == 6
