@@ -12,7 +12,8 @@ from rich.console import Console
 from console.errors import Interrupted
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
-from tasks.run_state import RunFolder, UnexpectedError, hold, run_name, sheltered
+from contracts.errors import SudareError
+from tasks.run_state import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace
 
 if TYPE_CHECKING:
@@ -77,8 +78,13 @@ def run(
     from flows.engine import engine
 
     where = workspace_at(workspace)
-    with Stop() as stop, shown(), engine(where) as prefect:
-        outcome = _release(spec, where, prefect, stop, keep_snapshot=keep_snapshot)
+    try:
+        with Stop() as stop, shown(), engine(where) as prefect:
+            outcome = _release(spec, where, prefect, stop, keep_snapshot=keep_snapshot)
+    except Exception as error:
+        if stop.asked and not isinstance(error, Interrupted):
+            raise Interrupted("interrupted before anything was charged") from None
+        raise
     payload = outcome.to_json()
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
@@ -92,8 +98,8 @@ def _release(spec: Path, where: Workspace, prefect: Engine, stop: Stop, *, keep_
     with hold(where.runs, name, keep_snapshot=keep_snapshot) as folder:
         try:
             return sheltered(lambda: _flow(request, where, prefect, folder), lambda: folder.error_log)
-        except (KeyboardInterrupt, UnexpectedError) as error:
-            if isinstance(error, UnexpectedError) and not stop.asked:
+        except (KeyboardInterrupt, SudareError):
+            if not stop.asked:
                 raise
             raise Interrupted(f"{request.spec.release} was interrupted: {_STATES[folder.charge]}") from None
 

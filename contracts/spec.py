@@ -52,6 +52,8 @@ LARGEST_EPSILON = Decimal(1000)
 SMALLEST_EPSILON = Decimal("1e-12")
 SMALLEST_DELTA = Decimal("1e-18")
 MOST_CELLS = 2**24
+RESERVED_TABLE = "total"
+RESERVED_COLUMNS = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})
 _RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -218,6 +220,22 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
             found = f"{product} = {contract.cells(table.columns)} cells"
             remedy = "take fewer columns, or coarser bins"
             findings.append(spec.finding(at, Problem(found, f"at most {MOST_CELLS} cells", remedy)))
+        findings += _name_findings(spec, at, table)
+    return findings
+
+
+def _name_findings(spec: ReleaseSpec, at: FieldPath, table: TableSpec) -> list[Finding]:
+    """Published files and columns must not be named like those that every version has."""
+    findings = []
+    if table.name.lower() == RESERVED_TABLE:
+        remedy = "give the table another name: {columns: [...], name: ...}"
+        problem = Problem(f"a table named {table.name!r}", "a name other than total", remedy)
+        findings.append(spec.finding(at, problem))
+    for spot, name in enumerate(table.columns):
+        if name.lower() in RESERVED_COLUMNS:
+            allowed = "a column not named " + ", ".join(sorted(RESERVED_COLUMNS))
+            remedy = "rename it in the contract, and in the source by a select"
+            findings.append(spec.finding(at, Problem(f"the column {name!r}", allowed, remedy, ("columns", spot))))
     return findings
 
 

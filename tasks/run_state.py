@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from contracts.errors import Finding, Refused, SudareError
 from privacy.private_table import PrivateTable
 
 ERROR_LOG = "error.private.log"
+SNAPSHOT_STEM = "snapshot"
+SPILL = "spill"
 
 if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
@@ -157,9 +160,10 @@ def _write_private_traceback(error: BaseException, log: Path) -> None:
 
 
 def _discard_snapshot(path: Path) -> None:
-    from tasks.snapshot import discard
-
-    discard(path)
+    """Remove the snapshot, whole or partial, and what was spilled; DuckDB is not asked, it may be what has failed."""
+    for file in path.glob(f"{SNAPSHOT_STEM}*"):
+        file.unlink(missing_ok=True)
+    shutil.rmtree(path / SPILL, ignore_errors=True)
 
 
 def _lock(path: Path) -> int:

@@ -203,15 +203,16 @@ class Ledger:
         Privacy: from here on the charge is spent, whatever happens.
         """
         source = SecureBytes() if random_bytes is None else random_bytes
+        security = "csprng" if type(source) is SecureBytes else "seeded"
         with self._store.transaction() as connection:
             charge = known_charge(connection, run_key)
             if charge.status == "returned":
                 raise refusal(f"run {run_key}", "charge", "returned", "a reserved charge", "reserve it again")
-            if charge.security not in (None, source.security):
-                raise refusal(f"run {run_key}", "randomness", source.security, str(charge.security))
+            if charge.security not in (None, security):
+                raise refusal(f"run {run_key}", "randomness", security, str(charge.security))
             if charge.status == "reserved":
-                set_charge(connection, run_key, status="opened", security=source.security)
-                self._journal.append(connection, "grant_opened", {"run_key": run_key, "security": source.security})
+                set_charge(connection, run_key, status="opened", security=security)
+                self._journal.append(connection, "grant_opened", {"run_key": run_key, "security": security})
             terms = state_of(connection, known_account(connection, charge.request.account)).terms
             charge = known_charge(connection, run_key)
         return Grant(self._store, self._draws, self._journal, charge, terms.calculus, source)

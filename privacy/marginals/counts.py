@@ -12,7 +12,6 @@ from math import prod
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -81,6 +80,8 @@ class SnapshotCounts:
 
 def _count(path: Path, clique: Clique, shape: tuple[int, ...], threads: int) -> NDArray[np.int64]:
     """Count one marginal: a GROUP BY over the mixed-radix cell number, scattered over all declared cells."""
+    import duckdb  # here, so that looking at a budget does not load it
+
     cells = prod(shape)
     counts = np.zeros(cells, dtype=np.int64)
     with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:

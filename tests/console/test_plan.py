@@ -19,6 +19,7 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert [draw["cells"] for draw in plan["draws"]] == [1, 32, 15, 28]
     assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
     assert plan["account"]["fits"] is True
+    assert plan["megabytes"] > 0 < plan["seconds"]
     lines = typed("plan", str(place.adult / "tables.yaml"), at=place.workspace).out
     assert "education × income" in lines
     assert "data read  none" in lines

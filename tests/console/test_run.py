@@ -164,6 +164,24 @@ def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(sh
     assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
 
 
+def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_later(
+    shared: Place, typed: Typed
+) -> None:
+    """The error names the store and what stays; nothing half-written is left; mended, the same run is completed."""
+    spec = shared.spec("blocked", ("epsilon: 1.0", "epsilon: 0.1"), ("to: releases/", "to: blocked/"))
+    (shared.workspace.root / "blocked").write_text("a file where the store should be")
+    said = typed("run", str(spec), at=shared.workspace)
+    assert said.code == 1
+    assert f"{shared.workspace.root}/blocked" in said.err
+    assert "The charge stays with this run" in said.err
+    assert _charges(shared, "blocked") == ["opened"]
+    (shared.workspace.root / "blocked").unlink()
+    done = typed("run", str(spec), "--json", at=shared.workspace)
+    assert done.code == 0, done.err
+    assert done.json["folder"] == f"{shared.workspace.root}/blocked/blocked/v1"
+    assert _charges(shared, "blocked") == ["published"]
+
+
 def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
     """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
     spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))

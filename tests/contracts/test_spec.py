@@ -251,6 +251,22 @@ def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) 
     assert "16777216" in finding.allowed
 
 
+@pytest.mark.parametrize("name", ["total", "Total"])
+def test_a_table_may_not_take_the_name_of_the_measured_total(tmp_path: Path, name: str) -> None:
+    """`measurements/total.parquet` is there already."""
+    text = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], name: " + name + "}"))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert "other than total" in finding.allowed
+
+
+def test_a_table_may_not_have_a_column_named_like_a_published_figure(tmp_path: Path) -> None:
+    """Label columns stand beside count, noisy, variance, lower, upper and structural_zero."""
+    contract = loaded(tmp_path, ("- name: sex", "- name: Count"), ("- {sex: [F], job", "- {Count: [F], job"))
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [age, Count]"))))
+    findings = [finding for finding in check_spec(spec, contract) if "Count" in finding.found]
+    assert "rename it in the contract" in findings[0].remedy
+
+
 def test_laplace_with_a_delta_is_fine(tmp_path: Path) -> None:
     """The delta stays unused."""
     assert check_spec(load_spec(write(tmp_path, "people.yaml", SPEC)), loaded(tmp_path)) == []

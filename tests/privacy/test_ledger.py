@@ -23,6 +23,7 @@ from privacy.ledger.grant import GaussianNoise, LaplaceNoise
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.signing import Signer, signature_holds
+from privacy.noise.random_bytes import RandomBytes, SeededBytes
 from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, open_ledger, request, terms
 
 
@@ -163,11 +164,19 @@ def test_versions_are_numbered_by_release_and_a_run_has_one(ledger: Ledger) -> N
     assert [ledger.allocate_version(run).number for run in ("run-1", "run-2", "run-1", "run-3")] == [1, 2, 1, 1]
 
 
-def test_seeded_noise_is_never_published(ledger: Ledger) -> None:
-    from privacy.noise.random_bytes import SeededBytes
+class Pretender(SeededBytes):
+    """A seeded source that says of itself that it is secure."""
 
+    @property
+    def security(self) -> str:  # type: ignore[override]
+        return "csprng"
+
+
+@pytest.mark.parametrize("source", [SeededBytes(1), Pretender(1)])
+def test_seeded_noise_is_never_published(ledger: Ledger, source: RandomBytes) -> None:
+    """The type decides, not what a source says of itself."""
     ledger.reserve(request())
-    ledger.open_grant("run-1", random_bytes=SeededBytes(1))
+    ledger.open_grant("run-1", random_bytes=source)
     ledger.allocate_version("run-1")
     with pytest.raises(LedgerRefusal, match="never published"):
         ledger.record_publication("run-1", "e" * 64)

@@ -13,7 +13,7 @@ import pytest
 
 from contracts.errors import SpecRefused
 from tasks.run_state import RunBusy, UnexpectedError, hold, run_name, sheltered
-from tasks.snapshot import SNAPSHOT
+from tasks.snapshot import PARTIAL, SNAPSHOT, SPILL
 
 HOLD_FOR_EVER = """
 import sys, time
@@ -43,10 +43,14 @@ def test_inside_one_process_the_folder_is_shared(tmp_path: Path) -> None:
     """The flow finds the folder that its command holds; only the outer block cleans and lets go."""
     with hold(tmp_path, "r", keep_snapshot=False) as outer:
         (outer.path / SNAPSHOT).write_text("rows")
+        (outer.path / PARTIAL).write_text("rows")
+        (outer.path / f"{PARTIAL}.wal").write_text("rows")
+        (outer.path / SPILL).mkdir()
+        (outer.path / SPILL / "rows").write_text("rows")
         with hold(tmp_path, "r", keep_snapshot=False) as inner:
             assert inner is outer
         assert (outer.path / SNAPSHOT).exists()
-    assert not (outer.path / SNAPSHOT).exists()
+    assert [path.name for path in outer.path.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(
