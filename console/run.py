@@ -31,7 +31,7 @@ _STATES = {
 
 
 class Stop:
-    """Ctrl-C and SIGTERM inside a block: both raise `KeyboardInterrupt`, and it is remembered that they came.
+    """Ctrl-C, SIGTERM and a closed terminal inside a block: all raise `KeyboardInterrupt`, and are remembered.
 
     A library may turn the exception into one of its own; `asked` tells the two apart.
     """
@@ -41,7 +41,7 @@ class Stop:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Stop:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(each) is not signal.SIG_IGN:
                 self._before[each] = signal.signal(each, self._stop)
         return self

@@ -97,7 +97,10 @@ class Engine:
         os.close(self.ready)
         self.ready = None
         if not up:
-            raise EngineFailed(f"the Prefect server of this run did not start; its log: {self.log}")
+            remedy = (
+                "if it stays so, remove the folder of the log: it holds Prefect's history of runs and nothing else"
+            )
+            raise EngineFailed(f"the Prefect server of this run did not start; its log: {self.log}; {remedy}")
 
     @contextmanager
     def connected(self) -> Iterator[None]:

@@ -30,7 +30,7 @@ from tasks import validate as validating
 from tasks.facts import gather
 from tasks.publish import Publication, published
 from tasks.run_state import RunFolder, hold, run_name, sheltered
-from tasks.settings import Workspace
+from tasks.settings import Workspace, switch_telemetry_off
 from tasks.software import software
 
 ingest = steps.step(intake, name="ingest")
@@ -56,11 +56,14 @@ def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) ->
         SudareError: as the steps raise them; the message holds no value out of a row.
     Privacy: the plan's events, charged before the first is drawn.
     """
+    switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
     request = read_request(Path(spec_path))
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
-        return sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+        outcome = sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+    create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
+    return outcome
 
 
 def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
@@ -71,9 +74,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
         found = published(ledger, run.run_key, request.store(workspace))
         publication = _make(run, request, workspace, ledger, table) if found is None else found
         run.published = True
-        outcome = outcome_of(publication, ledger, workspace, repeated=found is not None)
-        create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
-        return outcome
+        return outcome_of(publication, ledger, workspace, repeated=found is not None)
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from flows.engine import create_database
+
+@pytest.fixture(scope="session")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A workspace by `sudare init --json` in a process of its own, and what the command printed."""
+    root = tmp_path_factory.mktemp("initialised") / "w"
+    command = [sys.executable, "-c", "from console.main import main; main()", "init", str(root), "--json"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, check=True)
+    return root, done.stdout
 
 
 @pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prefect's folder as `sudare init` makes it, made once; tests copy it into their workspaces."""
-    home = tmp_path_factory.mktemp("prefect") / "prefect"
-    create_database(home)
-    return home
+def prefect_home(initialised: tuple[Path, str]) -> Path:
+    """Prefect's folder as `sudare init` makes it; tests copy it into their workspaces, for it takes long to make."""
+    return initialised[0] / ".sudare" / "prefect"

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tasks.settings import Workspace
 from tests.console.conftest import Typed
 
 
-def test_init_makes_a_workspace_that_is_ready(tmp_path: Path, typed: Typed) -> None:
+def test_init_makes_a_workspace_that_is_ready(initialised: tuple[Path, str], typed: Typed) -> None:
     """Ledger, keys, store and Prefect's database are there; a second init is refused and changes nothing."""
-    said = typed("init", str(tmp_path / "w"), "--json")
-    assert said.code == 0
-    workspace = Workspace.open(tmp_path / "w")
-    assert said.json["workspace"] == str(workspace.root)
-    assert said.json["public_key"] == workspace.public_key_file.read_text().strip()
+    root, printed = initialised
+    told = json.loads(printed)
+    workspace = Workspace.open(root)
+    assert told["workspace"] == str(workspace.root)
+    assert told["public_key"] == workspace.public_key_file.read_text().strip()
     assert (workspace.private / "ledger.sqlite").is_file()
     assert (workspace.prefect_home / "prefect.db").is_file()
     assert workspace.releases.is_dir()
-    again = typed("init", str(tmp_path / "w"))
+    again = typed("init", str(root))
     assert again.code == 2
     assert "a workspace already" in again.err
-    assert workspace.public_key_file.read_text().strip() == said.json["public_key"]
+    assert workspace.public_key_file.read_text().strip() == told["public_key"]
 
 
 def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typed) -> None:
@@ -32,9 +33,7 @@ def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typ
     assert str(tmp_path / "file" / "w") in said.err
 
 
-def test_a_command_without_a_workspace_says_how_to_make_one(
-    tmp_path: Path, typed: Typed, monkeypatch: object
-) -> None:
+def test_a_command_without_a_workspace_says_how_to_make_one(tmp_path: Path, typed: Typed) -> None:
     """What needs a workspace names `sudare init` and `--workspace`."""
     said = typed("budget", "show", "--workspace", str(tmp_path))
     assert said.code == 2

