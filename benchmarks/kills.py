@@ -29,9 +29,9 @@ from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from tasks.settings import Workspace
-from tasks.software import software
 from tasks.validate import warm
 from tasks.verify import verify
+from tasks.version.software import software
 
 CONTRACT: Final = """\
 apiVersion: v3.1.0
@@ -96,7 +96,7 @@ def make_place(folder: Path) -> Place:
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
         terms = AccountTerms("people-2024", "people", "2024", "row", "add_remove", PureCalculus(), 2 * PICO, 0)
         ledger.open_account(terms)
-        ledger.bind_source(str((folder / "people.csv").resolve()), "people")
+        ledger.bind_source(str((folder / "people.csv").resolve()), "people", "2024")
     return Place(folder / "people.yaml", workspace)
 
 
@@ -164,7 +164,7 @@ class Instants:
 
     def watch(self) -> None:
         """Begin to count in this process; there is no way back."""
-        for holder, name in ((os, "fsync"), (Path, "rename"), (Path, "replace")):
+        for holder, name in ((os, "fsync"), (os, "link"), (Path, "rename"), (Path, "replace")):
             setattr(holder, name, self._around(getattr(holder, name)))
         event.listen(Engine, "commit", lambda _connection: self._instant())
 

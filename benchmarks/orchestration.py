@@ -62,9 +62,9 @@ def release_plainly(spec: Path, root: Path) -> int:
     from tasks.publish import publish
     from tasks.refine import refine
     from tasks.report import report
-    from tasks.run_state import hold, run_name
-    from tasks.software import software
+    from tasks.run_folder import hold, run_name
     from tasks.validate import validate
+    from tasks.version.software import software
 
     workspace, request = Workspace.open(root), read_request(spec)
     spec_, contract, plan = request.spec, request.contract, request.plan
@@ -89,7 +89,7 @@ def release_plainly(spec: Path, root: Path) -> int:
 
 def _measure(folder: Path) -> dict[str, list[float]]:
     """Return the seconds of each round, by way."""
-    from flows.engine import engine
+    from flows.prefect_server import prefect_server
 
     shutil.copytree(ADULT, folder / "adult")
     _run([*SUDARE, "init", str(folder / "w")], {})
@@ -99,7 +99,7 @@ def _measure(folder: Path) -> dict[str, list[float]]:
     _run([*SUDARE, *opened.split(), "--adjacency", "add_remove", *source, *at], {})
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     other = Workspace.create(folder / "server")
-    with engine(other) as server:
+    with prefect_server(other) as server:
         server.wait()
         running = {"PREFECT_API_URL": server.api_url, "PREFECT_API_AUTH_STRING": server.auth or ""}
         for number in range(-1, ROUNDS):

@@ -33,8 +33,8 @@ from tasks.publish import publish
 from tasks.refine import refine
 from tasks.report import report
 from tasks.settings import Workspace
-from tasks.software import software
 from tasks.verify import read_public_key, verify
+from tasks.version.software import software
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples" / "adult"
 FLIPS: Final = 1500
@@ -70,7 +70,7 @@ def _published(workspace: Workspace, name: str) -> Path:
             spec.charge.account, "adults", "1994", "row", contract.adjacency, calculus, EPSILON * PICO, delta
         )
     )
-    ledger.bind_source(spec.source.name, "adults")
+    ledger.bind_source(spec.source.name, "adults", "1994")
     runs = workspace.runs / name
     table = ingest(spec.source, contract, folder=runs, key=workspace.snapshot_key(), memory_limit="1GB")
     measured = measure(charge(ledger, spec, contract, plan, table), plan, table, contract)

@@ -10,15 +10,16 @@ from rich.console import Console
 from console.render import print_facts, table
 
 if TYPE_CHECKING:
-    from privacy.ledger.terms import AccountState, AccountTerms
+    from privacy.ledger.terms import AccountState
 
 HEADINGS = ("account", "people", "block", "cap ε", "claimed ε", "δ", "lost", "left", "status")
 NUMBERS = ("cap ε", "claimed ε", "δ", "lost", "left")
 
 
-def account_object(state: AccountState, sources: Mapping[str, str]) -> dict[str, Any]:
+def account_object(state: AccountState, sources: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     """Return an account as a JSON object; every amount is an exact decimal text."""
     from privacy.accounting.amounts import atto_to_text, pico_to_text
+    from privacy.ledger.admission import loss_name
 
     terms = state.terms
     return {
@@ -27,13 +28,13 @@ def account_object(state: AccountState, sources: Mapping[str, str]) -> dict[str,
         "delta": atto_to_text(terms.delta),
         "status": state.status,
         "loss": {
-            "what": loss_words(terms),
+            "what": loss_name(terms.calculus),
             "cap": pico_to_text(state.cap),
             "spent": pico_to_text(state.spent),
             "remaining": pico_to_text(state.remaining),
         },
         "claim": pico_to_text(state.claim),
-        "sources": sorted(name for name, population in sources.items() if population == terms.population),
+        "sources": sorted(name for name, people in sources.items() if people == (terms.population, terms.block)),
         "charges": [
             {
                 "run_key": charge.request.run_key,
@@ -83,11 +84,3 @@ def print_account(console: Console, account: Mapping[str, Any]) -> None:
         headings = ("release", "run", "charged", "its ε", "status")
         console.print()
         console.print(table(headings, rows, numbers=("charged", "its ε")))
-
-
-def loss_words(terms: AccountTerms) -> str:
-    """Name the loss that adds up in an account."""
-    from privacy.accounting.calculus import RenyiCalculus
-
-    calculus = terms.calculus
-    return f"Rényi loss at order {calculus.order}" if isinstance(calculus, RenyiCalculus) else "ε"

@@ -30,6 +30,9 @@ Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the acc
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
 
 
+Block = Annotated[str, typer.Option(help="The time block that it is about, such as 1994 or 2026-Q1.")]
+
+
 class JournalBroken(Refused):
     """The journal contradicts itself."""
 
@@ -54,7 +57,7 @@ class Adjacency(StrEnum):
 def open_account(
     account: Account,
     population: Population,
-    block: Annotated[str, typer.Option(help="The time block that the account is for, such as 1994 or 2026-Q1.")],
+    block: Block,
     unit: Annotated[str, typer.Option(help="The privacy unit: row, or the name of an id column.")],
     epsilon: Annotated[str, typer.Option(help="The cap on ε; it never changes.")],
     calculus: Annotated[CalculusKind, typer.Option(help="How losses add up.")],
@@ -92,7 +95,7 @@ def open_account(
     with _ledger(workspace) as ledger:
         state = ledger.open_account(terms)
         for name in [_source_name(written) for written in source or []]:
-            ledger.bind_source(name, population)
+            ledger.bind_source(name, population, block)
         _answer_account(ledger, state, as_json=as_json)
 
 
@@ -100,22 +103,25 @@ def open_account(
 def bind(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="FILE, or FILE::TABLE of a database.")],
     population: Population,
+    block: Block,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bind a source to the people it is about; a bound source never changes its people.
+    """Bind a source to the people and the time block it is about, for good.
 
     Examples:
 
-        sudare budget bind data/adult.parquet --population us-adults
+        sudare budget bind data/adult.parquet --population us-adults --block 1994
 
-        sudare budget bind data/panel.duckdb::answers --population panel
+        sudare budget bind data/panel.duckdb::answers --population panel \\
+          --block 2026
     """
     name = _source_name(source)
     with _ledger(workspace) as ledger:
-        ledger.bind_source(name, population)
-    payload = {"source": name, "population": population}
-    answer(payload, lambda console: console.print(f"{name} is about {population}"), as_json=as_json)
+        ledger.bind_source(name, population, block)
+    payload = {"source": name, "population": population, "block": block}
+    told = f"{name} is about {population}, block {block}"
+    answer(payload, lambda console: console.print(told), as_json=as_json)
 
 
 @app.command()

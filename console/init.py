@@ -25,7 +25,7 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
         sudare init /srv/releases --json
     """
     from console.progress import shown
-    from flows.engine import create_database
+    from flows.prefect_server import create_database
     from privacy.ledger.ledger import Ledger
     from privacy.ledger.signing import key_id
 

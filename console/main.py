@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from console import budget, contract, init, plan, releases, run, verify
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
-from tasks.run_state import sheltered
+from tasks.run_folder import sheltered
 from tasks.settings import switch_telemetry_off
 
 LASTING_OBJECTS = 100_000

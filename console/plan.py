@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,10 @@ from rich.console import Console
 
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts, table
-from tasks.settings import WorkspaceRefused
+from tasks.settings import Workspace, WorkspaceRefused
 
 if TYPE_CHECKING:
     from flows.request import Request
-    from privacy.ledger.terms import AccountState
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
 BASE_MEGABYTES, BYTES_A_CELL = 450, 50
@@ -66,14 +66,25 @@ def _plan_object(request: Request) -> dict[str, Any]:
 
 
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
-    """Return what the release would cost its account, where there is one to look at."""
+    """Return what the release would cost its account, where there is one; refuse what could not be charged."""
     from privacy.accounting.amounts import pico_to_text
+    from privacy.ledger.errors import BudgetExceeded
+    from privacy.ledger.ledger import Ledger
+    from tasks.charge import request_for
 
     name = request.spec.charge.account
-    state = _account(name, folder)
-    if state is None:
-        return {"name": name, "open": False}
-    cost = sum(state.terms.calculus.cost((event,)) for event in request.plan.events)
+    missing = {"name": name, "open": False}
+    workspace = _workspace(folder)
+    if workspace is None:
+        return missing
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        state = next((each for each in ledger.accounts() if each.terms.name == name), None)
+        if state is None:
+            return missing
+        try:
+            cost = ledger.foresee(request_for(request.spec, request.contract, request.plan))
+        except BudgetExceeded as exceeded:
+            cost = exceeded.requested
     return {
         "name": name,
         "open": True,
@@ -83,21 +94,14 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     }
 
 
-def _account(name: str, folder: Path | None) -> AccountState | None:
-    """Return the account, or None where there is no workspace or no such account."""
-    from privacy.ledger.ledger import Ledger
-
+def _workspace(folder: Path | None) -> Workspace | None:
+    """Return the workspace, or None where none was named and there is none here."""
     try:
-        workspace = workspace_at(folder)
+        return workspace_at(folder)
     except WorkspaceRefused:
         if folder is not None:
             raise
         return None
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
-    try:
-        return next((state for state in ledger.accounts() if state.terms.name == name), None)
-    finally:
-        ledger.close()
 
 
 def _print(console: Console, payload: dict[str, Any]) -> None:

@@ -12,13 +12,13 @@ from rich.console import Console
 from console.errors import Interrupted
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
-from contracts.errors import SudareError
-from tasks.run_state import RunFolder, hold, run_name, sheltered
+from contracts.errors import GateBroken, SudareError
+from tasks.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace
 
 if TYPE_CHECKING:
-    from flows.engine import Engine
     from flows.outcome import Outcome
+    from flows.prefect_server import PrefectServer
     from flows.request import Request
 
 _STATES = {
@@ -75,11 +75,11 @@ def run(
         sudare run examples/adult/tables.yaml --workspace /srv/releases --json
     """
     from console.progress import shown
-    from flows.engine import engine
+    from flows.prefect_server import prefect_server
 
     where = workspace_at(workspace)
     try:
-        with Stop() as stop, shown(), engine(where) as prefect:
+        with Stop() as stop, shown(), prefect_server(where) as prefect:
             outcome = _release(spec, where, prefect, stop, keep_snapshot=keep_snapshot)
     except Exception as error:
         if stop.asked and not isinstance(error, Interrupted):
@@ -89,7 +89,7 @@ def run(
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
 
-def _release(spec: Path, where: Workspace, prefect: Engine, stop: Stop, *, keep_snapshot: bool) -> Outcome:
+def _release(spec: Path, where: Workspace, prefect: PrefectServer, stop: Stop, *, keep_snapshot: bool) -> Outcome:
     """Read what is asked for, hold the run's folder, and run the flow."""
     from flows.request import read_request
 
@@ -98,13 +98,15 @@ def _release(spec: Path, where: Workspace, prefect: Engine, stop: Stop, *, keep_
     with hold(where.runs, name, keep_snapshot=keep_snapshot) as folder:
         try:
             return sheltered(lambda: _flow(request, where, prefect, folder), lambda: folder.error_log)
-        except (KeyboardInterrupt, SudareError):
+        except (KeyboardInterrupt, SudareError) as error:
+            if not stop.asked and isinstance(error, GateBroken) and folder.refusal is not None:
+                raise folder.refusal from None  # what came back through Prefect says less
             if not stop.asked:
                 raise
             raise Interrupted(f"{request.spec.release} was interrupted: {_STATES[folder.charge]}") from None
 
 
-def _flow(request: Request, where: Workspace, prefect: Engine, folder: RunFolder) -> Outcome:
+def _flow(request: Request, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
     """Run the flow; while a server of our own starts, take the data in already."""
     from flows.intake import intake
     from flows.release import release

@@ -13,7 +13,7 @@ from console.render import answer
 from contracts.errors import Finding, Refused
 
 if TYPE_CHECKING:
-    from tasks.verify_report import VerificationReport
+    from tasks.verification.report import VerificationReport
 
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
 Key = Annotated[
@@ -46,32 +46,11 @@ def verify(version_dir: Version, key: Key = None, workspace: At = None, as_json:
     public_key = verification.read_public_key(file)
     with shown():
         report = verification.verify(version_dir, public_key=public_key)
-    payload = _report_object(report)
+    payload = report.to_json()
     if report.ok or not as_json:
         answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if not report.ok:
         raise VerificationFailed(_findings(report))
-
-
-def _report_object(report: VerificationReport) -> dict[str, Any]:
-    """Return a report as a JSON object."""
-    return {
-        "ok": report.ok,
-        "release": report.release,
-        "version": report.version,
-        "key_id": report.key_id,
-        "checks": [
-            {
-                "rule": check.rule,
-                "name": check.name,
-                "passed": check.passed,
-                "findings": [vars(finding) for finding in check.findings],
-                "skipped": list(check.skipped),
-            }
-            for check in report.checks
-        ],
-        "cannot_tell": list(report.cannot_tell),
-    }
 
 
 def _findings(report: VerificationReport) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,15 @@ class GateBroken(Refused):
     """The data breaks a gate that the contract (or the format itself) declares; the outcome is unprotected."""
 
     exit_code = 3
+
+
+class StoreUnwritable(SudareError):
+    """The release store cannot be written: nothing half-written is left, and running again completes the run."""
+
+    @classmethod
+    def because(cls, error: OSError, folder: Path) -> StoreUnwritable:
+        """Return the error for what the operating system said about a folder of the store."""
+        return cls(
+            f"the release store {folder} cannot be written ({error.strerror or type(error).__name__}); no version is "
+            "visible. The charge stays with this run: make room or give write access, then run again."
+        )

@@ -22,9 +22,9 @@ from contracts.consistency import contradictions
 from contracts.contract import Contract
 from contracts.domains import Domain
 from contracts.errors import ContractRefused, Finding
-from contracts.findings import dotted, from_problem, from_validation, unknown_key
 from contracts.located_yaml import Document, located
 from contracts.privacy_terms import PrivacyTerms
+from contracts.validation_errors import dotted, from_problem, from_validation, unknown_key
 from contracts.written import FieldPath, Label, Problem, nearest, show
 
 _LOGICAL_TYPES: tuple[str, ...] = get_args(LogicalType)

@@ -28,6 +28,11 @@ class Unit(Frozen):
             for key in ("column", "max_rows_per_unit"):
                 if key not in self.model_fields_set or getattr(self, key) is None:
                     problems.append(Problem(f"kind: id without `{key}`", f"`{key}` given", f"add `{key}:`"))
+            if self.column is not None and self.column.lower() == "row":
+                remedy = (
+                    "rename it in the contract and in the source's table: the ledger tells units apart by this name"
+                )
+                problems.append(Problem(repr(self.column), "a name other than row", remedy, ("column",)))
         elif self.column is not None or self.max_rows_per_unit != 1:
             remedy = "write kind: id if one person may have several rows"
             problems.append(Problem("kind: row with further keys", "kind: row alone", remedy))

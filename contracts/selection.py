@@ -5,11 +5,12 @@ whatever is not on the list in `contracts.row_wise` is refused, fields and node 
 
 1. one statement, a SELECT, from the one relation `source`;
 2. no DISTINCT, ORDER BY, LIMIT, OFFSET, sample, WITH, GROUP BY, HAVING, QUALIFY, set operation or subquery;
-3. expressions over the columns of one row, with listed functions and casts; every computed column is named (AS).
+3. expressions over the columns of one row, with listed functions and casts; every computed column is named (AS);
+4. arguments that could stop the run are written out; see `contracts.fixed_arguments`.
 
-`guarded_select` gives the SQL to run: listed functions are pinned to DuckDB's own, so that a macro in the
-source's database cannot stand in for them, and an expression that fails on a row is null there, so that no
-single row can stop a release (law 3).
+`check_unit` asks besides that the id of the privacy unit passes through as it is. `guarded_select` gives the SQL to
+run: listed functions are pinned to DuckDB's own, so that a macro in the source's database cannot stand in for them,
+and an expression that fails on a row is null there, so that no single row can stop a release (law 3).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from contracts import fixed_arguments
 from contracts.errors import Finding, SpecRefused
 from contracts.row_wise import (
     CAST_TYPES,
@@ -55,6 +57,56 @@ def check_select(sql: str) -> list[Finding]:
         return [_finding("an expression nested too deeply", "a flatter expression")]
 
 
+def check_unit(sql: str, column: str) -> list[Finding]:
+    """List why the id of the privacy unit does not pass through a select as it is; empty means that it does.
+
+    An id that the select computes could give one person as many ids as rows, and the bound on rows a unit would
+    bound nothing. So the output column of that name is the source's own: by `*`, or by its bare name.
+
+    Args:
+        sql: a SELECT over the relation `source` in which `check_select` finds nothing.
+        column: the unit's id column; upper and lower case do not matter.
+    Privacy: looks at the text of the select only, never at data.
+    """
+    tree = _parse(sql)
+    if isinstance(tree, Finding):
+        return [tree]
+    node = tree["statements"][0]["node"]
+    relation = (node["from_table"]["alias"] or RELATION).lower()
+    named = [item for item in node["select_list"] if column.lower() in _outputs(item, column)]
+    if len(named) == 1 and _is_own(named[0], column.lower(), relation):
+        return []
+    found = (
+        "a select without it" if not named else f"{len(named)} columns of this name" if named[1:] else "another value"
+    )
+    allowed = f"the source's column {column!r}, unchanged and once"
+    remedy = f"select {relation}.{_quoted(column)} as it is, or by *: it says whose rows are counted together"
+    return [_finding(f"for the privacy unit's id {column!r}: {found}", allowed, remedy, *named[-1:])]
+
+
+def _outputs(item: Tree, column: str) -> tuple[str, ...]:
+    """The name of an output column in lower case; of a star, `column` unless it is excluded."""
+    if item["class"] == "STAR":
+        excluded = {name.lower() for name in item["exclude_list"]}
+        return () if column.lower() in excluded else (column.lower(),)
+    return ((item["alias"] or item["column_names"][-1]).lower(),)
+
+
+def _is_own(item: Tree, column: str, relation: str) -> bool:
+    """Say whether an output column is the source's column of that name; a whole row or a field of one is not."""
+    if item["class"] == "STAR":
+        return item["relation_name"].lower() in ("", relation)
+    if item["class"] != "COLUMN_REF":
+        return False
+    names = [name.lower() for name in item["column_names"]]
+    return names == [relation, column] or (names == [column] and column != relation)
+
+
+def _quoted(name: str) -> str:
+    """Write a name as SQL reads it."""
+    return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
+
+
 def guarded_select(sql: str) -> str:
     """Return the select as it is to be run: functions pinned to DuckDB's own, failing expressions null.
 
@@ -62,7 +114,8 @@ def guarded_select(sql: str) -> str:
         sql: a SELECT over the relation `source`.
     Returns:
         SQL over the relation `source`. A computed column is null where its expression fails (a cast of a text that is
-        no number, an overflow); a row where the WHERE condition fails is left out.
+        no number, an overflow); a row where the WHERE condition fails is left out. `replace`,
+        `regexp_replace`, LIKE, ILIKE and GLOB look at the first 10,000 characters of a text.
     Raises:
         SpecRefused: the select is not row-wise.
     """
@@ -76,7 +129,7 @@ def guarded_select(sql: str) -> str:
     ]
     if node["where_clause"] is not None:
         node["where_clause"] = _tried(node["where_clause"])
-    _pin(node)
+    _guard(node)
     return str(_duckdb("json_deserialize_sql(?::JSON)", json.dumps(tree)))
 
 
@@ -199,6 +252,8 @@ def _particulars(node: Tree) -> Iterator[Finding]:
             shown = f"{node['schema']}.{name}" if node["schema"] not in ("", "main") else name
             allowed = "a row-wise function: " + ", ".join(sorted(word for word in FUNCTIONS if word.isidentifier()))
             yield _finding(f"the function {shown}()", allowed, nearest(name, FUNCTIONS), node)
+        for problem in fixed_arguments.problems(name, node["children"]):
+            yield _finding(problem.found, problem.allowed, problem.remedy, node)
     elif node["class"] == "COLUMN_REF":
         names = [name.lower() for name in node["column_names"]]
         positions = ROW_POSITIONS.intersection(names)
@@ -224,13 +279,14 @@ def _tried(node: Tree) -> Tree:
     }
 
 
-def _pin(node: Any) -> None:
-    """Name DuckDB's own catalog on every function, operators included."""
+def _guard(node: Any) -> None:
+    """Name DuckDB's own catalog on every function, operators included, and guard its arguments."""
     if isinstance(node, dict):
         if node.get("class") == "FUNCTION":
-            node.update(catalog="system", schema="main", is_operator=False)
+            children = fixed_arguments.guarded(node["function_name"].lower(), node["children"])
+            node.update(catalog="system", schema="main", is_operator=False, children=children)
         for value in node.values():
-            _pin(value)
+            _guard(value)
     elif isinstance(node, list):
         for value in node:
-            _pin(value)
+            _guard(value)

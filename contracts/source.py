@@ -23,13 +23,25 @@ SUFFIXES: dict[str, Format] = {
 _DATABASES = ("duckdb", "sqlite")
 
 
+def _check_path(value: Any) -> Any:
+    """Refuse what is no path."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        refuse([Problem(show(value), "a path")])
+    return value
+
+
+def _check_folder(value: Any) -> Any:
+    """Refuse what is no path of a folder."""
+    if "://" in _check_path(value):
+        refuse([Problem(show(value), "a path of a folder", "publish to a folder; addresses are not written to")])
+    return value
+
+
 def _resolve(value: Any, info: ValidationInfo) -> Any:
     """Resolve a path against the folder of the file that names it (the validation context's `folder`)."""
     if isinstance(value, Path):
         return value
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        refuse([Problem(show(value), "a path")])
-    if "://" in value:
+    if "://" in _check_path(value):
         allowed = "a path of a file: " + ", ".join(SUFFIXES)
         refuse([Problem(show(value), allowed, "copy the table to a file; addresses are not read")])
     folder = (info.context or {}).get("folder", Path())
@@ -37,6 +49,7 @@ def _resolve(value: Any, info: ValidationInfo) -> Any:
 
 
 FilePath = Annotated[Path, BeforeValidator(_resolve), WithJsonSchema({"type": "string", "minLength": 1})]
+WrittenPath = Annotated[str, BeforeValidator(_check_folder), WithJsonSchema({"type": "string", "minLength": 1})]
 
 
 def format_of(path: Path) -> Format | None:
@@ -52,7 +65,8 @@ class Source(Frozen):
         path: the file, resolved against the folder of the spec.
         table: which table, in a database.
         select: a row-wise SELECT over the relation `source`; see `contracts.selection`.
-        delimiter: the character between the fields of a CSV; found by reading the file's start where it is None.
+        delimiter: the character between the fields of a CSV; where it is None, a comma is taken, and the reading
+            stops with the right one named if the header fits the contract at another.
     """
 
     path: FilePath

@@ -16,10 +16,10 @@ from contracts import canonical
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
-from contracts.findings import dotted, from_problem, from_validation
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct
-from contracts.source import FilePath, Source, source_name
+from contracts.source import FilePath, Source, WrittenPath, source_name
+from contracts.validation_errors import dotted, from_problem, from_validation
 from contracts.written import (
     Amount,
     FieldPath,
@@ -82,9 +82,14 @@ class ChargeTerms(Frozen):
 
 
 class Publish(Frozen):
-    """Where versions go, and in which formats."""
+    """Where versions go, and in which formats.
 
-    to: FilePath
+    Args:
+        to: the release store as it is written; a relative path counts from the workspace's root, not from the spec.
+        formats: of the tables; Parquet where nothing is said.
+    """
+
+    to: WrittenPath
     formats: Annotated[tuple[Literal["parquet", "csv"], ...], BeforeValidator(as_tuple)] = ("parquet",)
 
     @field_validator("formats")
@@ -148,7 +153,8 @@ def load_spec(path: Path) -> ReleaseSpec:
     """Read, check and freeze a release spec.
 
     Args:
-        path: a YAML file; the paths in it are relative to its folder.
+        path: a YAML file; the paths of contract and source in it are relative to its folder, that of `publish.to`
+            to the workspace's root.
     Returns:
         The spec.
     Raises:
@@ -176,11 +182,13 @@ def _select_findings(spec: ReleaseSpec) -> list[Finding]:
         return []
     from contracts.selection import check_select
 
+    return _of_the_select(spec, check_select(spec.source.select))
+
+
+def _of_the_select(spec: ReleaseSpec, findings: list[Finding]) -> list[Finding]:
+    """Locate findings of a select in the spec's file."""
     at = ("source", "select")
-    return [
-        spec.finding(at, Problem(finding.found, finding.allowed, finding.remedy))
-        for finding in check_select(spec.source.select)
-    ]
+    return [spec.finding(at, Problem(finding.found, finding.allowed, finding.remedy)) for finding in findings]
 
 
 def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
@@ -190,7 +198,7 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
-    findings = _table_findings(spec, contract)
+    findings = [*_unit_findings(spec, contract), *_table_findings(spec, contract)]
     if spec.product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
         problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
@@ -200,6 +208,15 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
         findings.append(spec.finding(("product", "total"), problem))
     return findings
+
+
+def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The select passes the id of the privacy unit through, or rows a unit would not be bounded (law 4)."""
+    if spec.source.select is None or contract.unit.column is None:
+        return []
+    from contracts.selection import check_unit
+
+    return _of_the_select(spec, check_unit(spec.source.select, contract.unit.column))
 
 
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.accounting.calculus import RenyiCalculus
+from privacy.ledger.admission import loss_name
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from tasks.publish import Publication
@@ -78,7 +78,6 @@ def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *
     if charge is None:
         raise LedgerCorrupt(f"run {publication.run_key} is published but has no charge")
     account = ledger.account(charge.request.account)
-    calculus = account.terms.calculus
     return Outcome(
         release=publication.release,
         version=publication.number,
@@ -91,7 +90,7 @@ def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *
         charged=pico_to_text(charge.amount),
         remaining=pico_to_text(account.remaining),
         cap=pico_to_text(account.cap),
-        loss=f"Rényi loss at order {calculus.order}" if isinstance(calculus, RenyiCalculus) else "ε",
+        loss=loss_name(account.terms.calculus),
         claim=pico_to_text(account.claim),
         epsilon_cap=pico_to_text(account.terms.epsilon),
         account_delta=atto_to_text(account.terms.delta),

@@ -13,7 +13,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows import steps
-from flows.intake import intake
+from flows.intake import gates_entered, intake
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
 from privacy.ledger.errors import LedgerConflict
@@ -29,17 +29,17 @@ from tasks import report as reporting
 from tasks import validate as validating
 from tasks.facts import gather
 from tasks.publish import Publication, published
-from tasks.run_state import RunFolder, hold, run_name, sheltered
+from tasks.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
-from tasks.software import software
+from tasks.version.software import software
 
-ingest = steps.step(intake, name="ingest")
-validate = steps.step(validating.validate, name="validate")
-charge = steps.step(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
-measure = steps.step(measuring.measure, name="measure")
-refine = steps.step(refining.refine, name="refine")
-report = steps.step(reporting.report, name="report")
-publish = steps.step(publishing.publish, name="publish")
+ingest = steps.as_task(intake, name="ingest")
+validate = steps.as_task(validating.validate, name="validate")
+charge = steps.as_task(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
+measure = steps.as_task(measuring.measure, name="measure")
+refine = steps.as_task(refining.refine, name="refine")
+report = steps.as_task(reporting.report, name="report")
+publish = steps.as_task(publishing.publish, name="publish")
 
 
 @flow(name="release", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
@@ -80,7 +80,8 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
     """Validate, charge, measure, refine, report and publish."""
     spec, contract, plan = request.spec, request.contract, request.plan
-    outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+    with gates_entered(ledger, request):
+        outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
     grant = charge(run, ledger, spec, contract, plan, table)
     measurements = measure(run, grant, plan, table, contract)
     tables = refine(run, spec.product, plan, contract, measurements)

@@ -9,19 +9,22 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 
-from tasks.run_state import RunFolder, sheltered
+from contracts.errors import Finding, GateBroken
+from tasks.run_folder import RunFolder, sheltered
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def step(
+def as_task(
     function: Callable[P, R], *, name: str, retries: int = 0, only_after: type[Exception] | None = None
 ) -> Task[Concatenate[RunFolder, P], R]:
     """Return the Prefect task of a step.
 
     The task takes the run's folder before the function's own arguments: an error that is not ours leaves its
-    traceback there, and Prefect is told its type alone. Results stay in this process; arguments are not hashed.
+    traceback there, and Prefect is told its type alone. A broken gate stays with the run too (`run.refusal`): Prefect
+    is told which gate and what to do, not what was found or where in the table. Results stay in this process;
+    arguments are not hashed.
 
     Args:
         function: the plain function.
@@ -33,7 +36,12 @@ def step(
     """
 
     def guarded(run: RunFolder, *arguments: P.args, **named: P.kwargs) -> R:
-        return sheltered(lambda: function(*arguments, **named), lambda: run.error_log)
+        try:
+            return sheltered(lambda: function(*arguments, **named), lambda: run.error_log)
+        except GateBroken as broken:
+            run.refusal = broken
+            told = without_row_facts(broken)
+        raise told
 
     guarded.__name__, guarded.__doc__ = name, function.__doc__
 
@@ -49,4 +57,12 @@ def step(
         persist_result=False,
         cache_policy=NO_CACHE,
         log_prints=False,
+    )
+
+
+def without_row_facts(broken: GateBroken) -> GateBroken:
+    """Return the refusal as Prefect may keep it: the gates by name and the remedies, nothing that a row shows."""
+    found, allowed = "told to whoever ran the command", "data for which the gate holds"
+    return GateBroken(
+        [Finding("the source", finding.field, found, allowed, finding.remedy) for finding in broken.findings]
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from contracts.canonical import digest
+
 
 @dataclass(frozen=True, repr=False)
 class PrivateTable:
@@ -13,7 +15,8 @@ class PrivateTable:
 
     Args:
         path: the snapshot file, inside the run's private folder.
-        keyed_hash: HMAC-SHA256 (hex) of the encoded rows under the workspace's snapshot key.
+        keyed_hash: HMAC-SHA256 (hex) of the encoded rows under the workspace's snapshot key; private, since equal
+            hashes tell that a table did not change.
         contract_digest: digest of the contract that the rows were encoded by.
     """
 
@@ -28,3 +31,18 @@ class PrivateTable:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: a private table must not land in a result store, a cache or another process."""
         raise TypeError("a PrivateTable cannot be pickled: private rows stay in the run's folder")
+
+
+def snapshot_mark(keyed_hash: str, spec_digest: str) -> str:
+    """Return the public name of a snapshot inside the releases of one spec.
+
+    Without the private hash nobody can tell whether marks of two specs are of the same rows. Within one spec a mark
+    comes again only with the same rows, which is what lets a run resume; the record says so.
+
+    Args:
+        keyed_hash: the private hash of the encoded rows.
+        spec_digest: digest of the release spec.
+    Returns:
+        str: SHA-256 (hex) of both.
+    """
+    return digest({"snapshot": keyed_hash, "spec": spec_digest})

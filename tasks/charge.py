@@ -6,12 +6,12 @@ import logging
 
 from contracts.canonical import digest
 from contracts.contract import Contract
-from contracts.spec import ReleaseSpec, source_name
+from contracts.spec import ReleaseSpec
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.plan import TablesPlan
-from privacy.private_table import PrivateTable
+from privacy.private_table import PrivateTable, snapshot_mark
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +20,27 @@ def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
     """Return the key of the run of a spec on a snapshot; the same release of the same rows is the same run."""
     parts = {"spec": spec.digest, "contract": contract.digest, "snapshot": table.keyed_hash}
     return f"{spec.release}-{digest(parts)[:24]}"
+
+
+def request_for(
+    spec: ReleaseSpec, contract: Contract, plan: TablesPlan, *, run_key: str = "", snapshot_hash: str = ""
+) -> ChargeRequest:
+    """Return the charge that a release asks for; without a snapshot it can be foreseen, but not reserved."""
+    return ChargeRequest(
+        run_key=run_key,
+        account=spec.charge.account,
+        source=spec.source.name,
+        release=spec.release,
+        spec_digest=spec.digest,
+        contract_digest=contract.digest,
+        snapshot_hash=snapshot_hash,
+        adjacency=contract.adjacency,
+        unit=contract.unit.column or "row",
+        rows_per_unit=contract.unit.max_rows_per_unit,
+        events=plan.events,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+    )
 
 
 def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: TablesPlan, table: PrivateTable) -> Grant:
@@ -37,21 +58,9 @@ def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: TablesPl
         LedgerRefusal: the ledger refuses, nothing was drawn and nothing is charged.
     Privacy: from the return on the charge is spent, whatever happens.
     """
-    request = ChargeRequest(
-        run_key=run_key(spec, contract, table),
-        account=spec.charge.account,
-        source=source_name(spec.source.path, spec.source.table),
-        release=spec.release,
-        spec_digest=spec.digest,
-        contract_digest=contract.digest,
-        snapshot_hash=table.keyed_hash,
-        adjacency=contract.adjacency,
-        unit=contract.unit.column or "row",
-        rows_per_unit=contract.unit.max_rows_per_unit,
-        events=plan.events,
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-    )
+    key = run_key(spec, contract, table)
+    mark = snapshot_mark(table.keyed_hash, spec.digest)
+    request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark)
     reserved = ledger.reserve(request)
     logger.info("run %s: charge of %s pico units on %s", request.run_key, reserved.amount, request.account)
     return ledger.open_grant(request.run_key)

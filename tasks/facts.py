@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from contracts.contract import Contract
@@ -61,7 +61,7 @@ class RunFacts:
         contract: the contract.
         plan: what was planned.
         charge: the charge, with what the noise was drawn from.
-        account: the account after the charge.
+        account: the account as this charge left it; what came later is not in it.
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
         tables: the refined tables with their measurements.
@@ -72,6 +72,7 @@ class RunFacts:
         finished: when the measurements were complete.
         software: what computed it.
         pld_epsilon: ε by the second accountant, where it applies.
+        gate_failures: how many releases of the account a gate had stopped before this charge.
     """
 
     run_key: str
@@ -90,6 +91,7 @@ class RunFacts:
     finished: str
     software: Software
     pld_epsilon: float | None
+    gate_failures: int
 
 
 def gather(
@@ -125,7 +127,7 @@ def gather(
         contract=contract,
         plan=plan,
         charge=charge,
-        account=ledger.account(charge.request.account),
+        account=_at_the_charge(ledger.account(charge.request.account), entries),
         entries=entries,
         total=next((drawn for drawn in measurements if drawn.key == TOTAL_KEY), None),
         tables=tables,
@@ -136,4 +138,12 @@ def gather(
         finished=entries[-1].at,
         software=software,
         pld_epsilon=pld_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
+        gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
     )
+
+
+def _at_the_charge(account: AccountState, entries: Sequence[Entry]) -> AccountState:
+    """Return the account as the run's own charge left it, so that a record written later is the same."""
+    charged = [entry.body for entry in entries if entry.kind == "charge_reserved"][-1]
+    position = [charge.request.run_key for charge in account.charges].index(charged["run_key"])
+    return replace(account, spent=charged["after"], status="open", charges=account.charges[: position + 1])

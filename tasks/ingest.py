@@ -16,15 +16,11 @@ from contracts.errors import SpecRefused
 from contracts.selection import check_select
 from contracts.spec import Source
 from privacy.private_table import PrivateTable
-from tasks.bounding import bound_contributions
-from tasks.deliver import Advance, deliver, explanation
-from tasks.engine import Explanation, connect, run
-from tasks.fingerprint import fingerprint
+from tasks.duckdb_session import Explanation, connect, run
 from tasks.progress import Bar, step
-from tasks.read_csv import read_csv
-from tasks.read_tables import read_duckdb, read_parquet, read_sqlite
-from tasks.reading import Reading, check_columns, check_distinct, refuse
-from tasks.snapshot import (
+from tasks.snapshot.bounding import bound_contributions
+from tasks.snapshot.fingerprint import fingerprint
+from tasks.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
     SPILL,
@@ -35,6 +31,10 @@ from tasks.snapshot import (
     keyed_hash,
     private_folder,
 )
+from tasks.source.deliver import Advance, deliver, explanation
+from tasks.source.read_csv import read_csv
+from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
+from tasks.source.reading import Reading, check_columns, check_distinct, refuse
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.canonical import readable_json
-from contracts.errors import SudareError
+from contracts.errors import StoreUnwritable
 from privacy.ledger.draws import sync_folder
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer, key_id
@@ -35,10 +35,6 @@ logger = logging.getLogger(__name__)
 MANIFEST = "MANIFEST.json"
 PROOF = "PROOF.json"
 MANIFEST_SCHEMA = "sudare-manifest/1"
-
-
-class PublishFailed(SudareError):
-    """The release store cannot be written; nothing half-written is left, and running again resumes."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def published(ledger: Ledger, run_key: str, store: Path) -> Publication | None:
     if known is None or known.status == "allocated":
         return None
     folder = version_folder(store, known)
-    if not folder.is_dir():
+    if _manifest_digest(folder) != known.manifest:
         return None
     _move_latest(folder)
     return Publication(known.release, known.number, folder, run_key)
@@ -89,7 +85,7 @@ def publish(
     Returns:
         Publication: what readers now see.
     Raises:
-        PublishFailed: the store cannot be written; the charge stays, nothing is visible, a second run resumes.
+        StoreUnwritable: the store cannot be written; the charge stays, nothing is visible, a second run resumes.
         LedgerRefusal: seeded noise is never published.
     Privacy: publishes released values only; the charge was paid before they were drawn.
     """
@@ -98,7 +94,9 @@ def publish(
     staging = final.parent / f".staging-v{version.number}"
     with step("publish") as bar:
         try:
-            if not final.exists():
+            if final.exists():
+                _refuse_another(ledger, run_key, final)
+            else:
                 if not _staged(ledger, staging, version):
                     _write_staging(staging, version, signer, write)
                 bar.advance(0.6)
@@ -108,10 +106,7 @@ def publish(
             _move_latest(final)
         except OSError as error:
             _discard_unentered(ledger, run_key, staging)
-            raise PublishFailed(
-                f"the release store {store} cannot be written ({error.strerror or type(error).__name__}); no version "
-                "is visible. The charge stays with this run: make room or give write access, then run again."
-            ) from error
+            raise StoreUnwritable.because(error, store) from error
         except BaseException:
             _discard_unentered(ledger, run_key, staging)
             raise
@@ -146,12 +141,19 @@ def _write_staging(
 
 
 def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> None:
-    manifest = _sha256(staging / MANIFEST)
-    ledger.record_publication(run_key, manifest)
-    told = [entry for entry in ledger.entries_of(run_key) if entry.body.get("manifest", manifest) == manifest]
-    proof = ledger.prove(told, signer)
+    ledger.record_publication(run_key, _sha256(staging / MANIFEST))
+    proof = ledger.prove(ledger.entries_of(run_key), signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
+
+
+def _refuse_another(ledger: Ledger, run_key: str, final: Path) -> None:
+    """Refuse a folder of this version's name that is not what this run published: it is somebody else's."""
+    if _manifest_digest(final) != _entered_manifest(ledger, run_key):
+        raise StoreUnwritable(
+            f"{final} is there already and is not this run's: another workspace publishes into this store, or the "
+            "ledger was restored from an older copy. Nothing there was changed; publish into another store."
+        )
 
 
 def _discard_unentered(ledger: Ledger, run_key: str, staging: Path) -> None:

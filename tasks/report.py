@@ -7,14 +7,15 @@ import os
 from pathlib import Path
 
 from contracts.canonical import readable_json
+from contracts.errors import StoreUnwritable
 from privacy.marginals.plan import TOTAL_KEY
-from tasks.croissant import croissant
 from tasks.facts import RunFacts
 from tasks.page.page import render_page
 from tasks.progress import step
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
-from tasks.tidy import WrittenFile, write_data, write_measurement
+from tasks.version.croissant import croissant
+from tasks.version.tidy import WrittenFile, write_data, write_measurement
 
 logger = logging.getLogger(__name__)
 
@@ -29,17 +30,22 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
         folder: the staging folder of the version; gets data/, measurements/, record.json, record.html and
             croissant.json.
         private_folder: the run's private folder; gets the full record, for auditors.
+    Raises:
+        StoreUnwritable: the store or the private folder cannot be written.
     Privacy: released and public values only go to `folder`.
     """
-    with step("report") as bar:
-        files = write_files(facts, folder)
-        bar.advance(0.7)
-        record = build_record(Run(facts, files))
-        published = public_copy(record)
-        (folder / "record.json").write_bytes(readable_json(published))
-        (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
-        (folder / "record.html").write_text(render_page(published, facts), encoding="utf-8")
-        _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
+    try:
+        with step("report") as bar:
+            files = write_files(facts, folder)
+            bar.advance(0.7)
+            record = build_record(Run(facts, files))
+            published = public_copy(record)
+            (folder / "record.json").write_bytes(readable_json(published))
+            (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
+            (folder / "record.html").write_text(render_page(published, facts), encoding="utf-8")
+            _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
+    except OSError as error:
+        raise StoreUnwritable.because(error, folder) from error
     logger.info("wrote the record of %s v%d", facts.version.release, facts.version.number)
 
 

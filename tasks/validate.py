@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from contracts.checks import Check, checks
+from contracts.code_sql import literal
 from contracts.contract import Contract
 from contracts.errors import Finding, GateBroken, SudareError
 from privacy.private_table import PrivateTable
-from tasks.engine import connect, literal, run, trouble
+from tasks.duckdb_session import connect, run, trouble
 from tasks.facts import CheckOutcome
 from tasks.progress import step
-from tasks.snapshot import SPILL
-from tasks.values import lay_out
+from tasks.snapshot.snapshot import SPILL
+from tasks.validation.distinct_values import lay_out
 
 if TYPE_CHECKING:
-    from tasks.expectations import Verdict
+    from tasks.validation.expectations import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ _NOUNS: dict[object, str] = {"integer": "a whole number", "number": "a number", 
 
 def warm() -> None:
     """Import Great Expectations; call it in a thread while DuckDB ingests, which leaves Python free."""
-    import tasks.expectations  # noqa: F401
+    import tasks.validation.expectations  # noqa: F401
 
 
 def validate(
@@ -77,7 +78,7 @@ def _run(
     advance: Callable[[float], None],
 ) -> tuple[tuple[Verdict, ...], list[dict[str, Any]]]:
     """Attach the snapshot read-only, lay its values out, run the suites."""
-    from tasks.expectations import run_suites
+    from tasks.validation.expectations import run_suites
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")

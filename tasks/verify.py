@@ -43,8 +43,8 @@ from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.told import check_told
 from privacy.ledger.signing import key_id
 from tasks.progress import Bar, step
-from tasks.verify_catalogue import check_catalogue
-from tasks.verify_files import (
+from tasks.verification.catalogue import check_catalogue
+from tasks.verification.files import (
     MANIFEST,
     PROOF,
     VersionFolder,
@@ -54,8 +54,8 @@ from tasks.verify_files import (
     open_version,
     read_text_file,
 )
-from tasks.verify_replay import replay_tables
-from tasks.verify_report import RULES, Check, VerificationReport
+from tasks.verification.replay_tables import replay_tables
+from tasks.verification.report import RULES, RuleOutcome, VerificationReport
 
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
@@ -111,7 +111,7 @@ class _Verification:
 
     def __init__(self, path: Path, public_key: str, bar: Bar) -> None:
         self._path, self._key, self._bar = path, public_key, bar
-        self._checks: list[Check] = []
+        self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(path, {}, {})
         self._sound: frozenset[str] = frozenset()
         self._manifest: Manifest | None = None
@@ -146,7 +146,7 @@ class _Verification:
     def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = ()) -> None:
         """Write down the outcome of the next rule."""
         rule = len(self._checks) + 1
-        self._checks.append(Check(rule, RULES[rule - 1], tuple(findings), tuple(skipped)))
+        self._checks.append(RuleOutcome(rule, RULES[rule - 1], tuple(findings), tuple(skipped)))
         self._bar.advance(rule / len(RULES))
 
     def _read(self, name: str) -> tuple[Any, bytes, list[Finding]]:

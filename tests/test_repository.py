@@ -6,6 +6,7 @@ import fnmatch
 import importlib.util
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
@@ -166,6 +167,9 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
     core = next(c for c in forbidden if "prefect" in c["forbidden_modules"])
     assert {"privacy", "contracts"} <= set(core["source_modules"])
     assert "great_expectations" in core["forbidden_modules"]
+    linter = Path(sys.executable).with_name("lint-imports")
+    said = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout
 
 
 @pytest.mark.parametrize(

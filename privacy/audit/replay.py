@@ -1,6 +1,6 @@
 """Replay: what the published numbers must be, given the noisy values, the events and the contract alone.
 
-Pure functions over arrays; `tasks.verify_tables` brings the arrays and turns differences into findings.
+Pure functions over arrays; `tasks.verification.tables` brings the arrays and turns differences into findings.
 """
 
 from __future__ import annotations

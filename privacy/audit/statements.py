@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contracts.errors import Finding
-from contracts.findings import dotted
+from contracts.validation_errors import dotted
 from contracts.written import as_tuple
 from privacy.audit.readable import printable, shown
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
@@ -22,26 +24,40 @@ def same_release(charge: Charge, request: ChargeRequest) -> Charge:
     return charge
 
 
-def check_terms(terms: AccountTerms, status: str, request: ChargeRequest, population: str | None) -> None:
+def check_terms(terms: AccountTerms, status: str, request: ChargeRequest, people: tuple[str, str] | None) -> None:
     """Refuse a charge against a closed account, an unbound source, other people, another adjacency or unit."""
     where = f"account {terms.name}"
     if status != "open":
         raise refusal(where, "status", status, "open")
-    if population is None:
+    if people is None:
         raise refusal(
             where,
             "source",
             f"{request.source}, bound to nobody",
-            f"a source that is bound to the population {terms.population}",
-            f"bind it: sudare budget bind {request.source} --population {terms.population}",
+            f"a source that is bound to {terms.population}, block {terms.block}",
+            f"bind it: sudare budget bind {request.source} --population {terms.population!r} --block {terms.block!r}",
         )
     for field, found, allowed in (
-        ("population", population, terms.population),
+        ("population", people[0], terms.population),
+        ("block", people[1], terms.block),
         ("adjacency", request.adjacency, terms.adjacency),
         ("unit", request.unit, terms.unit),
     ):
         if found != allowed:
             raise refusal(where, field, found, allowed, "use the account of these people and this unit")
+
+
+def refuse_second_account(terms: AccountTerms, known: Sequence[AccountTerms]) -> None:
+    """Refuse a second account for people of one time block that have one: two caps would add up to a higher one."""
+    for other in known:
+        if (other.population, other.block) == (terms.population, terms.block):
+            raise refusal(
+                f"account {terms.name}",
+                "people",
+                f"{terms.population}, block {terms.block}",
+                f"people without an account; these have {other.name}",
+                f"charge {other.name}: a second account would be a second cap on the same people",
+            )
 
 
 def exceeded(terms: AccountTerms, cap: int, spent: int, amount: int) -> BudgetExceeded:

@@ -1,8 +1,9 @@
 """Noisy values on disk: one self-contained file a draw, written and fsynced before anyone sees the values.
 
 A draw's file holds its event in its header, so that value and event can never come apart: line one is canonical
-JSON (run key, key, event, shape, SHA-256 of the rest), then little-endian int64 values. A file appears under its
-name only when it is whole (fsync, rename, fsync of the folder); what a crash left half-written was never seen.
+JSON (ledger, run key, key, event, what the noise came from, shape, SHA-256 of the rest), then little-endian int64
+values. A file appears under its name only when it is whole (fsync, link, fsync of the folder) and never takes the
+place of another; what a crash left half-written was never seen.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ class Draw:
         clique: columns of the marginal.
         values: noisy counts, int64, in the marginal's shape.
         sha256: digest of the values' bytes.
+        security: "csprng" or "seeded": what the noise came from.
     """
 
     key: str
@@ -41,6 +44,7 @@ class Draw:
     clique: tuple[str, ...]
     values: NDArray[np.int64]
     sha256: str
+    security: str
 
 
 class DrawFiles:
@@ -48,35 +52,34 @@ class DrawFiles:
 
     Args:
         root: private folder; made when it is missing.
+        ledger: identity of the ledger that the draws belong to (the hash of its first entry).
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, ledger: str) -> None:
         self._root = root
+        self._ledger = ledger
 
     def write(self, run_key: str, draw: Draw) -> None:
-        """Write a draw durably; raises `FileExistsError` when that draw is already there."""
+        """Write a draw durably; `FileExistsError` when that draw is there already, which then stays as it is."""
         folder = self._folder(run_key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        final = folder / _file_name(draw.number)
-        if final.exists():
-            raise FileExistsError(f"draw {draw.number} of run {run_key} was already written")
         header = {
+            "ledger": self._ledger,
             "run_key": run_key,
             "key": draw.key,
             "number": draw.number,
             "event": dict(draw.event),
             "clique": list(draw.clique),
+            "security": draw.security,
             "shape": list(draw.values.shape),
             "sha256": draw.sha256,
         }
-        partial = final.with_suffix(".partial")
-        with partial.open("wb") as file:
-            partial.chmod(0o600)
+        with NamedTemporaryFile(dir=folder, suffix=".partial") as file:  # mode 0600
             file.write(canonical_json(header) + b"\n")
             file.write(_bytes(draw.values))
             file.flush()
             os.fsync(file.fileno())
-        partial.rename(final)
+            os.link(file.name, folder / _file_name(draw.number))
         sync_folder(folder)
 
     def read(self, run_key: str, number: int) -> Draw | None:
@@ -92,13 +95,21 @@ class DrawFiles:
         try:
             header = json.loads(header_line)
             values = np.frombuffer(rest, dtype="<i8").astype(np.int64).reshape(header["shape"])
-            named = (header["run_key"], header["number"])
+            named = (header["ledger"], header["run_key"], header["number"])
+            draw = Draw(
+                header["key"],
+                number,
+                header["event"],
+                tuple(header["clique"]),
+                values,
+                header["sha256"],
+                header["security"],
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise LedgerCorrupt(f"draw {number} of run {run_key} cannot be read: {path}") from error
-        if named != (run_key, number) or hashlib.sha256(rest).hexdigest() != header["sha256"]:
+        if named != (self._ledger, run_key, number) or hashlib.sha256(rest).hexdigest() != header["sha256"]:
             raise LedgerCorrupt(f"draw {number} of run {run_key} is not what was written: {path}")
-        clique = tuple(header["clique"])
-        return Draw(header["key"], number, header["event"], clique, values, header["sha256"])
+        return draw
 
     def _folder(self, run_key: str) -> Path:
         return self._root / run_key

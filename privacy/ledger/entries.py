@@ -22,8 +22,8 @@ Kind = Literal[
     "charge_returned",
     "grant_opened",
     "noise_drawn",
+    "gate_failed",
     "version_published",
-    "version_withdrawn",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 GENESIS = "0" * 64

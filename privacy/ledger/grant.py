@@ -29,13 +29,14 @@ from privacy.ledger import store
 from privacy.ledger.draws import Draw, DrawFiles, values_digest
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
-from privacy.ledger.rows import draws_of, to_text
+from privacy.ledger.rows import draws_of, known_charge, to_text
 from privacy.ledger.terms import Adjacency, Charge
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import RandomBytes
+from privacy.private_table import snapshot_mark
 
 NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
@@ -154,6 +155,8 @@ class Grant:
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
         with self._database.transaction() as connection:
             rows = draws_of(connection, request.run_key)
+            charge = known_charge(connection, request.run_key)
+        self._check_permission(charge, counts)
         known = next((row for row in rows if row.key == key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
         if draw is not None:
@@ -181,8 +184,21 @@ class Grant:
             case _:
                 assert_never(event)
         values = exact + noise.reshape(exact.shape)
-        draw = Draw(key, number, event.to_json(), counts.clique, values, values_digest(values))
-        self._files.write(self._charge.request.run_key, draw)
+        digest = values_digest(values)
+        draw = Draw(key, number, event.to_json(), counts.clique, values, digest, self._charge.security or "none")
+        run_key = self._charge.request.run_key
+        try:
+            self._files.write(run_key, draw)
+        except FileExistsError:
+            # Another holder of this grant was first; what it wrote is the draw, ours was never seen.
+            return self._first(run_key, number, key, counts.clique, event)
+        return draw
+
+    def _first(self, run_key: str, number: int, key: str, clique: Clique, event: NoiseEvent) -> Draw:
+        draw = self._files.read(run_key, number)
+        if draw is None:
+            raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
+        self._check_replay(draw, key, clique, event)
         return draw
 
     def _enter(self, draw: Draw, event: NoiseEvent) -> None:
@@ -197,9 +213,22 @@ class Grant:
             "sha256": draw.sha256,
         }
         with self._database.transaction() as connection:
+            if any(row.number == draw.number for row in draws_of(connection, run_key)):
+                return
             values = {**body, "event": to_text(body["event"])}
             connection.execute(store.draws.insert().values(**values))
             self._journal.append(connection, "noise_drawn", body)
+
+    def _check_permission(self, charge: Charge, counts: PrivateCounts) -> None:
+        """Refuse when the durable charge is not the one that was granted, or the counts are of another snapshot."""
+        request = self._charge.request
+        if (charge.request, charge.amount, charge.security) != (request, self._charge.amount, self._charge.security):
+            raise LedgerCorrupt(f"run {request.run_key}: its charge in the database is not the one that was granted")
+        if charge.status == "returned":
+            raise refusal(repr(self), "charge", "returned", "an opened charge")
+        granted = (request.snapshot_hash, request.contract_digest)
+        if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != granted:
+            raise refusal(repr(self), "counts", "counts of another snapshot or contract", "those that were charged")
 
     def _check_cost(self, event: NoiseEvent, key: str, spent: int) -> None:
         cost = self._calculus.cost((event,))
@@ -209,8 +238,8 @@ class Grant:
             raise GrantExceeded([Finding(repr(self), "sub-budget", found, f"at most {left}; nothing was drawn")])
 
     def _check_replay(self, draw: Draw, key: str, clique: Clique, event: NoiseEvent) -> None:
-        asked = (key, clique, event)
-        written = (draw.key, draw.clique, event_from_json(dict(draw.event)))
+        asked = (key, clique, event, self._charge.security)
+        written = (draw.key, draw.clique, event_from_json(dict(draw.event)), draw.security)
         if asked != written:
             raise refusal(
                 repr(self),

@@ -9,16 +9,17 @@ written in one transaction that holds the write lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from sqlalchemy import Connection
 
 from contracts.errors import Finding
 from privacy.ledger import store
-from privacy.ledger.admission import check_terms, cost_of, exceeded, same_release
+from privacy.ledger.admission import check_terms, cost_of, exceeded, refuse_second_account, same_release
 from privacy.ledger.draws import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import refusal
@@ -27,11 +28,12 @@ from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Clock, Journal, read_entry
 from privacy.ledger.rows import (
     account_row,
+    accounts_of,
     find_charge,
     find_version,
     known_account,
     known_charge,
-    population_of,
+    people_of,
     set_charge,
     set_spent,
     state_of,
@@ -47,7 +49,7 @@ from privacy.ledger.terms import (
     VersionEntry,
     terms_from_json,
 )
-from privacy.noise.random_bytes import RandomBytes, SecureBytes
+from privacy.noise.random_bytes import SecureBytes, SeededBytes
 
 
 def utc_now() -> str:
@@ -68,11 +70,13 @@ class Ledger:
 
     def __init__(self, url: str, *, draws: Path, clock: Clock = utc_now) -> None:
         self._store = store.Store(url)
-        self._draws = DrawFiles(draws)
         self._journal = Journal(clock)
         with self._store.transaction() as connection:
             if self._journal.head(connection) is None:
-                self._journal.append(connection, "ledger_created", {"schema_version": store.SCHEMA_VERSION})
+                created = {"schema_version": store.SCHEMA_VERSION, "id": token_hex(16)}
+                self._journal.append(connection, "ledger_created", created)
+            first = next(self._journal.entries(connection, "ledger_created"))
+        self._draws = DrawFiles(draws, first.hash)
 
     def close(self) -> None:
         """Close the database."""
@@ -90,6 +94,7 @@ class Ledger:
         with self._store.transaction() as connection:
             row = account_row(connection, terms.name)
             if row is None:
+                refuse_second_account(terms, accounts_of(connection))
                 values = {"name": terms.name, "terms": to_text(terms.to_json()), "cap": cap, "spent": 0}
                 connection.execute(store.accounts.insert().values(**values, status="open"))
                 self._journal.append(connection, "account_opened", {**terms.to_json(), "cap": cap})
@@ -113,21 +118,22 @@ class Ledger:
                 self._journal.append(connection, "account_closed", {"name": name, "spent": row.spent})
         return self.account(name)
 
-    def bind_source(self, source: str, population: str) -> None:
-        """Bind a source to the people it is about; a bound source never changes its people.
+    def bind_source(self, source: str, population: str, block: str) -> None:
+        """Bind a source to the people and the time block it is about; a bound source never changes them.
 
         Raises:
-            LedgerRefusal: the source is bound to another population.
+            LedgerRefusal: the source is bound to others.
         """
+        people = (population, block)
         with self._store.transaction() as connection:
-            bound = population_of(connection, source)
+            bound = people_of(connection, source)
             if bound is None:
-                connection.execute(store.sources.insert().values(source=source, population=population))
-                self._journal.append(connection, "source_bound", {"source": source, "population": population})
-            elif bound != population:
-                raise refusal(
-                    f"source {source}", "population", population, bound, "a source never changes its people"
-                )
+                values = {"source": source, "population": population, "block": block}
+                connection.execute(store.sources.insert().values(**values))
+                self._journal.append(connection, "source_bound", values)
+            elif bound != people:
+                found, allowed = (f"{people[0]}, block {people[1]}", f"{bound[0]}, block {bound[1]}")
+                raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
 
     def account(self, name: str) -> AccountState:
         """Return an account as it stands; `LedgerRefusal` when there is none of that name."""
@@ -140,10 +146,11 @@ class Ledger:
             rows = connection.execute(store.accounts.select().order_by(store.accounts.c.name)).all()
             return tuple(state_of(connection, row) for row in rows)
 
-    def sources(self) -> dict[str, str]:
-        """Return the population of each bound source."""
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """Return the people (population and time block) of each bound source."""
         with self._store.transaction() as connection:
-            return {row.source: row.population for row in connection.execute(store.sources.select())}
+            rows = connection.execute(store.sources.select())
+            return {row.source: (row.population, row.block) for row in rows}
 
     # --- charges and grants ---------------------------------------------------------------------------------
 
@@ -162,17 +169,23 @@ class Ledger:
             known = find_charge(connection, request.run_key)
             if known is not None and known.status != "returned":
                 return same_release(known, request)
-            row = known_account(connection, request.account)
-            terms = terms_from_json(json.loads(row.terms))
-            check_terms(terms, row.status, request, population_of(connection, request.source))
-            amount = cost_of(terms, request.events)
-            if amount > row.cap - row.spent:
-                raise exceeded(terms, row.cap, row.spent, amount)
+            row, amount = _admit(connection, request)
             write_charge(connection, request, amount, again=known is not None)
             set_spent(connection, request.account, row.spent + amount)
             body = {**request.public_json(), "amount": amount, "before": row.spent, "after": row.spent + amount}
             self._journal.append(connection, "charge_reserved", body)
         return Charge(request, amount, "reserved", None)
+
+    def foresee(self, request: ChargeRequest) -> int:
+        """Return what `reserve` would charge for a request; writes nothing, and refuses what `reserve` would refuse.
+
+        Returns:
+            int: the amount [10⁻¹² units of the account's calculus].
+        Raises:
+            BudgetExceeded, LedgerRefusal: as `reserve`.
+        """
+        with self._store.transaction() as connection:
+            return _admit(connection, request)[1]
 
     def return_charge(self, run_key: str) -> None:
         """Give back a charge whose grant was never opened.
@@ -192,18 +205,40 @@ class Ledger:
             body = {"run_key": run_key, "account": charge.request.account, "amount": charge.amount}
             self._journal.append(connection, "charge_returned", body)
 
-    def open_grant(self, run_key: str, *, random_bytes: RandomBytes | None = None) -> Grant:
+    def record_gate_failure(self, request: ChargeRequest, gates: Sequence[str]) -> Entry:
+        """Write down that declared gates stopped a release: an exact answer about the data that no charge covers.
+
+        Args:
+            request: what the release would have been charged.
+            gates: names of the gates.
+        """
+        body = {
+            "release": request.release,
+            "account": request.account,
+            "spec_digest": request.spec_digest,
+            "contract_digest": request.contract_digest,
+            "gates": list(gates),
+        }
+        with self._store.transaction() as connection:
+            return self._journal.append(connection, "gate_failed", body)
+
+    def gate_failures(self, account: str, *, before: int) -> int:
+        """Return how many releases of an account were stopped by a gate before a journal entry's sequence."""
+        with self._store.transaction() as connection:
+            failed = self._journal.entries(connection, "gate_failed")
+            return sum(entry.body["account"] == account and entry.sequence < before for entry in failed)
+
+    def open_grant(self, run_key: str, *, seeded: SeededBytes | None = None) -> Grant:
         """Open (or open again) the grant of a reserved charge; `opened` is committed before this returns.
 
         Args:
             run_key: the charge's key.
-            random_bytes: source of the noise; the operating system's CSPRNG unless a test hands in another.
+            seeded: for tests: draw from these instead of from the CSPRNG; such a run is never published.
         Raises:
             LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source.
         Privacy: from here on the charge is spent, whatever happens.
         """
-        source = SecureBytes() if random_bytes is None else random_bytes
-        security = "csprng" if type(source) is SecureBytes else "seeded"
+        security = "csprng" if seeded is None else "seeded"
         with self._store.transaction() as connection:
             charge = known_charge(connection, run_key)
             if charge.status == "returned":
@@ -215,6 +250,7 @@ class Ledger:
                 self._journal.append(connection, "grant_opened", {"run_key": run_key, "security": security})
             terms = state_of(connection, known_account(connection, charge.request.account)).terms
             charge = known_charge(connection, run_key)
+        source = SecureBytes() if seeded is None else seeded
         return Grant(self._store, self._draws, self._journal, charge, terms.calculus, source)
 
     def charge(self, run_key: str) -> Charge | None:
@@ -261,9 +297,17 @@ class Ledger:
             version = find_version(connection, run_key)
             if version is None:
                 raise refusal(f"run {run_key}", "version", "none", "an allocated version")
-            known = self._publication(connection, run_key, manifest)
-            if known is not None:
+            known = next(self._publications(connection, run_key), None)
+            if known is not None and known.body["manifest"] == manifest:
                 return known
+            if known is not None:
+                raise refusal(
+                    f"{version.release} v{version.number}",
+                    "MANIFEST.json",
+                    "other files than those that were published under this number",
+                    "the published ones: a version never changes",
+                    "restore the version's folder from a copy, or publish anew under another spec",
+                )
             where = store.versions.c.run_key == run_key
             connection.execute(store.versions.update().where(where).values(status="published", manifest=manifest))
             set_charge(connection, run_key, status="published")
@@ -301,8 +345,17 @@ class Ledger:
             accounts = {row.name: (row.cap, row.spent) for row in connection.execute(store.accounts.select())}
         return check_journal([read_entry(row) for row in rows], [row.hash for row in rows], accounts)
 
-    def _publication(self, connection: Connection, run_key: str, manifest: str) -> Entry | None:
-        for entry in self._journal.entries(connection, "version_published"):
-            if (entry.body["run_key"], entry.body["manifest"]) == (run_key, manifest):
-                return entry
-        return None
+    def _publications(self, connection: Connection, run_key: str) -> Iterator[Entry]:
+        entries = self._journal.entries(connection, "version_published")
+        return (entry for entry in entries if entry.body["run_key"] == run_key)
+
+
+def _admit(connection: Connection, request: ChargeRequest) -> tuple[Any, int]:
+    """Return the account's row and the amount of a charge that fits it; refuse every other charge."""
+    row = known_account(connection, request.account)
+    terms = terms_from_json(json.loads(row.terms))
+    check_terms(terms, row.status, request, people_of(connection, request.source))
+    amount = cost_of(terms, request.events)
+    if amount > row.cap - row.spent:
+        raise exceeded(terms, row.cap, row.spent, amount)
+    return row, amount

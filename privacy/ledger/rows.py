@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from contracts.canonical import canonical_json
 from privacy.ledger import store
 from privacy.ledger.errors import LedgerCorrupt, refusal
 from privacy.ledger.terms import (
     AccountState,
+    AccountTerms,
     Charge,
     ChargeRequest,
     VersionEntry,
@@ -45,10 +46,15 @@ def known_account(connection: Connection, name: str) -> Any:
     return row
 
 
-def population_of(connection: Connection, source: str) -> str | None:
-    """Return the population that a source is bound to, or None."""
+def people_of(connection: Connection, source: str) -> tuple[str, str] | None:
+    """Return the population and the time block that a source is bound to, or None."""
     row = connection.execute(store.sources.select().where(store.sources.c.source == source)).first()
-    return None if row is None else str(row.population)
+    return None if row is None else (row.population, row.block)
+
+
+def accounts_of(connection: Connection) -> list[AccountTerms]:
+    """Return the terms of all accounts, open and closed."""
+    return [terms_from_json(json.loads(row.terms)) for row in connection.execute(store.accounts.select())]
 
 
 def find_charge(connection: Connection, run_key: str) -> Charge | None:
@@ -84,7 +90,7 @@ def set_spent(connection: Connection, account: str, spent: int) -> None:
 
 def state_of(connection: Connection, row: Any) -> AccountState:
     """Return the state of an account from its row and its charges."""
-    query = store.charges.select().where(store.charges.c.account == row.name)
+    query = store.charges.select().where(store.charges.c.account == row.name).order_by(store.charges.c.number)
     charges = tuple(charge_of(charge) for charge in connection.execute(query))
     terms = terms_from_json(json.loads(row.terms))
     return AccountState(terms, row.cap, row.spent, row.status, charges)
@@ -102,8 +108,9 @@ def write_charge(connection: Connection, request: ChargeRequest, amount: int, *,
     if again:
         set_charge(connection, request.run_key, status="reserved", **values)
     else:
+        number = 1 + (connection.execute(select(func.max(store.charges.c.number))).scalar() or 0)
         insert = store.charges.insert()
-        connection.execute(insert.values(run_key=request.run_key, status="reserved", **values))
+        connection.execute(insert.values(run_key=request.run_key, number=number, status="reserved", **values))
 
 
 def draws_of(connection: Connection, run_key: str) -> list[Any]:

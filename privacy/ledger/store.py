@@ -49,12 +49,14 @@ sources = Table(
     metadata,
     Column("source", Text, primary_key=True),
     Column("population", String(200), nullable=False),
+    Column("block", String(200), nullable=False),
 )
 charges = Table(
     "charges",
     metadata,
     Column("run_key", String(200), primary_key=True),
-    Column("account", String(200), ForeignKey("accounts.name"), nullable=False),
+    Column("number", Integer, nullable=False, unique=True),
+    Column("account", String(200), ForeignKey("accounts.name"), nullable=False, index=True),
     Column("request", Text, nullable=False),
     Column("amount", BigInteger, nullable=False),
     Column("status", String(10), nullable=False),

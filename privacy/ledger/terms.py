@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from contracts.canonical import digest
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import Event, event_from_json
 
@@ -20,7 +19,7 @@ class AccountTerms:
 
     Args:
         name: name of the account ("adult-1994").
-        population: the people ("us-adults"); sources are bound to it.
+        population: the people ("us-adults"); sources are bound to them and to the block.
         block: the time block ("1994").
         unit: the privacy unit ("row", or the name of an id column).
         adjacency: the neighbour relation that every charge must use.
@@ -64,11 +63,11 @@ class ChargeRequest:
     Args:
         run_key: idempotency key; the same key never pays twice.
         account: account to charge.
-        source: canonical name of the source, as bound to a population.
+        source: canonical name of the source, as bound to its people.
         release: name of the product.
         spec_digest: digest of the release spec.
         contract_digest: digest of the contract.
-        snapshot_hash: keyed hash of the encoded snapshot.
+        snapshot_hash: public mark of the encoded snapshot (`snapshot_mark`).
         adjacency: neighbour relation of the contract.
         unit: privacy unit of the contract.
         rows_per_unit: bound k on the rows of one unit.
@@ -96,8 +95,8 @@ class ChargeRequest:
         return {**vars(self), "events": [event.to_json() for event in self.events]}
 
     def public_json(self) -> dict[str, Any]:
-        """Return the request as the journal tells it: the source by digest, since its name may say where it is."""
-        return {**self.to_json(), "source": digest(self.source)}
+        """Return the request as the journal tells it: without the source, whose name may say where it is."""
+        return {key: value for key, value in self.to_json().items() if key != "source"}
 
 
 def request_from_json(value: Mapping[str, Any]) -> ChargeRequest:
@@ -160,7 +159,7 @@ class VersionEntry:
         release: name of the product.
         number: 1, 2, …
         run_key: the run that made it.
-        status: allocated, published, superseded or withdrawn.
+        status: allocated or published.
         manifest: SHA-256 of its manifest, once published.
     """
 

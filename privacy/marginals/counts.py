@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,14 @@ class PrivateCounts:
     Args:
         clique: the columns; the empty clique is the total.
         shape: cells along each column.
+        keyed_hash: private hash of the snapshot that is counted.
+        contract_digest: digest of the contract that encoded it.
     """
 
     clique: Clique
     shape: tuple[int, ...]
+    keyed_hash: str
+    contract_digest: str
     _count: Callable[[], NDArray[np.int64]]
 
     def __repr__(self) -> str:
@@ -41,13 +45,6 @@ class PrivateCounts:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact counts stay in this process."""
         raise TypeError("PrivateCounts cannot be pickled: exact counts stay in this process")
-
-
-class CountsSource(Protocol):
-    """Gives handles on exact marginals."""
-
-    def marginal(self, clique: Clique) -> PrivateCounts:
-        """Return the handle on the marginal of `clique`."""
 
 
 class SnapshotCounts:
@@ -74,8 +71,14 @@ class SnapshotCounts:
         Privacy: nothing is read yet; the handle opens only inside a grant.
         """
         shape = self._contract.shape(clique)
-        path, threads = self._table.path, self._threads
-        return PrivateCounts(clique, shape, lambda: _count(path, clique, shape, threads))
+        table, threads = self._table, self._threads
+        return PrivateCounts(
+            clique,
+            shape,
+            table.keyed_hash,
+            table.contract_digest,
+            lambda: _count(table.path, clique, shape, threads),
+        )
 
 
 def _count(path: Path, clique: Clique, shape: tuple[int, ...], threads: int) -> NDArray[np.int64]:

@@ -53,6 +53,7 @@ class SecureBytes:
     Source: NIST SP 800-38A, section 6.5 (counter mode).
     """
 
+    __slots__ = ("_block", "_left", "_lock", "_process", "_stream", "_used")
     security: Final = "csprng"
 
     def __init__(self) -> None:

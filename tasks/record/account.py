@@ -61,13 +61,13 @@ def account_epsilon(run: Run) -> dict[str, str]:
 
 
 def other_charges(run: Run) -> list[dict[str, str]] | str:
-    """List the account's other charges; one that was opened stays charged, published or not."""
+    """List the charges that the account had before this one; an opened one stays charged, published or not."""
     others = [charge for charge in run.facts.account.charges if charge.request.run_key != run.facts.run_key]
     return [_charge(charge) for charge in others] or NONE
 
 
 def _charge(charge: Charge) -> dict[str, str]:
-    return {"release": charge.request.release, "status": charge.status, "amount": pico_to_text(charge.amount)}
+    return {"release": charge.request.release, "amount": pico_to_text(charge.amount)}
 
 
 LEDGER = Group(
@@ -93,10 +93,10 @@ LEDGER = Group(
         public("left", "What was left.", lambda run: pico_to_text(run.facts.account.cap - reservation(run)["after"])),
         public(
             "account_epsilon",
-            "Cap and loss of the account as epsilon, when this record was written.",
+            "Cap and loss of the account as epsilon, after this release.",
             account_epsilon,
         ),
-        public("other_charges", "Other charges of the account; those of failed runs stay.", other_charges),
+        public("other_charges", "Charges before this one; those of failed runs stay.", other_charges),
         unsourced("refresh_rule", "When a new account is opened for the same people."),
     ),
 )

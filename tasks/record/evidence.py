@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tasks.record.field import Group, Run, public, unsourced
-from tasks.tidy import WrittenFile
+from tasks.version.tidy import WrittenFile
 
 
 def files(run: Run) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tasks.facts import RunFacts
-from tasks.tidy import WrittenFile
+from tasks.version.tidy import WrittenFile
 
 NOT_AVAILABLE = "not available"
 WITHHELD = "withheld"

@@ -67,7 +67,7 @@ SOURCE = Group(
         ),
         public(
             "snapshot_keyed_hash",
-            "HMAC-SHA256 of the encoded rows; tells nothing without the workspace's key.",
+            "Mark of the encoded rows, keyed and salted with the spec: it does not link releases of different specs.",
             lambda run: run.facts.charge.request.snapshot_hash,
         ),
         public("population", "The people.", lambda run: run.facts.account.terms.population),

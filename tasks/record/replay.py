@@ -13,7 +13,7 @@ from tasks.record.account import reservation
 from tasks.record.field import Run
 from tasks.record.making import total_kind
 from tasks.refine import ReleasedTable
-from tasks.tidy import DATA, MEASUREMENTS
+from tasks.version.tidy import DATA, MEASUREMENTS
 
 
 def replay(run: Run) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def fixed_gates(run: Run) -> list[str]:
     if contract.unit.column is not None:
         gates.append(f"every row has a {contract.unit.column}")
     if source.select is not None:
-        gates.append(f"the select holds for every row: {source.select}")
+        gates.append(f"the select could be evaluated to its end: {source.select}")
     return gates
 
 
@@ -52,6 +52,8 @@ def run_time_facts(run: Run) -> list[str]:
     entries = run.facts.entries
     return [
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
+        "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
+        "version of a spec tells that the encoded table changed",
         f"the times of {len(entries)} journal entries in PROOF.json, to the second, from {hour(entries[0].at)} on",
     ]
 
@@ -62,6 +64,9 @@ def quantities(run: Run) -> list[str]:
     listed = [f"the total {total.value}, declared public ({total.reference})" for total in totals]
     listed += [f"that {gate} (always checked)" for gate in fixed_gates(run)]
     listed += [f"that the check {gate} held (a gate of the contract)" for gate in run.facts.contract.gates]
+    stopped = run.facts.gate_failures
+    if stopped:
+        listed.append(f"that gates had stopped {stopped} runs of this account before; each is in the journal")
     return listed + run_time_facts(run)
 
 

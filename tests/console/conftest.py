@@ -56,6 +56,21 @@ class Place:
         path.write_text(text)
         return path
 
+    def pure_account(self, name: str) -> Path:
+        """Open an account without a delta for a copy of the table; write a spec that asks it for Gaussian noise."""
+        copy = self.adult / f"{name}.parquet"
+        copy.write_bytes((self.adult / "adult.parquet").read_bytes())
+        people = ("--population", "adults", "--block", name, "--unit", "row", "--source", str(copy))
+        cap = ("--epsilon", "3", "--calculus", "pure", "--adjacency", "add_remove")
+        assert execute(["budget", "open", f"pure-{name}", *people, *cap, *_at(self.workspace)]) == 0
+        return self.spec(
+            name,
+            ("path: adult.parquet", f"path: {copy.name}"),
+            ("account: adult-1994", f"account: pure-{name}"),
+            ("mechanism: laplace", "mechanism: gaussian"),
+            ("delta: 0", "delta: 1e-9"),
+        )
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""
         command = [*COMMAND, *words, "--workspace", str(self.workspace.root)]

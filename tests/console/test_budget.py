@@ -56,7 +56,7 @@ def test_a_renyi_account_needs_a_delta_between_zero_and_one(shared: Place, typed
 def test_a_pure_account_needs_no_delta(place: Place, typed: Typed) -> None:
     """Pure ε adds up as it is."""
     words = [word for word in _open(calculus="pure") if word not in ("--delta", "1e-9")]
-    words[words.index("adult-1994")] = "pure"
+    words[words.index("adult-1994")], words[words.index("1994")] = "adult-1995", "1995"
     said = typed(*words, "--json", at=place.workspace)
     assert said.code == 0
     assert said.json["loss"] == {"what": "ε", "cap": "3", "spent": "0", "remaining": "3"}
@@ -69,15 +69,25 @@ def test_an_unknown_account_is_refused_with_those_there_are(shared: Place, typed
     assert "adult-1994" in said.err
 
 
+def test_a_second_account_for_the_same_people_and_block_is_refused(place: Place, typed: Typed) -> None:
+    """It would be a second cap on the same people."""
+    words = _open()
+    words[words.index("adult-1994")] = "again"
+    said = typed(*words, at=place.workspace)
+    assert said.code == 4
+    assert "adult-1994" in said.err
+
+
 def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> None:
-    """Binding again is nothing; binding to others is refused."""
-    source = str(place.adult / "adult.parquet")
-    assert typed("budget", "bind", source, "--population", "adults", at=place.workspace).code == 0
-    other = typed("budget", "bind", source, "--population", "children", at=place.workspace)
-    assert other.code == 4
-    assert "never changes its people" in other.err
-    table = typed("budget", "bind", "p.duckdb::t", "--population", "adults", "--json", at=place.workspace)
-    assert table.json["source"].endswith("/p.duckdb::t")
+    """Binding again is nothing; binding to other people or another block is refused."""
+    bind = ["budget", "bind", str(place.adult / "adult.parquet"), "--population", "adults", "--block", "1994"]
+    assert typed(*bind, at=place.workspace).code == 0
+    for old, new in (("adults", "children"), ("1994", "1995")):
+        other = typed(*(new if word == old else word for word in bind), at=place.workspace)
+        assert other.code == 4
+        assert "found:" in other.err
+    bind[2] = "p.duckdb::t"
+    assert typed(*bind, "--json", at=place.workspace).json["source"].endswith("/p.duckdb::t")
 
 
 def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:

@@ -15,7 +15,7 @@ from console import errors
 from console.main import app
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
-from tasks.run_state import RunBusy
+from tasks.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")

@@ -19,10 +19,27 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert [draw["cells"] for draw in plan["draws"]] == [1, 32, 15, 28]
     assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
     assert plan["account"]["fits"] is True
-    assert plan["megabytes"] > 0 < plan["seconds"]
     lines = typed("plan", str(place.adult / "tables.yaml"), at=place.workspace).out
     assert "education × income" in lines
     assert "data read  none" in lines
+
+
+def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, typed: Typed) -> None:
+    """Both grow with the cells that are measured."""
+    few = typed("plan", str(shared.spec("few")), "--json", at=shared.workspace).json
+    wide = "[age, workclass, education, occupation, native-country]"
+    many = typed("plan", str(shared.spec("many", ("[education, income]", wide))), "--json", at=shared.workspace).json
+    assert many["cells"] > few["cells"] + 10**5
+    assert many["megabytes"] > few["megabytes"]
+    assert many["seconds"] > few["seconds"]
+
+
+def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typed) -> None:
+    """Gaussian noise has no pure ε: exit 4, and what to do instead; as the run would say it."""
+    spec = place.pure_account("gaussian")
+    said = typed("plan", str(spec), at=place.workspace)
+    assert said.code == 4
+    assert "--calculus renyi" in said.err
 
 
 def test_a_plan_needs_no_workspace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import stat
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from flows.engine import Engine, engine
-from tasks.run_state import run_name
+from flows.prefect_server import PrefectServer, prefect_server
+from tasks.run_folder import run_name
 from tasks.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 
@@ -30,9 +32,9 @@ def released(shared: Place) -> Said:
 
 
 @pytest.fixture
-def running(shared: Place) -> Iterator[Engine]:
+def running(shared: Place) -> Iterator[PrefectServer]:
     """A Prefect server that runs already; commands in processes of their own find it in the environment."""
-    with engine(shared.workspace) as started:
+    with prefect_server(shared.workspace) as started:
         started.wait()
         yield started
 
@@ -78,8 +80,12 @@ def test_nothing_private_is_readable_by_others(shared: Place, released: Said) ->
     assert stat.S_IMODE(shared.workspace.private.stat().st_mode) == 0o700
     folder = _folder(shared, "first")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for private in folder.glob("*private*"):
-        assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    files = [path for path in shared.workspace.private.rglob("*") if path.is_file()]
+    private = [path for path in files if re.search(r"private|auditor|\.key$|\.draw$", path.name)]
+    assert {"validation.private.json", "record.auditor.json"} <= {path.name for path in private}
+    assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in private} == {
+        path.name: "0o600" for path in private
+    }
 
 
 def test_what_was_published_is_listed_shown_and_verified(shared: Place, released: Said, typed: Typed) -> None:
@@ -120,7 +126,7 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
     assert _charges(shared, "first") == before == ["published"]
 
 
-def test_against_a_running_server_the_same_flow_runs_there(shared: Place, running: Engine) -> None:
+def test_against_a_running_server_the_same_flow_runs_there(shared: Place, running: PrefectServer) -> None:
     """Its steps and its artifact are on the server; parameters are paths; no server of our own is started."""
     assert os.environ["PREFECT_API_URL"] == running.api_url
     spec = shared.spec("served", ("epsilon: 1.0", "epsilon: 0.1"))
@@ -224,6 +230,44 @@ def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
     assert _charges(shared, "refused") == []
     assert not (shared.workspace.releases / "refused").exists()
     assert not list(shared.workspace.runs.glob("refused-*/snapshot*"))
+
+
+def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(shared: Place, typed: Typed) -> None:
+    """Gaussian noise on a pure account: exit 4 and what to do instead; nothing was ingested."""
+    said = typed("run", str(shared.pure_account("gaussian")), at=shared.workspace)
+    assert said.code == 4
+    assert "--calculus renyi" in said.err
+    assert "ingest" not in said.err
+    assert _charges(shared, "gaussian") == []
+
+
+@pytest.mark.usefixtures("running")
+def test_prefect_is_not_told_where_a_gate_broke(shared: Place) -> None:
+    """Whoever ran the command reads file and line; Prefect's database holds the gate and the remedy."""
+    rows = shared.adult / "torn.csv"
+    columns = [column["name"] for column in _columns(shared)]
+    good = ",".join("0" for _ in columns)
+    rows.write_text("\n".join([",".join(columns), *[good] * 7, good + ",0,0", good, ""]))
+    spec = shared.spec("torn", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: torn.csv"))
+    bound = shared.run("budget", "bind", str(rows), "--population", "adults", "--block", "1994")
+    assert bound.code == 0, bound.err
+    said = shared.run("run", str(spec))
+    assert said.code == 3
+    assert "torn.csv:9" in said.err
+    assert "fields" in said.err
+    time.sleep(1)  # the server writes the last states of tasks in batches
+    stored = b"".join(path.read_bytes() for path in shared.workspace.prefect_home.glob("prefect.db*"))
+    assert b"GateBroken" in stored
+    assert b"correct the file at its origin" in stored
+    assert b"torn.csv:" not in stored
+    for log in shared.workspace.prefect_home.glob("*.log"):
+        assert "torn.csv:" not in log.read_text()
+
+
+def _columns(place: Place) -> list[dict[str, Any]]:
+    contract = yaml.safe_load((place.adult / "adult.odcs.yaml").read_text())
+    columns: list[dict[str, Any]] = contract["schema"][0]["properties"]
+    return columns
 
 
 def test_the_folder_of_a_run_is_named_by_release_and_spec(shared: Place, released: Said) -> None:

@@ -277,3 +277,17 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     """Editors that write one do no harm."""
     path = write(tmp_path, "bom.odcs.yaml", "﻿" + CONTRACT)
     assert load_contract(path).id == "people"
+
+
+@pytest.mark.parametrize("name", ["row", "Row", "ROW"])
+def test_an_id_column_is_not_named_like_the_unit_row(tmp_path: Path, name: str) -> None:
+    """The ledger could not tell such a unit from the unit row."""
+    text = replaced(
+        CONTRACT,
+        ("unit: {kind: row}", f"unit: {{kind: id, column: {name}, max_rows_per_unit: 3}}"),
+        ("    properties:\n", f"    properties:\n      - {{name: {name}, logicalType: string}}\n"),
+    )
+    (finding,) = contract_findings(tmp_path, text)
+    assert finding.field.endswith("privacy.unit.column")
+    assert "other than row" in finding.allowed
+    assert finding.remedy

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.errors import SpecRefused
 from contracts.row_wise import FUNCTIONS
-from contracts.selection import check_select, guarded_select
+from contracts.selection import check_select, check_unit, guarded_select
 
 HOSTILE = [
     ("SELECT a FROM source JOIN other USING (a)", "a join"),
@@ -196,3 +196,55 @@ def test_every_listed_function_is_built_in_scalar_and_steady() -> None:
     macros = {name for name in FUNCTIONS if known.get(name) == {("macro", None)}}
     assert macros == {"nullif"}
     assert {name for name in FUNCTIONS - macros if known.get(name) != {("scalar", "CONSISTENT")}} == set()
+
+
+PASSES = [
+    "SELECT * FROM source",
+    "SELECT source.* FROM source",
+    "SELECT * EXCLUDE (visit) FROM source AS s WHERE visit > 1",
+    "SELECT Person, visit FROM source",
+    "SELECT s.person AS PERSON FROM source AS s",
+    "SELECT *, visit + 1 AS next FROM source",
+]
+REDEFINES = [
+    ("SELECT person || '-' || visit AS person, visit FROM source", "another value"),
+    ("SELECT visit AS person FROM source", "another value"),
+    ("SELECT visit AS PERSON FROM source", "another value"),
+    ("SELECT upper(person) AS person FROM source", "another value"),
+    ("SELECT CAST(person AS VARCHAR) AS person FROM source", "another value"),
+    ("SELECT CASE WHEN visit > 1 THEN person END AS person FROM source", "another value"),
+    ("SELECT 1 AS person FROM source", "another value"),
+    ("SELECT s.whole.person FROM source AS s", "another value"),
+    ("SELECT whole.person FROM source", "another value"),
+    ("SELECT source.person FROM source AS s", "another value"),
+    ("SELECT person FROM source AS person", "another value"),
+    ("SELECT * EXCLUDE (Person), visit AS person FROM source", "another value"),
+    ("SELECT *, visit AS Person FROM source", "2 columns"),
+    ("SELECT person, visit AS person FROM source", "2 columns"),
+    ("SELECT visit FROM source", "without it"),
+    ("SELECT * EXCLUDE (PERSON) FROM source", "without it"),
+    ("SELECT person AS somebody FROM source", "without it"),
+]
+
+
+@pytest.mark.parametrize("sql", PASSES)
+def test_an_id_that_passes_through_is_the_units(sql: str) -> None:
+    """By its bare name, with the relation before it, or by a star; whatever the case."""
+    assert check_select(sql) == []
+    assert check_unit(sql, "person") == []
+
+
+@pytest.mark.parametrize(("sql", "says"), REDEFINES)
+def test_an_id_that_a_select_makes_up_is_refused(sql: str, says: str) -> None:
+    """One person could otherwise have an id for every row, and the bound on rows a unit would bound nothing."""
+    assert check_select(sql) == []
+    (finding,) = check_unit(sql, "person")
+    assert says in finding.found
+    assert "person as it is" in finding.remedy
+
+
+def test_a_relation_named_like_the_id_is_told_from_it() -> None:
+    """`SELECT source FROM source` is the whole row where there is no such column: the qualified name is asked for."""
+    (finding,) = check_unit("SELECT source FROM source", "source")
+    assert "source.source" in finding.remedy
+    assert check_unit("SELECT source.source FROM source", "source") == []

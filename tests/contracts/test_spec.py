@@ -19,12 +19,12 @@ SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "schema" / "release
 
 
 def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path) -> None:
-    """Amounts are the decimals that were written; paths are relative to the spec's folder."""
+    """Amounts are the decimals that were written; paths are relative to the spec's folder, but for publish.to."""
     spec = load_spec(write(tmp_path, "people.yaml", SPEC))
     assert (spec.charge.epsilon, spec.charge.delta) == (Decimal(1), Decimal("0.000000001"))
     assert spec.contract == tmp_path / "people.odcs.yaml"
     assert (spec.source.path, spec.source.format) == (tmp_path / "people.csv", "csv")
-    assert spec.publish.to == tmp_path / "releases"
+    assert spec.publish.to == spec.written_paths[2] == "releases/"
     assert spec.publish.formats == ("parquet", "csv")
     assert [(table.name, table.columns, table.weight) for table in spec.product.tables] == [
         ("age_x_sex", ("age", "sex"), Decimal(1)),
@@ -101,6 +101,8 @@ MISTAKES = [
     (", lambda: 0.1", "", "refine", "add `lambda:`"),
     ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
     ("lambda: 0.1", "lambda: 0.1, integers: maybe", "refine.integers", "true or false"),
+    ("to: releases/", "to: s3://bucket", "publish.to", "a path of a folder"),
+    ("to: releases/", "to: ''", "publish.to", "a path"),
     ("[parquet, csv]", "[parquet, xlsx]", "publish.formats[1]", "one of parquet, csv"),
     ("[parquet, csv]", "[csv, csv]", "publish.formats", "each once"),
     ("[parquet, csv]", "csv", "publish.formats", "a list"),
@@ -236,6 +238,21 @@ def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
     spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [person]"))))
     (finding,) = check_spec(spec, contract)
     assert "never published" in finding.remedy
+
+
+@pytest.mark.parametrize(("select", "findings"), [("person, age", 0), ("*", 0), ("person || age AS person, age", 1)])
+def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str, findings: int) -> None:
+    """An id made up by the select is a finding on source.select; without an id there is nothing to pass."""
+    contract = loaded(
+        tmp_path,
+        ("unit: {kind: row}", "unit: {kind: id, column: person, max_rows_per_unit: 3}"),
+        ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
+    )
+    text = replaced(SPEC, ("path: people.csv", f"path: people.csv, select: 'SELECT {select} FROM source'"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    found = check_spec(spec, contract)
+    assert [(finding.field, bool(finding.remedy)) for finding in found] == [("source.select", True)] * findings
+    assert check_spec(spec, loaded(tmp_path)) == []
 
 
 def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) -> None:

@@ -18,16 +18,16 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows import steps
-from flows.engine import Engine, EngineFailed, create_database, engine
-from tasks.run_state import RunFolder, UnexpectedError, hold
+from flows.prefect_server import PrefectServer, PrefectServerFailed, create_database, prefect_server
+from tasks.run_folder import RunFolder, UnexpectedError, hold
 from tasks.settings import Workspace
 
 START_AND_WAIT = """
 import sys, time
 from pathlib import Path
-from flows.engine import engine
+from flows.prefect_server import prefect_server
 from tasks.settings import Workspace
-with engine(Workspace.open(Path(sys.argv[1]))) as started:
+with prefect_server(Workspace.open(Path(sys.argv[1]))) as started:
     print(started.process.pid, flush=True)
     if sys.argv[2] == "up":
         started.wait()
@@ -50,8 +50,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def running(workspace: Workspace) -> Iterator[Engine]:
-    with engine(workspace) as started:
+def running(workspace: Workspace) -> Iterator[PrefectServer]:
+    with prefect_server(workspace) as started:
         started.wait()
         yield started
 
@@ -64,8 +64,8 @@ def _fail(row: str) -> int:
     return int(row)
 
 
-double = steps.step(_double, name="double")
-fail = steps.step(_fail, name="fail")
+double = steps.as_task(_double, name="double")
+fail = steps.as_task(_fail, name="fail")
 
 
 @flow(name="small", persist_result=False)
@@ -88,7 +88,7 @@ def _rows(workspace: Workspace, query: str) -> list[tuple[str, ...]]:
 
 
 def test_a_flow_runs_on_our_own_server_with_its_steps_and_artifact(
-    workspace: Workspace, running: Engine, tmp_path: Path
+    workspace: Workspace, running: PrefectServer, tmp_path: Path
 ) -> None:
     """Runs, named steps, states and the artifact are in the workspace's own Prefect database."""
     with running.connected():
@@ -102,7 +102,7 @@ def test_a_flow_runs_on_our_own_server_with_its_steps_and_artifact(
 
 
 def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
-    workspace: Workspace, running: Engine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    workspace: Workspace, running: PrefectServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A library's error may quote a row: neither Prefect's database nor the terminal gets its text."""
     with running.connected(), pytest.raises(UnexpectedError):
@@ -116,16 +116,16 @@ def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
     assert "4711" not in told.out + told.err
 
 
-def test_the_server_refuses_who_lacks_its_password(running: Engine) -> None:
+def test_the_server_refuses_who_lacks_its_password(running: PrefectServer) -> None:
     """Other users of the machine reach loopback too."""
     asked = httpx.post(f"{running.api_url}/flow_runs/filter", json={})
     assert asked.status_code == 401
 
 
-def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: Engine, tmp_path: Path) -> None:
+def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: PrefectServer, tmp_path: Path) -> None:
     """With an address configured nothing is started or stopped, and the same flow runs there."""
     elsewhere = Workspace(tmp_path, tmp_path, "sqlite://", "1GB", running.api_url)
-    with engine(elsewhere) as used:
+    with prefect_server(elsewhere) as used:
         assert not used.embedded
         used.wait()
         used.auth = running.auth
@@ -140,7 +140,10 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/api"
-    with pytest.raises(EngineFailed, match=url), engine(Workspace(tmp_path, tmp_path, "sqlite://", "1GB", url)):
+    with (
+        pytest.raises(PrefectServerFailed, match=url),
+        prefect_server(Workspace(tmp_path, tmp_path, "sqlite://", "1GB", url)),
+    ):
         pass
 
 
@@ -167,14 +170,15 @@ def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Pat
     broken_workspace = Workspace.create(tmp_path)
     shutil.copytree(prefect_home, broken_workspace.prefect_home)
     (broken_workspace.prefect_home / "prefect.db").write_text("no database")
-    with engine(broken_workspace) as started, pytest.raises(EngineFailed, match=r"server\.log"):
+    with prefect_server(broken_workspace) as started, pytest.raises(PrefectServerFailed, match=r"server\.log"):
         started.wait()
 
 
 def test_a_database_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     """A creation that is stopped leaves no folder that a later start would take for finished."""
     home = tmp_path / "prefect"
-    call = f"from pathlib import Path; from flows.engine import create_database; create_database(Path({str(home)!r}))"
+    imports = "from pathlib import Path; from flows.prefect_server import create_database"
+    call = f"{imports}; create_database(Path({str(home)!r}))"
     with subprocess.Popen([sys.executable, "-c", call]) as creating:
         time.sleep(1.5)
         creating.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
 """A run that is killed (SIGKILL) where something becomes durable, and the run that follows it.
 
-`python -m benchmarks.kills` kills at every durable instant; here it is every fourth, and those around the publication.
+`python -m benchmarks.kills` kills at every durable instant; here it is every fourth, and the last.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ from privacy.ledger.grant import LaplaceNoise, Noise, noise_event
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
+from privacy.private_table import snapshot_mark
 
 CALCULI: tuple[Calculus, ...] = (PureCalculus(), RenyiCalculus(Fraction(12)))
+KEYED_HASH = "c" * 64
 HALF = LaplaceNoise(Fraction(1, 2))
 
 
@@ -39,7 +41,7 @@ def request(run_key: str = "run-1", *, noise: tuple[Noise, ...] = (HALF, HALF), 
         release="people-tables",
         spec_digest="a" * 64,
         contract_digest="b" * 64,
-        snapshot_hash="c" * 64,
+        snapshot_hash=snapshot_mark(KEYED_HASH, "a" * 64),
         adjacency="add_remove",
         unit="row",
         rows_per_unit=1,
@@ -53,17 +55,19 @@ def request(run_key: str = "run-1", *, noise: tuple[Noise, ...] = (HALF, HALF), 
 def ledger_with_account(folder: Path, calculus: Calculus | None = None, *, epsilon: int = 3) -> Ledger:
     ledger = open_ledger(folder)
     ledger.open_account(terms(calculus, epsilon=epsilon))
-    ledger.bind_source("file:people.parquet", "people")
+    ledger.bind_source("file:people.parquet", "people", "2024")
     return ledger
 
 
 class Counted:
     """A handle on exact counts that remembers how often it was opened."""
 
-    def __init__(self, counts: NDArray[np.int64], clique: tuple[str, ...] = ("age",)) -> None:
+    def __init__(
+        self, counts: NDArray[np.int64], clique: tuple[str, ...] = ("age",), keyed_hash: str = KEYED_HASH
+    ) -> None:
         self.opened = 0
         self._counts = counts
-        self.handle = PrivateCounts(clique, counts.shape, self._count)
+        self.handle = PrivateCounts(clique, counts.shape, keyed_hash, "b" * 64, self._count)
 
     def _count(self) -> NDArray[np.int64]:
         self.opened += 1

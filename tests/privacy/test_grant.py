@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
@@ -107,6 +108,41 @@ def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(tmp_path:
     assert counted.opened == 0
 
 
+def test_a_grant_measures_only_the_snapshot_that_was_charged(tmp_path: Path) -> None:
+    _, grant = opened(tmp_path)
+    other = Counted(ZEROS, keyed_hash="d" * 64)
+    with pytest.raises(LedgerRefusal, match="another snapshot"):
+        grant.measure(other.handle, noise=HALF, key="a")
+    assert other.opened == 0
+
+
+def test_two_holders_of_one_grant_get_one_draw(tmp_path: Path) -> None:
+    """The second one has read the counts before it finds that the first has drawn: it gets the first one's values."""
+    ledger, grant = opened(tmp_path)
+    second = ledger.open_grant("run-1")
+    first: list[np.ndarray] = []
+
+    class Slow(Counted):
+        def _count(self) -> np.ndarray:
+            first.append(grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").values)
+            return super()._count()
+
+    np.testing.assert_array_equal(second.measure(Slow(ZEROS).handle, noise=HALF, key="a").values, first[0])
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+
+
+def test_a_draw_of_another_ledger_is_not_adopted(tmp_path: Path) -> None:
+    """Two ledgers that share a folder of draws do not share draws, seeded ones least of all."""
+    one = ledger_with_account(tmp_path)
+    one.reserve(request())
+    one.open_grant("run-1", seeded=SeededBytes(3)).measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    (tmp_path / "ledger.sqlite").rename(tmp_path / "first.sqlite")
+    two = ledger_with_account(tmp_path)
+    two.reserve(request())
+    with pytest.raises(LedgerCorrupt, match="not what was written"):
+        two.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+
+
 class Killed(BaseException):
     """Stands for the instant at which the process dies."""
 
@@ -118,7 +154,7 @@ def die(*_: object, **__: object) -> None:
 CRASHES: dict[str, tuple[object, str]] = {
     "before the noise is drawn": (draw_files, "values_digest"),
     "before the file is written": (draw_files.DrawFiles, "write"),
-    "before the file gets its name": (Path, "rename"),
+    "before the file gets its name": (os, "link"),
     "before the file's name is durable": (draw_files, "sync_folder"),
     "before the event is entered": (Journal, "append"),
 }
@@ -173,7 +209,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(tmp_pat
     ledger = ledger_with_account(tmp_path)
     ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
     exact = np.arange(200_000)
-    grant = ledger.open_grant("run-1", random_bytes=SeededBytes(7))
+    grant = ledger.open_grant("run-1", seeded=SeededBytes(7))
     measured = grant.measure(Counted(exact).handle, noise=HALF, key="a")
     noise = measured.values - exact
     t = float(measured.event.inverse_scale) / (1.1 if wrong else 1)  # type: ignore[union-attr]

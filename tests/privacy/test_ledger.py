@@ -23,7 +23,7 @@ from privacy.ledger.grant import GaussianNoise, LaplaceNoise
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.signing import Signer, signature_holds
-from privacy.noise.random_bytes import RandomBytes, SeededBytes
+from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, open_ledger, request, terms
 
 
@@ -127,11 +127,11 @@ def test_a_charge_for_other_people_or_another_relation_is_refused_naming_both_si
 
 
 def test_a_source_of_other_people_is_refused_and_never_changes_its_people(ledger: Ledger) -> None:
-    ledger.bind_source("file:firms.csv", "firms")
+    ledger.bind_source("file:firms.csv", "firms", "2024")
     with pytest.raises(LedgerRefusal, match="firms"):
         ledger.reserve(request(source="file:firms.csv"))
     with pytest.raises(LedgerRefusal, match="never changes its people"):
-        ledger.bind_source("file:firms.csv", "people")
+        ledger.bind_source("file:firms.csv", "people", "2024")
 
 
 def test_a_closed_account_takes_no_charge_and_keeps_what_it_lost(ledger: Ledger) -> None:
@@ -164,24 +164,68 @@ def test_versions_are_numbered_by_release_and_a_run_has_one(ledger: Ledger) -> N
     assert [ledger.allocate_version(run).number for run in ("run-1", "run-2", "run-1", "run-3")] == [1, 2, 1, 1]
 
 
-class Pretender(SeededBytes):
-    """A seeded source that says of itself that it is secure."""
-
-    @property
-    def security(self) -> str:  # type: ignore[override]
-        return "csprng"
-
-
-@pytest.mark.parametrize("source", [SeededBytes(1), Pretender(1)])
-def test_seeded_noise_is_never_published(ledger: Ledger, source: RandomBytes) -> None:
-    """The type decides, not what a source says of itself."""
+def test_seeded_noise_is_never_published(ledger: Ledger) -> None:
     ledger.reserve(request())
-    ledger.open_grant("run-1", random_bytes=source)
+    ledger.open_grant("run-1", seeded=SeededBytes(1))
     ledger.allocate_version("run-1")
     with pytest.raises(LedgerRefusal, match="never published"):
         ledger.record_publication("run-1", "e" * 64)
     with pytest.raises(LedgerRefusal, match="seeded"):
         ledger.open_grant("run-1")
+
+
+def test_the_secure_source_cannot_be_given_other_bytes() -> None:
+    with pytest.raises(AttributeError):
+        SecureBytes().take = SeededBytes(7).take  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("changed", [{"unit": "person_id"}, {"adjacency": "replace_one"}, {}])
+def test_people_of_one_time_block_have_one_account_open_or_closed(ledger: Ledger, changed: dict[str, str]) -> None:
+    """A second account for the same people would be a second cap."""
+    known = ledger.account("people-2024").terms
+    second = replace(known, name="another", **changed)  # type: ignore[arg-type]
+    with pytest.raises(LedgerRefusal, match="second cap"):
+        ledger.open_account(second)
+    ledger.close_account("people-2024")
+    with pytest.raises(LedgerRefusal, match="second cap"):
+        ledger.open_account(second)
+    assert ledger.open_account(replace(known, name="next", block="2025")).spent == 0
+
+
+def test_rows_of_one_time_block_cannot_be_charged_to_another(ledger: Ledger) -> None:
+    ledger.open_account(replace(ledger.account("people-2024").terms, name="people-2025", block="2025"))
+    with pytest.raises(LedgerRefusal, match="2025") as refused:
+        ledger.reserve(request(account="people-2025"))
+    assert refused.value.findings[0].field == "block"
+
+
+def test_what_reserve_would_refuse_can_be_foreseen_and_nothing_is_written(ledger: Ledger) -> None:
+    before = ledger.journal()
+    amount = ledger.foresee(request())
+    assert ledger.journal() == before
+    assert ledger.reserve(request()).amount == amount
+    with pytest.raises(BudgetExceeded):
+        ledger.foresee(request("run-2", noise=(LaplaceNoise(Fraction(5)),)))
+
+
+def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger) -> None:
+    """Trying a gate again and again is asking the data; each answer is in the journal, without a charge."""
+    for _ in range(2):
+        ledger.record_gate_failure(request(), ["domain:age"])
+    last = ledger.journal()[-1].sequence
+    assert [ledger.gate_failures("people-2024", before=end) for end in (last - 1, last, last + 1)] == [0, 1, 2]
+    assert ledger.gate_failures("others", before=last + 1) == 0
+    assert ledger.account("people-2024").spent == 0
+    assert ledger.verify() == []
+
+
+def test_a_version_never_changes_once_it_is_entered(ledger: Ledger) -> None:
+    ledger.reserve(request())
+    ledger.open_grant("run-1")
+    ledger.allocate_version("run-1")
+    ledger.record_publication("run-1", "e" * 64)
+    with pytest.raises(LedgerRefusal, match="a version never changes"):
+        ledger.record_publication("run-1", "f" * 64)
 
 
 def test_a_publication_is_entered_once_and_proven_under_a_signed_checkpoint(ledger: Ledger) -> None:

@@ -19,9 +19,12 @@ from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.plan import plan_tables
 from privacy.noise.random_bytes import SeededBytes
+from privacy.private_table import snapshot_mark
+from tasks.charge import request_for
 from tasks.facts import CheckOutcome, RunFacts, Software, gather
 from tasks.refine import refine
 
+KEYED_HASH = "c" * 64
 CONTRACT = """\
 apiVersion: {api}
 kind: DataContract
@@ -131,27 +134,14 @@ class Scenario:
         contract, spec = load_contract(folder / "contract.odcs.yaml"), load_spec(folder / "spec.yaml")
         plan = plan_tables(spec, contract)
         ledger = self._ledger(folder, spec.charge.account, contract.adjacency, contract.unit.column or "row")
-        ledger.bind_source(spec.source.name, self.place[0])
-        request = ChargeRequest(
-            run_key=f"{spec.release}-{spec.digest[:8]}",
-            account=spec.charge.account,
-            source=spec.source.name,
-            release=spec.release,
-            spec_digest=spec.digest,
-            contract_digest=contract.digest,
-            snapshot_hash=spec.digest[::-1],
-            adjacency=contract.adjacency,
-            unit=contract.unit.column or "row",
-            rows_per_unit=contract.unit.max_rows_per_unit,
-            events=plan.events,
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-        )
+        ledger.bind_source(spec.source.name, *self.place)
+        mark = snapshot_mark(KEYED_HASH, spec.digest)
+        key = f"{spec.release}-{spec.digest[:8]}"
+        request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark)
         for number in range(self.before):
             self._earlier(ledger, request, number)
         ledger.reserve(request)
-        random_bytes = SeededBytes(7) if self.seeded else None
-        grant = ledger.open_grant(request.run_key, random_bytes=random_bytes)
+        grant = ledger.open_grant(request.run_key, seeded=SeededBytes(7) if self.seeded else None)
         rows = made_up_rows(contract, self.rows)
         measured = [
             grant.measure(counted(contract, draw.clique, rows), noise=draw.noise, key=draw.key) for draw in plan.draws
@@ -204,7 +194,7 @@ def counted(contract: Contract, clique: tuple[str, ...], rows: dict[str, np.ndar
         np.add.at(counts, tuple(rows[name] for name in clique), 1)
     else:
         counts += len(next(iter(rows.values())))
-    return PrivateCounts(clique, shape, lambda: counts)
+    return PrivateCounts(clique, shape, KEYED_HASH, contract.digest, lambda: counts)
 
 
 def first() -> Scenario:

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
 from contracts.spec import Source
-from tasks.read_csv import read_csv
+from tasks.source.read_csv import read_csv
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
 GOOD = "34,F,10.5,2021-03-01"

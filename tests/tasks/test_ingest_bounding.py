@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from contracts.errors import GateBroken, SudareError
-from tasks.bounding import bound_contributions
-from tasks.snapshot import subkey
+from tasks.snapshot.bounding import bound_contributions
+from tasks.snapshot.snapshot import subkey
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))

@@ -148,6 +148,10 @@ def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -
     assert any("6000" in line for line in third_told["H.quantities"])
     assert second_told["H.declared_gates"] == ["domain:wage"]
     text = " ".join(second_told["H.quantities"])
+    assert "could be evaluated to its end" in text
+    assert "holds for every row" not in text
+    for told in (first_told, second_told, third_told):
+        assert any("tells that the encoded table changed" in line for line in told["H.quantities"])
     for part in (
         "domain:wage",
         "every row has a worker",

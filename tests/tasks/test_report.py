@@ -19,9 +19,9 @@ import pytest
 
 from contracts.contract import Contract
 from privacy.refine.tables import refine_table
-from tasks import tidy
 from tasks.facts import RunFacts
 from tasks.report import report
+from tasks.version import tidy
 from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
 
 SCENARIOS = {"town": first, "guild": second, "extract": third}

@@ -14,11 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.checks import Check, checks
 from contracts.contract import Contract
 from contracts.errors import GateBroken, SudareError
+from contracts.spec import Source
 from contracts.violations import violation_sql
 from privacy.private_table import PrivateTable
 from tasks import progress
@@ -59,6 +62,17 @@ def test_each_check_of_the_contract_gets_its_bit_in_order(messy: tuple[PrivateTa
 
 def test_clean_rows_pass_everything(tmp_path: Path):
     assert all(of_rows(tmp_path, *CLEAN).values())
+
+
+def test_a_value_that_cannot_be_written_as_a_text_stops_nothing(tmp_path: Path):
+    """One person's earliest timestamp is a date out of bounds like any other, and is not taken for a null."""
+    earliest = pa.array([-(2**63), 1_614_556_800_000_000], pa.int64()).cast(pa.timestamp("us"))
+    rows = {"age": [34, 17], "sex": ["F", "M"], "wage": [10.5, 700.0], "since": earliest}
+    pq.write_table(pa.table(rows), tmp_path / "people.parquet")
+    contract = make_contract(tmp_path)
+    table = take_in(Source(path=tmp_path / "people.parquet"), contract, tmp_path)
+    outcomes = outcome(table, contract, tmp_path / "run")
+    assert [name for name, passed in outcomes.items() if not passed] == ["domain:since"]
 
 
 def test_nothing_but_names_and_bits_leaves(
@@ -187,7 +201,7 @@ def test_the_id_column_is_checked_on_the_rows(tmp_path: Path):
 def test_an_exception_inside_great_expectations_is_our_error_and_not_bad_data(
     messy: tuple[PrivateTable, Contract], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    import tasks.expectations as expectations
+    import tasks.validation.expectations as expectations
 
     compiled = expectations.expectation
 
@@ -247,8 +261,8 @@ def test_ctrl_c_stops_the_validation(messy: tuple[PrivateTable, Contract], tmp_p
 def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Path):
     import great_expectations as gx
 
-    from tasks.expectations import suite
-    from tasks.values import Values
+    from tasks.validation.distinct_values import Values
+    from tasks.validation.expectations import suite
 
     contract = make_contract(tmp_path)
     listed = tuple(check for check in checks(contract) if check.column in ("age", "sex"))

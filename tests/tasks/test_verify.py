@@ -13,9 +13,9 @@ from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
 from privacy.audit.statements import Manifest
 from privacy.ledger.signing import Signer
+from tasks.verification.files import VersionFolder, check_contents, list_version
+from tasks.verification.report import CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
-from tasks.verify_files import VersionFolder, check_contents, list_version
-from tasks.verify_report import CANNOT_TELL, RULES
 from tests.tasks.forgery import edit, forge, load
 from tests.tasks.version_fixture import Version, broken, caught, named
 
@@ -251,7 +251,7 @@ def _forbidden(_: Path) -> Iterator[Path]:
 
 
 def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.verify_files.LARGEST_JSON", 1000)
+    monkeypatch.setattr("tasks.verification.files.LARGEST_JSON", 1000)
     report = verify(guild.folder, public_key=guild.key)
     assert {"MANIFEST.json", "PROOF.json", "record.json", "croissant.json"} == named(report)
     assert all("more than 1000 bytes" in finding.found for finding in report.findings)

@@ -10,8 +10,8 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from tasks.publish import publish
 from tasks.report import report
+from tasks.verification.report import VerificationReport
 from tasks.verify import verify
-from tasks.verify_report import VerificationReport
 from tests.tasks.runs import Scenario
 
 SEED = bytes(range(32))

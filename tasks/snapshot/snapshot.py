@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from contracts.errors import SudareError
-from tasks.engine import attempt, connect, trouble
+from tasks.duckdb_session import attempt, connect, trouble
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contracts.canonical import canonical_json
 from contracts.spec import Source
-from tasks.snapshot import subkey
+from tasks.snapshot.snapshot import subkey
 
 SIDECARS = (".wal", "-wal", "-journal")
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
 from contracts.selection import guarded_select
-from tasks.engine import Explanation, attempt, run, trouble
-from tasks.read_tables import DELIVERED
-from tasks.reading import Reading, break_gate, check_columns
+from tasks.duckdb_session import Explanation, attempt, run, trouble
+from tasks.source.read_tables import DELIVERED
+from tasks.source.reading import Reading, break_gate, check_columns
 
 Advance = Callable[[float], None]
 
@@ -59,7 +59,7 @@ def deliver(
         reading: the source.
         select: a row-wise SELECT over the relation `source`, checked; None for all of it.
         expected: the columns that must arrive, no other.
-        explain: as for `engine.attempt`.
+        explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
     Raises:
         SpecRefused: the select does not fit the source.

@@ -10,7 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
-from tasks.tidy import DATA, WrittenFile
+from tasks.version.tidy import DATA, WrittenFile
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 CONTEXT: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A Prefect server for one run: `python -m flows.server create` and `python -m flows.server serve SOCKET READY`.
+"""A Prefect server for one run: `python -m flows.server_process create`, and `... serve SOCKET READY`.
 
 It serves on a socket that its parent has bound, says when it is up by one byte on the READY descriptor, and ends when
 its standard input closes: the kernel closes that however the parent dies, so no server is ever left behind.

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from contracts.errors import Finding, Refused, SudareError
+from contracts.errors import Finding, GateBroken, Refused, SudareError
 from privacy.private_table import PrivateTable
 
 ERROR_LOG = "error.private.log"
@@ -64,6 +64,7 @@ class RunFolder:
         run_key: key of the run, once its snapshot is known.
         charge: status of the run's charge in the ledger when the steps ended; None for no charge.
         published: whether the version is published.
+        refusal: the gate that stopped the run, in the words for whoever ran it.
     """
 
     path: Path
@@ -72,6 +73,7 @@ class RunFolder:
     run_key: str | None = None
     charge: str | None = None
     published: bool = False
+    refusal: GateBroken | None = None
 
     @property
     def error_log(self) -> Path:

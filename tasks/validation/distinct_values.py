@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import duckdb
 
 from contracts.checks import Check
-from contracts.code_sql import null_sql, value_sql
+from contracts.code_sql import identifier, literal, null_sql, value_sql
 from contracts.contract import Column, Contract
 from contracts.violations import violation_sql
-from tasks.engine import identifier
 
 ROWS = "snapshot.raw"
+UNWRITABLE = "(a value without a text)"
+"""Stands for a value that DuckDB cannot write as a text, such as the earliest timestamp there is."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,17 @@ def as_read(column: str, to: object) -> str:
 
 
 def _reading(column: Column, checks: Sequence[Check], contract: Contract) -> str:
-    """Write the SELECT that reads one column."""
+    """Write the SELECT that reads one column; TRY, so that one value that DuckDB cannot write stops nothing."""
     raw = identifier(column.name)
-    value = value_sql(column, raw)
-    [absent] = [violation_sql(check, contract) for check in checks if check.kind == "not_null"]
+    value = f"TRY({value_sql(column, raw)})"
+    text = f"TRY(CAST({raw} AS VARCHAR))"
+    [not_null] = [violation_sql(check, contract) for check in checks if check.kind == "not_null"]
+    present = f"NOT COALESCE(TRY({not_null}), FALSE)"
     to = next((check.parameters["to"] for check in checks if "to" in check.parameters), None)
     if to is None:
-        text = f"COALESCE(CAST({value} AS VARCHAR), trim(CAST({raw} AS VARCHAR)))"
-        return f"SELECT CASE WHEN NOT {absent} THEN {text} END AS {raw}"
+        shown = f"COALESCE(CAST({value} AS VARCHAR), trim({text}), {literal(UNWRITABLE)})"
+        return f"SELECT CASE WHEN {present} THEN {shown} END AS {raw}"
     return (
-        f"SELECT CASE WHEN NOT {absent} THEN CAST({raw} AS VARCHAR) END AS {raw}, "
+        f"SELECT CASE WHEN {present} THEN COALESCE({text}, {literal(UNWRITABLE)}) END AS {raw}, "
         f"CASE WHEN NOT {null_sql(column, value)} THEN {value} END AS {identifier(as_read(column.name, to))}"
     )

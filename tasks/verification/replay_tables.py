@@ -14,8 +14,8 @@ from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from privacy.audit.readable import printable
 from privacy.audit.replay import RELATIVE_TOLERANCE, check_total, refined_column, uncertainty_columns, values_sha256
 from privacy.audit.statements import DrawStatement, Manifest, Replay, TableStatement
-from tasks.verify_files import VersionFolder, read_published
-from tasks.verify_tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
+from tasks.verification.files import VersionFolder, read_published
+from tasks.verification.tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
 
 Outcome = tuple[list[Finding], list[str]]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from tasks.run_state import RunBusy, UnexpectedError, hold, run_name, sheltered
-from tasks.snapshot import PARTIAL, SNAPSHOT, SPILL
+from tasks.run_folder import RunBusy, UnexpectedError, hold, run_name, sheltered
+from tasks.snapshot.snapshot import PARTIAL, SNAPSHOT, SPILL
 
 HOLD_FOR_EVER = """
 import sys, time
 from pathlib import Path
-from tasks.run_state import hold
+from tasks.run_folder import hold
 with hold(Path(sys.argv[1]), "r", keep_snapshot=False):
     print("held", flush=True)
     time.sleep(60)

@@ -29,7 +29,7 @@ CANNOT_TELL: Final = (
 
 
 @dataclass(frozen=True)
-class Check:
+class RuleOutcome:
     """The outcome of one rule.
 
     Args:
@@ -62,7 +62,7 @@ class VerificationReport:
         cannot_tell: what no check of a version folder can establish.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[RuleOutcome, ...]
     key_id: str
     release: str | None
     version: int | None

@@ -14,9 +14,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.code_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SudareError
-from tasks.engine import attempt, identifier, is_storage, literal, one_file
-from tasks.reading import MANY, Reading, break_gate, refuse, require_file
+from tasks.duckdb_session import attempt, is_storage, one_file
+from tasks.source.reading import MANY, Reading, break_gate, refuse, require_file
 
 ResultT = TypeVar("ResultT")
 

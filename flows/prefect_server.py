@@ -50,12 +50,12 @@ _CLIENT_SETTINGS = {
 }
 
 
-class EngineFailed(SudareError):
+class PrefectServerFailed(SudareError):
     """The Prefect server cannot be started, or does not answer; what was charged stays charged and can be resumed."""
 
 
 @dataclass
-class Engine:
+class PrefectServer:
     """A Prefect server, running or on its way.
 
     Args:
@@ -87,7 +87,7 @@ class Engine:
         """Wait until the server answers.
 
         Raises:
-            EngineFailed: our own server ended, or was not up in three minutes.
+            PrefectServerFailed: our own server ended, or was not up in three minutes.
         """
         if self.ready is None:
             return
@@ -100,14 +100,14 @@ class Engine:
             remedy = (
                 "if it stays so, remove the folder of the log: it holds Prefect's history of runs and nothing else"
             )
-            raise EngineFailed(f"the Prefect server of this run did not start; its log: {self.log}; {remedy}")
+            raise PrefectServerFailed(f"the Prefect server of this run did not start; its log: {self.log}; {remedy}")
 
     @contextmanager
     def connected(self) -> Iterator[None]:
         """Point Prefect's client at this server inside the block; what it still has to say is said at its end.
 
         Raises:
-            EngineFailed: the server stops answering.
+            PrefectServerFailed: the server stops answering.
         """
         import httpx
         from prefect import settings as prefect
@@ -126,7 +126,7 @@ class Engine:
                 yield
             except httpx.HTTPError as error:
                 found = f"the Prefect server at {self.api_url} stopped answering ({type(error).__name__})"
-                raise EngineFailed(f"{found}; running the same command again resumes the run") from None
+                raise PrefectServerFailed(f"{found}; running the same command again resumes the run") from None
             finally:
                 for worker in (EventsWorker, APILogWorker):
                     worker.drain_all(timeout=DRAIN_SECONDS, at_exit=False)
@@ -148,17 +148,17 @@ class Engine:
 
 
 @contextmanager
-def engine(workspace: Workspace) -> Iterator[Engine]:
+def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
     """Use the Prefect server that is configured, or one of our own that starts now and ends with the block.
 
     Yields:
-        Engine: at once; `wait()` before the first flow.
+        PrefectServer: at once; `wait()` before the first flow.
     Raises:
-        EngineFailed: nobody answers at the configured address, or our own server cannot be started.
+        PrefectServerFailed: nobody answers at the configured address, or our own server cannot be started.
     """
     if workspace.prefect_api_url is not None:
         _check_answers(workspace.prefect_api_url)
-        running = Engine(workspace.prefect_api_url)
+        running = PrefectServer(workspace.prefect_api_url)
         with settings.exported(_CLIENT_SETTINGS | running.client_settings):
             yield running
         return
@@ -180,14 +180,16 @@ def _check_answers(api_url: str) -> None:
         return  # somebody answers; what Prefect's client may do there is between the two
     except (OSError, ValueError) as error:
         remedy = "start it, or unset PREFECT_API_URL and [prefect] api_url to have one started with each run"
-        raise EngineFailed(f"no Prefect server answers at {api_url} ({type(error).__name__}): {remedy}") from error
+        raise PrefectServerFailed(
+            f"no Prefect server answers at {api_url} ({type(error).__name__}): {remedy}"
+        ) from error
 
 
 def create_database(home: Path) -> None:
     """Create the database of a workspace's own Prefect server, whole or not at all; nothing if there is one.
 
     Raises:
-        EngineFailed: Prefect cannot create it.
+        PrefectServerFailed: Prefect cannot create it.
     """
     if (home / DATABASE).exists():
         return
@@ -195,11 +197,11 @@ def create_database(home: Path) -> None:
     partial.mkdir(mode=0o700, parents=True)
     try:
         with step("prefect database"), (partial / LOG).open("wb") as log:
-            command = [sys.executable, "-P", "-m", "flows.server", "create"]
+            command = [sys.executable, "-P", "-m", "flows.server_process", "create"]
             environment = settings.environment_for_prefect({"PREFECT_HOME": str(partial)})
             done = subprocess.run(command, env=environment, cwd=partial, stdout=log, stderr=log, check=False)
         if done.returncode != 0:
-            raise EngineFailed(f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}")
+            raise PrefectServerFailed(f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}")
         if not (home / DATABASE).exists():
             shutil.rmtree(home, ignore_errors=True)
             partial.rename(home)
@@ -207,7 +209,7 @@ def create_database(home: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _start(home: Path) -> Engine:
+def _start(home: Path) -> PrefectServer:
     """Start a server; it inherits a bound socket, so that its address is known before it is up."""
     auth = f"sudare:{secrets.token_urlsafe(24)}"
     own = {"PREFECT_HOME": str(home), "PREFECT_API_AUTH_STRING": auth, "PREFECT_SERVER_API_AUTH_STRING": auth}
@@ -217,7 +219,7 @@ def _start(home: Path) -> Engine:
         listener.listen(128)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "flows.server", "serve", str(listener.fileno()), str(says_ready)],
+            [sys.executable, "-P", "-m", "flows.server_process", "serve", str(listener.fileno()), str(says_ready)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -227,7 +229,7 @@ def _start(home: Path) -> Engine:
             start_new_session=True,
         )
     os.close(says_ready)
-    return Engine(url, auth, process, ready, home / LOG)
+    return PrefectServer(url, auth, process, ready, home / LOG)
 
 
 def _last_line(file: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from contracts.code_sql import literal
 from contracts.errors import Finding, Refused, SudareError
 
 ResultT = TypeVar("ResultT")
@@ -23,16 +24,6 @@ _POLL_SECONDS = 0.1
 _SIZE = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|%)")
 _INTERRUPTED = "Query interrupted"
 _FULL = ("No space left", "Disk quota", "File too large", "max_temp_directory_size")
-
-
-def identifier(name: str) -> str:
-    """Quote a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Quote a text for SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def one_file(path: Path) -> str:

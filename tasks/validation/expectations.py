@@ -23,7 +23,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.pool import StaticPool
 
 from contracts.checks import Check
-from tasks.values import Values, as_read
+from tasks.validation.distinct_values import Values, as_read
 
 CHECK = "check"
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 20}

@@ -17,9 +17,10 @@ from threading import Event
 
 import duckdb
 
+from contracts.code_sql import literal
 from contracts.errors import Finding, GateBroken
-from tasks.engine import literal, one_file
-from tasks.reading import Reading, break_gate, refuse, require_file
+from tasks.duckdb_session import one_file
+from tasks.source.reading import Reading, break_gate, refuse, require_file
 
 DELIMITERS = (",", ";", "\t", "|", ":", " ")
 HEADER_BYTES = 1 << 20

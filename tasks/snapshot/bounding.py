@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import duckdb
 
-from tasks.engine import Explanation, attempt, identifier, run
-from tasks.reading import break_gate
-from tasks.snapshot import subkey
+from contracts.code_sql import identifier
+from tasks.duckdb_session import Explanation, attempt, run
+from tasks.snapshot.snapshot import subkey
+from tasks.source.reading import break_gate
 
 BLOCK_BYTES = 64
 
@@ -37,7 +38,7 @@ def bound_contributions(
         max_rows_per_unit: k, at least 1.
         key: the workspace's snapshot key.
         where: the source, for messages.
-        explain: as for `engine.attempt`.
+        explain: as for `duckdb_session.attempt`.
     Raises:
         GateBroken: a row has no unit id; without one its unit cannot be bounded.
     Privacy: afterwards adding or removing one unit changes at most k rows, and none of another unit.

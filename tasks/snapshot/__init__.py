@@ -1,0 +1,1 @@
+"""The private snapshot of a table: made, bounded, fingerprinted."""

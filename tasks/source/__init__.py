@@ -1,0 +1,1 @@
+"""From a source as it is delivered to typed rows."""

@@ -1,0 +1,1 @@
+"""The contract's checks, run on a snapshot."""
