@@ -54,7 +54,7 @@ def value_sql(column: Column, raw: str) -> str:
     if isinstance(domain, IntegerDomain | DecimalDomain):
         return f"TRY_CAST({raw} AS DOUBLE)"
     words = "ENUM(" + ", ".join(literal(text) for text in known_texts(domain)) + ")"
-    text = f"CAST({raw} AS VARCHAR)"
+    text = f"TRY(CAST({raw} AS VARCHAR))"
     spellings = [text, f"trim({text})", *_canonical(column, text)]
     return "COALESCE(" + ", ".join(f"TRY_CAST({spelling} AS {words})" for spelling in spellings) + ")"
 

@@ -10,7 +10,8 @@ whatever is not on the list in `contracts.row_wise` is refused, fields and node 
 
 `check_unit` asks besides that the id of the privacy unit passes through as it is. `guarded_select` gives the SQL to
 run: listed functions are pinned to DuckDB's own, so that a macro in the source's database cannot stand in for them,
-and an expression that fails on a row is null there, so that no single row can stop a release (law 3).
+and an expression that fails on a row is null there, so that no single row can stop a release (law 3). That holds on
+a connection with `UNSAFE_OPTIMIZERS` switched off.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ from contracts.row_wise import (
 from contracts.written import nearest
 
 RELATION = "source"
+UNSAFE_OPTIMIZERS = ("common_subexpressions", "statistics_propagation")
+"""DuckDB's optimizers that evaluate a part of an expression outside its TRY: on a connection that runs a guarded
+select they are switched off (SET disabled_optimizers), or one row can still stop it."""
 _ALLOWED = "SELECT columns and row-wise expressions FROM source [WHERE condition]"
 _ALWAYS_FREE = ("class", "type", "alias", "query_location")
 Tree = dict[str, Any]

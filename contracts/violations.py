@@ -43,7 +43,7 @@ def _absent(column: Column, raw: str) -> str:
     reasons = [f"{raw} IS NULL"]
     tokens = ", ".join(literal(token) for token in column.domain.missing)
     if tokens:
-        reasons.append(f"trim(CAST({raw} AS VARCHAR)) IN ({tokens})")
+        reasons.append(f"trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens})")
     if column.domain.kind in ("integer", "decimal"):
         number = f"TRY_CAST({raw} AS DOUBLE)"
         reasons.append(f"COALESCE(isnan({number}), FALSE)")

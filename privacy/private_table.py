@@ -18,11 +18,13 @@ class PrivateTable:
         keyed_hash: HMAC-SHA256 (hex) of the encoded rows under the workspace's snapshot key; private, since equal
             hashes tell that a table did not change.
         contract_digest: digest of the contract that the rows were encoded by.
+        source: canonical name of the source that was read; whose people it is about, the ledger knows.
     """
 
     path: Path
     keyed_hash: str
     contract_digest: str
+    source: str
 
     def __repr__(self) -> str:
         """Show the keyed hash only."""

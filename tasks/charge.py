@@ -23,13 +23,19 @@ def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
 
 
 def request_for(
-    spec: ReleaseSpec, contract: Contract, plan: TablesPlan, *, run_key: str = "", snapshot_hash: str = ""
+    spec: ReleaseSpec,
+    contract: Contract,
+    plan: TablesPlan,
+    *,
+    run_key: str = "",
+    snapshot_hash: str = "",
+    source: str | None = None,
 ) -> ChargeRequest:
     """Return the charge that a release asks for; without a snapshot it can be foreseen, but not reserved."""
     return ChargeRequest(
         run_key=run_key,
         account=spec.charge.account,
-        source=spec.source.name,
+        source=spec.source.name if source is None else source,
         release=spec.release,
         spec_digest=spec.digest,
         contract_digest=contract.digest,
@@ -60,7 +66,7 @@ def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: TablesPl
     """
     key = run_key(spec, contract, table)
     mark = snapshot_mark(table.keyed_hash, spec.digest)
-    request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark)
+    request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source)
     reserved = ledger.reserve(request)
     logger.info("run %s: charge of %s pico units on %s", request.run_key, reserved.amount, request.account)
     return ledger.open_grant(request.run_key)

@@ -63,6 +63,7 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
     if findings:
         raise SpecRefused(findings)
     with step("ingest") as bar:
+        name = source.name
         reading = open_source(source, contract)
         made_from = fingerprint(source, key)
         digest = contract.digest
@@ -72,7 +73,10 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
                 discard(folder)
                 hashed = _make(reading, source, contract, folder, key, memory_limit, made_from, bar)
         logger.info("ingested: snapshot %s under contract %s", hashed[:12], digest[:12])
-        return PrivateTable(folder / SNAPSHOT, hashed, digest)
+        if source.name != name:
+            discard(folder)
+            refuse(str(source.path), "source.path", "a link that was moved while it was read", "a source that stays")
+        return PrivateTable(folder / SNAPSHOT, hashed, digest, name)
 
 
 def open_source(source: Source, contract: Contract) -> Reading:

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
-from contracts.selection import guarded_select
+from contracts.selection import UNSAFE_OPTIMIZERS, guarded_select
 from tasks.duckdb_session import Explanation, attempt, run, trouble
 from tasks.source.read_tables import DELIVERED
 from tasks.source.reading import Reading, break_gate, check_columns
@@ -72,10 +72,12 @@ def deliver(
         connection.register(DELIVERED, none)
     query = f"WITH source AS (SELECT * FROM {reading.relation}) {guarded_select(select) if select else 'FROM source'}"
     if select is not None:
+        attempt(lambda: connection.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'"), explain)
         described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
         check_columns(reading, [row[0] for row in described], expected, selected=True)
     fill = _fill_from_batches if reading.batches is not None else _fill
     _beside(reading, lambda: fill(connection, reading, query, explain, advance))
+    attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
 
 
 def _fill(

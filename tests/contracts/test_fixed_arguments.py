@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import SpecRefused
 from contracts.fixed_arguments import FIXED, LONGEST_TEXT, Rule
 from contracts.row_wise import FUNCTIONS
-from contracts.selection import check_select, guarded_select
+from contracts.selection import UNSAFE_OPTIMIZERS, check_select, guarded_select
 
 TEXTS = """
     NULL, '', 'a', '%', '_%a_%', '(', '[a', chr(92), chr(92) || '9', 'é' || chr(8238) || chr(0),
@@ -68,6 +68,7 @@ LITERALS = {
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A table with one column a type, every pair of neighbouring hostile values in some row, and little memory."""
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 1}) as opened:
+        opened.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'")
         fields = ", ".join(
             f"{column} {name.replace('DECIMAL', 'DECIMAL(18, 3)')}" for name, (column, _) in COLUMNS.items()
         )
@@ -193,3 +194,26 @@ def test_a_text_does_not_grow_without_bound(connection: duckdb.DuckDBPyConnectio
     longest = connection.execute(f"SELECT max(n) FROM ({guarded_select(sql)})").fetchone()
     assert longest is not None
     assert LONGEST_TEXT < longest[0] <= 2 * LONGEST_TEXT
+
+
+REPEATED = [
+    "v::INTEGER * v::INTEGER",
+    "CASE WHEN v::INTEGER > 0 THEN v::INTEGER END",
+    "date_trunc('month', dt)",
+    "date_diff('day', dt::TIMESTAMP, dt::TIMESTAMP)",
+    "dt::TIMESTAMP = dt::TIMESTAMP",
+]
+
+
+@pytest.mark.parametrize("expression", REPEATED)
+def test_no_part_of_an_expression_is_evaluated_outside_its_guard(expression: str) -> None:
+    """A part that stands twice, and the column's least and greatest value, are where optimizers would look ahead."""
+    sql = guarded_select(f"SELECT {expression} AS x, v::INTEGER + 1 AS y, v::INTEGER + 2 AS z FROM source")
+    with duckdb.connect() as opened:
+        opened.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'")
+        opened.execute("CREATE TABLE source (v VARCHAR, dt DATE)")
+        opened.execute("INSERT INTO source VALUES ('x', '5877642-06-25 (BC)'), ('1', '2020-01-01')")
+        first, second = opened.execute(sql).fetchall()
+    assert first[1:] == (None, None)
+    assert second[1:] == (2, 3)
+    assert second[0] is not None

@@ -38,7 +38,7 @@ def table(tmp_path: Path, contract: Contract, codes: dict[str, np.ndarray]) -> P
         connection.execute(f"CREATE TABLE codes ({columns})")
         rows = np.stack(list(codes.values()), axis=1).tolist()
         connection.executemany(f"INSERT INTO codes VALUES ({', '.join('?' * len(codes))})", rows)
-    return PrivateTable(path, "f" * 64, contract.digest)
+    return PrivateTable(path, "f" * 64, contract.digest, "people.csv")
 
 
 @pytest.mark.parametrize("clique", CLIQUES, ids="×".join)
@@ -58,14 +58,14 @@ def test_an_empty_table_counts_zeros(tmp_path: Path, contract: Contract) -> None
     path = tmp_path / "empty.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE codes (sex USMALLINT)")
-    counts = SnapshotCounts(PrivateTable(path, "f" * 64, contract.digest), contract)
+    counts = SnapshotCounts(PrivateTable(path, "f" * 64, contract.digest, "people.csv"), contract)
     assert not counts.marginal(("sex",))._count().any()
     assert counts.marginal(())._count() == 0
 
 
 def test_a_snapshot_of_another_contract_is_refused(table: PrivateTable, contract: Contract) -> None:
     with pytest.raises(ValueError, match="another contract"):
-        SnapshotCounts(PrivateTable(table.path, table.keyed_hash, "0" * 64), contract)
+        SnapshotCounts(PrivateTable(table.path, table.keyed_hash, "0" * 64, table.source), contract)
 
 
 def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable, contract: Contract) -> None:

@@ -180,6 +180,22 @@ def test_a_cast_that_fails_on_a_row_does_not_stop_the_run(tmp_path: Path):
     assert ages == [34, 17, None, 120]
 
 
+def test_no_row_stops_a_select_that_computes_with_it(tmp_path: Path):
+    """A square that overflows is null, and the release goes on (law 3)."""
+    select = "SELECT CAST(age AS INTEGER) * CAST(age AS INTEGER) AS age, sex, wage, since FROM source"
+    hostile = "2147483647,F,2,2020-01-01"
+    source = write_csv(tmp_path, *ROWS, hostile).model_copy(update={"select": select})
+    assert len(contents(take_in(source, make_contract(tmp_path), tmp_path).path, "codes")) == 5
+
+
+def test_no_value_that_duckdb_cannot_write_down_stops_the_encoding(tmp_path: Path):
+    """The smallest timestamp has no text: in a column of categories it is one more misfit."""
+    source = Source(path=tmp_path / "people.parquet")
+    columns = "30 AS age, make_timestamp(-9223372036854775808) AS sex, 2 AS wage, DATE '2020-01-01' AS since"
+    duckdb.sql(f"COPY (SELECT {columns}) TO '{source.path}'")
+    assert len(contents(take_in(source, make_contract(tmp_path), tmp_path).path, "codes")) == 1
+
+
 def test_whether_a_select_keeps_a_row_does_not_show(tmp_path: Path):
     select = "SELECT * FROM source WHERE sex = 'nobody'"
     table = take_in(
@@ -307,6 +323,22 @@ def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path):
             file.write("1,F,2,2020-01-01\n")
 
     with watched(write_more), pytest.raises(Refused, match="a file that changed while it was read"):
+        take_in(source, contract, tmp_path)
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_link_that_is_moved_meanwhile_is_refused(tmp_path: Path):
+    """The people who pay are those of the file that was read, not of the one that the link names later."""
+    source, contract = large_csv(tmp_path), make_contract(tmp_path)
+    other = source.path.rename(tmp_path / "first.csv").with_name("second.csv")
+    other.write_bytes((tmp_path / "first.csv").read_bytes())
+    source.path.symlink_to("first.csv")
+
+    def move(fraction: float) -> None:
+        source.path.unlink()
+        source.path.symlink_to("second.csv")
+
+    with watched(move), pytest.raises(Refused, match="while it was read"):
         take_in(source, contract, tmp_path)
     assert not list((tmp_path / "run").iterdir())
 

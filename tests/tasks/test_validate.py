@@ -223,7 +223,7 @@ def test_a_snapshot_that_is_gone_or_damaged_is_named(messy: tuple[PrivateTable, 
     (tmp_path / "snapshot.duckdb").write_text("no database")
     for name in ("snapshot.duckdb", "nobody.duckdb"):
         with pytest.raises(SudareError, match=f"{name}: reading the snapshot"):
-            validate(PrivateTable(tmp_path / name, "", contract.digest), contract, folder=tmp_path)
+            validate(PrivateTable(tmp_path / name, "", contract.digest, "people.csv"), contract, folder=tmp_path)
 
 
 def test_a_result_that_cannot_be_written_is_an_error(messy: tuple[PrivateTable, Contract], tmp_path: Path):
