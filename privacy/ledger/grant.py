@@ -14,7 +14,6 @@ are replayed. Nothing is ever drawn a second time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
@@ -23,39 +22,20 @@ from numpy.typing import NDArray
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.ledger import store
 from privacy.ledger.draws import Draw, DrawFiles, values_digest
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
 from privacy.ledger.rows import draws_of, known_charge, to_text
-from privacy.ledger.terms import Adjacency, Charge
+from privacy.ledger.terms import Charge
 from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.sensitivity import Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import RandomBytes
 from privacy.private_table import snapshot_mark
-
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
-
-
-@dataclass(frozen=True)
-class LaplaceNoise:
-    """Ask for discrete Laplace noise that costs `epsilon` (pure DP)."""
-
-    epsilon: Fraction
-
-
-@dataclass(frozen=True)
-class GaussianNoise:
-    """Ask for discrete Gaussian noise that costs `rho` (zCDP)."""
-
-    rho: Fraction
-
-
-Noise = LaplaceNoise | GaussianNoise
 
 
 @dataclass(frozen=True)
@@ -79,30 +59,6 @@ class Measurement:
     variance: float
     number: int
     sha256: str
-
-
-def marginal_moves(adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
-    """Return the worst change that one privacy unit makes to a marginal, cell by cell.
-
-    add_remove: k rows appear in one cell (L1 k, L2 k). replace_one: k rows leave one cell and k enter another
-    (L1 2k, L2 √2·k). Why no other change is worse: docs/privacy_model.md.
-    """
-    return (rows_per_unit,) if adjacency == "add_remove" else (rows_per_unit, rows_per_unit)
-
-
-def noise_event(noise: Noise, *, adjacency: Adjacency, rows_per_unit: int) -> NoiseEvent:
-    """Return the event of adding `noise` to a marginal, its scale calibrated to the derived sensitivity.
-
-    Source: DESIGN law 4; scale = L1 / ε (discrete Laplace), σ² = L2² / (2ρ) (discrete Gaussian).
-    """
-    moves = marginal_moves(adjacency, rows_per_unit)
-    match noise:
-        case LaplaceNoise(epsilon):
-            return DiscreteLaplace(laplace_inverse_scale(epsilon, moves), moves)
-        case GaussianNoise(rho):
-            return DiscreteGaussian(gaussian_sigma_squared(rho, moves), moves)
-        case _:
-            assert_never(noise)
 
 
 class Grant:

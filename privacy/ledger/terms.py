@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from contracts.contract import Adjacency
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import Event, event_from_json
 
-Adjacency = Literal["add_remove", "replace_one"]
 ChargeStatus = Literal["reserved", "opened", "published", "returned"]
 
 

@@ -17,8 +17,8 @@ from contracts.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.ledger.grant import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.counts import Clique
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 
 TOTAL_KEY = "total"
@@ -113,11 +113,6 @@ def plan_tables(spec: ReleaseSpec, contract: Contract) -> TablesPlan:
     epsilon = loss_up(best_epsilon(events, Fraction(delta, ATTO))[0]) if delta else PureCalculus().cost(events)
     keeps_public = product.total == "invariant" and contract.total is not None
     return TablesPlan(draws, epsilon, delta, contract.total.value if keeps_public and contract.total else None)
-
-
-def measured_tables(plan: TablesPlan) -> Sequence[PlannedDraw]:
-    """Return the draws that are tables, without the total."""
-    return [draw for draw in plan.draws if draw.key != TOTAL_KEY]
 
 
 def _budget(mechanism: str, epsilon: Decimal, delta: Decimal) -> Fraction:

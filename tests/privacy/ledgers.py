@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.ledger.grant import LaplaceNoise, Noise, noise_event
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
 from privacy.private_table import snapshot_mark
 
 CALCULI: tuple[Calculus, ...] = (PureCalculus(), RenyiCalculus(Fraction(12)))

@@ -14,9 +14,10 @@ import pytest
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger import draws as draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.grant import GaussianNoise, Grant, LaplaceNoise, marginal_moves, noise_event
+from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Journal
 from privacy.ledger.ledger import Ledger
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, request
 

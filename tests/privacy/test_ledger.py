@@ -19,10 +19,10 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.ledger.entries import entry_from_json
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal, LedgerUnavailable
-from privacy.ledger.grant import GaussianNoise, LaplaceNoise
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.signing import Signer, signature_holds
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, open_ledger, request, terms
 
@@ -325,7 +325,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.grant import LaplaceNoise
+from privacy.marginals.sensitivity import LaplaceNoise
 from tests.privacy.ledgers import open_ledger, request
 folder, name = Path(sys.argv[1]), sys.argv[2]
 ledger = open_ledger(folder)

@@ -16,7 +16,7 @@ from contracts.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.plan import TOTAL_KEY, measured_tables, plan_tables
+from privacy.marginals.plan import TOTAL_KEY, plan_tables
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
 CONTRACT = load_contract(ADULT / "adult.odcs.yaml")
@@ -64,7 +64,7 @@ def test_no_split_ever_costs_more_than_the_charge(
 
 def test_a_table_of_twice_the_weight_gets_twice_the_budget(tmp_path: Path) -> None:
     tables = [{"columns": ["sex"], "weight": 2}, {"columns": ["race"], "weight": 1}]
-    first, second = measured_tables(plan_tables(spec(tmp_path, tables=tables), CONTRACT))
+    _, first, second = plan_tables(spec(tmp_path, tables=tables), CONTRACT).draws
     assert isinstance(first.event, DiscreteLaplace)
     assert isinstance(second.event, DiscreteLaplace)
     assert float(first.event.inverse_scale / second.event.inverse_scale) == pytest.approx(2, rel=1e-9)
