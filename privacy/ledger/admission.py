@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import Event, UnsupportedEvent
 from privacy.ledger.errors import BudgetExceeded, refusal
-from privacy.ledger.terms import AccountTerms, Charge, ChargeRequest
+from privacy.ledger.rows import known_account, people_of
+from privacy.ledger.terms import AccountTerms, Charge, ChargeRequest, terms_from_json
 
 
 def same_release(charge: Charge, request: ChargeRequest) -> Charge:
@@ -89,3 +94,14 @@ def cost_of(terms: AccountTerms, events: tuple[Event, ...]) -> int:
             str(error),
             "Laplace noise (a pure account), or an account opened with a delta and --calculus renyi",
         ) from error
+
+
+def admit(connection: Connection, request: ChargeRequest) -> tuple[Any, int]:
+    """Return the account's row and the amount of a charge that fits it; refuse every other charge."""
+    row = known_account(connection, request.account)
+    terms = terms_from_json(json.loads(row.terms))
+    check_terms(terms, row.status, request, people_of(connection, request.source))
+    amount = cost_of(terms, request.events)
+    if amount > row.cap - row.spent:
+        raise exceeded(terms, row.cap, row.spent, amount)
+    return row, amount

@@ -8,7 +8,6 @@ written in one transaction that holds the write lock.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from sqlalchemy import Connection
 
 from contracts.errors import Finding
 from privacy.ledger import store
-from privacy.ledger.admission import check_terms, cost_of, exceeded, refuse_second_account, same_release
+from privacy.ledger.admission import admit, refuse_second_account, same_release
 from privacy.ledger.draws import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import refusal
@@ -47,7 +46,6 @@ from privacy.ledger.terms import (
     Charge,
     ChargeRequest,
     VersionEntry,
-    terms_from_json,
 )
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 
@@ -169,7 +167,7 @@ class Ledger:
             known = find_charge(connection, request.run_key)
             if known is not None and known.status != "returned":
                 return same_release(known, request)
-            row, amount = _admit(connection, request)
+            row, amount = admit(connection, request)
             write_charge(connection, request, amount, again=known is not None)
             set_spent(connection, request.account, row.spent + amount)
             body = {**request.public_json(), "amount": amount, "before": row.spent, "after": row.spent + amount}
@@ -185,7 +183,7 @@ class Ledger:
             BudgetExceeded, LedgerRefusal: as `reserve`.
         """
         with self._store.transaction() as connection:
-            return _admit(connection, request)[1]
+            return admit(connection, request)[1]
 
     def return_charge(self, run_key: str) -> None:
         """Give back a charge whose grant was never opened.
@@ -348,14 +346,3 @@ class Ledger:
     def _publications(self, connection: Connection, run_key: str) -> Iterator[Entry]:
         entries = self._journal.entries(connection, "version_published")
         return (entry for entry in entries if entry.body["run_key"] == run_key)
-
-
-def _admit(connection: Connection, request: ChargeRequest) -> tuple[Any, int]:
-    """Return the account's row and the amount of a charge that fits it; refuse every other charge."""
-    row = known_account(connection, request.account)
-    terms = terms_from_json(json.loads(row.terms))
-    check_terms(terms, row.status, request, people_of(connection, request.source))
-    amount = cost_of(terms, request.events)
-    if amount > row.cap - row.spent:
-        raise exceeded(terms, row.cap, row.spent, amount)
-    return row, amount
