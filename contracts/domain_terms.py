@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -134,10 +135,10 @@ class DeclaredDomain(Frozen):
         _ = self.null_code
         return self
 
+    @abstractmethod
     def _declared_labels(self) -> tuple[str, ...]:
         """Labels without "(null)"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _target_code(self, text: str) -> int:
         """Code of the value that nulls are mapped to; refuses a value outside the domain."""
-        raise NotImplementedError

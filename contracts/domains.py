@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -36,9 +37,9 @@ class _Listed(DeclaredDomain):
     other: Label | None = None
 
     @property
+    @abstractmethod
     def categories(self) -> tuple[str, ...]:
         """The declared categories, in the order of their codes."""
-        raise NotImplementedError
 
     @property
     def misfit_code(self) -> int:

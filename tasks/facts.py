@@ -66,7 +66,7 @@ class RunFacts:
         total: the measured total, where one was drawn.
         tables: the refined tables with their measurements.
         outcomes: outcome of each expectation.
-        version: which version this will be.
+        version: which version this will be, as it stands before its publication.
         supersedes: number of the version before, if any.
         started: when the run started (ISO 8601, UTC).
         finished: when the measurements were complete.
@@ -132,7 +132,7 @@ def gather(
         total=next((drawn for drawn in measurements if drawn.key == TOTAL_KEY), None),
         tables=tables,
         outcomes=outcomes,
-        version=version,
+        version=replace(version, status="allocated", manifest=None),
         supersedes=max(earlier, default=None),
         started=entries[0].at,
         finished=entries[-1].at,

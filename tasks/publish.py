@@ -157,8 +157,9 @@ def _refuse_another(ledger: Ledger, run_key: str, final: Path) -> None:
 
 
 def _discard_unentered(ledger: Ledger, run_key: str, staging: Path) -> None:
-    """Remove half-written files, unless the journal already names them as the published ones."""
-    if _entered_manifest(ledger, run_key) is None:
+    """Remove staged files, unless they are the ones that the journal names as published."""
+    entered = _entered_manifest(ledger, run_key)
+    if entered is None or _manifest_digest(staging) != entered:
         shutil.rmtree(staging, ignore_errors=True)
 
 

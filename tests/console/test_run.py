@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import stat
@@ -239,6 +240,26 @@ def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(
     assert "--calculus renyi" in said.err
     assert "ingest" not in said.err
     assert _charges(shared, "gaussian") == []
+
+
+def test_a_refusal_ends_the_process_in_good_order(shared: Place) -> None:
+    """Libraries are still being loaded when the file is found missing; the process waits for them."""
+    spec = shared.spec("nowhere", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: nowhere.parquet"))
+    said = shared.run("run", str(spec))
+    assert said.code == 2
+    assert "an existing file" in said.err
+    assert "terminate" not in said.err
+
+
+def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(shared: Place) -> None:
+    """Nothing is drawn again, so the same code writes the same manifest; another one is refused."""
+    spec = shared.spec("lost", ("epsilon: 1.0", "epsilon: 0.1"))
+    assert shared.run("run", str(spec)).code == 0
+    folder = shared.workspace.releases / "lost" / "v1"
+    manifest = (folder / "MANIFEST.json").read_bytes()
+    shutil.rmtree(folder)
+    assert shared.run("run", str(spec)).code == 0
+    assert (folder / "MANIFEST.json").read_bytes() == manifest
 
 
 @pytest.mark.usefixtures("running")
