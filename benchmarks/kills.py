@@ -1,231 +1,233 @@
-"""Runs that are killed (SIGKILL) at every instant at which something becomes durable, and then run again.
+"""Runs that are killed (SIGKILL), and then run again.
 
-A run is the plain functions that the flow's tasks wrap, in a forked process. Its durable instants are the fsyncs, the
-renames and the commits of the ledger; the run is killed just before and just after each of them. After each kill, and
-after the run that follows it, these must hold:
+A run is the plain functions that the flow's tasks wrap, in a forked process, or the whole command `sudare run` with
+its Prefect server. It is killed
+    - at every instant at which something becomes durable: just before and just after each fsync, each rename and
+      each commit of the ledger;
+    - after random delays, on SQLite and on PostgreSQL.
+After each kill, and after the run that follows it, these must hold:
     no version, or a whole one that verifies; never a version without a charge; one charge and one version at the end;
-    what was drawn before the kill is what is published; the ledger verifies.
+    what was drawn before the kill is what is published; no entry of the journal that was committed is lost, and the
+    journal only grows; the ledger verifies.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-from collections.abc import Callable
-from contextlib import closing
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from itertools import count
 from pathlib import Path
+from random import Random
+from secrets import randbits
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from time import perf_counter
+from typing import Final
 
-from sqlalchemy import Engine, event
-
-from benchmarks.orchestration import release_plainly
+from benchmarks._kill_places import Place, look, lost, make_place, new_database
+from benchmarks._kill_ways import (
+    Kill,
+    Run,
+    after,
+    after_charge,
+    at_instant,
+    command_after,
+    command_after_charge,
+    command_again,
+    count_instants,
+    release_again,
+)
+from benchmarks._ledger_places import database
 from benchmarks.results import Row, machine, write
-from privacy.accounting.amounts import PICO
-from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.ledger import Ledger
-from privacy.ledger.terms import AccountTerms
-from tasks.settings import Workspace
+from flows.prefect_server import create_database
 from tasks.validate import warm
-from tasks.verify import verify
 from tasks.version.software import software
 
-CONTRACT: Final = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: people
-name: People
-version: 1.0.0
-status: active
-schema:
-  - name: people
-    logicalType: object
-    physicalType: table
-    customProperties:
-      - property: privacy
-        value: {unit: {kind: row}, adjacency: add_remove}
-    properties:
-      - name: sex
-        logicalType: string
-        customProperties:
-          - property: domain
-            value:
-              {kind: categories, values: [f, m], nulls: {policy: category}, provenance: {kind: declared}}
-"""
-SPEC: Final = """\
-release: people
-contract: people.odcs.yaml
-source: {path: people.csv}
-charge: {account: people-2024, epsilon: 1, delta: 0}
-product: {kind: tables, mechanism: laplace, tables: [[sex]], refine: {method: simplex}, total: noisy}
-publish: {to: releases/}
-"""
+ON_SQLITE: Final = 90
+ON_POSTGRESQL: Final = 40
+COMMANDS: Final = 12
+TARGET: Final = 200
+AFTER_CHARGE: Final = 0.4  # of a run's time
+COMMAND_AFTER_CHARGE: Final = 0.1
+
+# Makes a place in an empty folder.
+Make = Callable[[Path], Place]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A workspace with one small source, an account that pays for it, and a spec.
+class Outcome:
+    """What came of one kill.
 
     Args:
-        spec: the release spec.
-        workspace: the workspace.
+        reached: kind of the last entry in the journal when the run was dead.
+        wrong: what did not hold, in words.
     """
 
-    spec: Path
-    workspace: Workspace
-
-    @property
-    def versions(self) -> list[Path]:
-        """The published folders that a reader sees."""
-        return sorted(self.workspace.releases.glob("people/v*"))
-
-    def draws(self) -> dict[str, bytes]:
-        """What was drawn so far, by file."""
-        return {path.name: path.read_bytes() for path in self.workspace.draws.rglob("*.draw")}
+    reached: str
+    wrong: tuple[str, ...]
 
 
-def make_place(folder: Path) -> Place:
-    """Make the workspace, the source, the spec and the account."""
-    (folder / "people.odcs.yaml").write_text(CONTRACT)
-    (folder / "people.yaml").write_text(SPEC)
-    (folder / "people.csv").write_text("sex\n" + "f\nm\nm\n" * 20)
-    workspace = Workspace.create(folder / "workspace")
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
-        terms = AccountTerms("people-2024", "people", "2024", "row", "add_remove", PureCalculus(), 2 * PICO, 0)
-        ledger.open_account(terms)
-        ledger.bind_source(str((folder / "people.csv").resolve()), "people", "2024")
-    return Place(folder / "people.yaml", workspace)
-
-
-def in_a_fork(work: Callable[[], Any]) -> int:
-    """Do the work in a forked process and return its wait status; its output goes nowhere."""
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1]
-    status = 1
-    try:
-        with open(os.devnull, "w") as nowhere:  # noqa: PTH123
-            os.dup2(nowhere.fileno(), 1)
-            os.dup2(nowhere.fileno(), 2)
-        work()
-        status = 0
-    finally:
-        os._exit(status)
-
-
-def count_instants(place: Place, tally: Path) -> int:
-    """Run once to the end and return how many durable instants there were."""
-
-    def work() -> None:
-        instants = Instants(None)
-        instants.watch()
-        release_plainly(place.spec, place.workspace.root)
-        tally.write_text(str(instants.seen))
-
-    if in_a_fork(work) != 0:
-        raise RuntimeError("the run that is only counted failed")
-    return int(tally.read_text())
-
-
-def kill_and_run_again(place: Place, instant: int) -> list[str]:
-    """Kill a run at one instant, look, run again, look again; return what does not hold."""
-
-    def killed() -> None:
-        Instants(instant).watch()
-        release_plainly(place.spec, place.workspace.root)
-
-    status = in_a_fork(killed)
-    wrong = [] if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else [f"not killed: {status}"]
-    drawn = place.draws()
-    wrong += _look(place)
-    if in_a_fork(lambda: release_plainly(place.spec, place.workspace.root)) != 0:
+def kill_and_run_again(place: Place, kill: Kill, again: Run) -> Outcome | None:
+    """Kill a run, look, run again, look again; None where the run ended before it could be killed."""
+    if not kill(place):
+        return None
+    journal, drawn = place.journal(), place.draws()
+    wrong = [*lost(place, journal), *look(place)]
+    if not again(place):
         wrong.append("the run that follows fails")
-    wrong += _look(place)
+    wrong += look(place)
     if [path.name for path in place.versions] != ["v1"]:
         wrong.append(f"versions at the end: {[path.name for path in place.versions]}")
     if any(place.draws().get(name) != values for name, values in drawn.items()):
         wrong.append("something was drawn a second time")
-    return wrong
+    if place.journal()[: len(journal)] != journal:
+        wrong.append("the journal does not begin with what it held after the kill")
+    return Outcome(journal[-1].kind, tuple(wrong))
 
 
-class Instants:
-    """Counts fsyncs, renames and commits, and kills this process at one of them.
-
-    Args:
-        fatal: the instant to die at: 2i just before, 2i + 1 just after the i-th durable step; None for never.
-    """
-
-    def __init__(self, fatal: int | None) -> None:
-        self.seen = 0
-        self._fatal = fatal
-
-    def watch(self) -> None:
-        """Begin to count in this process; there is no way back."""
-        for holder, name in ((os, "fsync"), (os, "link"), (Path, "rename"), (Path, "replace")):
-            setattr(holder, name, self._around(getattr(holder, name)))
-        event.listen(Engine, "commit", lambda _connection: self._instant())
-
-    def _around(self, durable: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self._instant()
-            done = durable(*arguments, **named)
-            self._instant()
-            return done
-
-        return counted
-
-    def _instant(self) -> None:
-        if self.seen == self._fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.seen += 1
+def kill_at_instants(folder: Path, chosen: Callable[[int], Sequence[int]]) -> list[Outcome]:
+    """Kill a run at those of its durable instants that are chosen, each in a fresh place."""
+    with _fresh(folder, make_place) as place:
+        instants = count_instants(place)
+    outcomes = []
+    for instant in chosen(instants):
+        with _fresh(folder, make_place) as place:
+            killed = kill_and_run_again(place, at_instant(instant), release_again)
+        outcomes.append(killed or Outcome("", (f"instant {instant} of {instants} never came",)))
+    return outcomes
 
 
-def _look(place: Place) -> list[str]:
-    """Return what does not hold of a workspace at rest."""
-    key = place.workspace.public_key_file.read_text().strip()
-    wrong = [f"{path.name} does not verify" for path in place.versions if not verify(path, public_key=key).ok]
-    with closing(Ledger(place.workspace.ledger_url, draws=place.workspace.draws)) as ledger:
-        wrong += [f"ledger: {finding}" for finding in ledger.verify()]
-        account = ledger.account("people-2024")
-    if place.versions and [charge.status for charge in account.charges] != ["published"]:
-        wrong.append(f"a version with charges {[charge.status for charge in account.charges]}")
-    if Fraction(account.spent, PICO) not in (0, 1):
-        wrong.append(f"spent {account.spent}")
-    return wrong
+def _kill_at_random(
+    folder: Path,
+    kills: int,
+    source: Random,
+    *,
+    make: Make,
+    kill_after: Callable[[float], Kill],
+    again: Run,
+    within: float,
+) -> list[Outcome]:
+    """Kill so many runs, each in a fresh place, after random delays of up to `within` seconds."""
+    outcomes: list[Outcome] = []
+    while len(outcomes) < kills:
+        with _fresh(folder, make) as place:
+            killed = kill_and_run_again(place, kill_after(source.uniform(0, within)), again)
+        if killed is not None:
+            outcomes.append(killed)
+    return outcomes
+
+
+def kill_releases_at_random(folder: Path, kills: int, source: Random, make: Make) -> list[Outcome]:
+    """Kill half of the runs at random within the whole run, and half after the charge: most of a run comes before."""
+    usual = _usual_seconds(folder, make, release_again)
+    kill = partial(_kill_at_random, folder, source=source, make=make, again=release_again)
+    whole = kill(kills // 2, kill_after=after, within=usual)
+    return whole + kill(kills - len(whole), kill_after=after_charge, within=AFTER_CHARGE * usual)
+
+
+def kill_commands_at_random(folder: Path, kills: int, source: Random, make: Make) -> list[Outcome]:
+    """Kill half of the commands at random within the whole command, and half after the charge."""
+    usual = _usual_seconds(folder, make, command_again)
+    kill = partial(_kill_at_random, folder, source=source, make=make, again=command_again)
+    whole = kill(kills // 2, kill_after=command_after, within=usual)
+    return whole + kill(kills - len(whole), kill_after=command_after_charge, within=COMMAND_AFTER_CHARGE * usual)
+
+
+def load() -> None:
+    """Load what every forked run would load again."""
+    for module in ("flows.intake", "tasks.publish", "tasks.report"):
+        import_module(module)
+    warm()
+    software()
+
+
+def _usual_seconds(folder: Path, make: Make, run: Run) -> float:
+    """Return how long a run takes that nobody kills: the median of three."""
+    seconds = []
+    for _ in range(3):
+        with _fresh(folder, make) as place:
+            began = perf_counter()
+            if not run(place):
+                raise RuntimeError("the run that is only timed failed")
+            seconds.append(perf_counter() - began)
+    return median(seconds)
+
+
+@contextmanager
+def _fresh(folder: Path, make: Make) -> Iterator[Place]:
+    """Yield a place that is gone afterwards."""
+    inside = folder / "place"
+    inside.mkdir()
+    try:
+        yield make(inside)
+    finally:
+        shutil.rmtree(inside)
+
+
+# --- the benchmark ----------------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    """Kill at every instant and write results/kills.json."""
-    with TemporaryDirectory() as folder:
-        instants = count_of(Path(folder))
-        failures = {instant: wrong for instant in range(instants) if (wrong := kill_once(Path(folder), instant))}
-    for instant, wrong in failures.items():
-        print(instant, wrong)
-    settings = machine("sqlalchemy", "duckdb")
-    what = "kills after which something did not hold, of all durable instants of a run"
-    write("kills", [Row(what, len(failures), f"of {instants}", 0, not failures, settings=settings)])
+    """Kill in every way and write results/kills.json; the seed of the delays is the first argument, or random."""
+    seed = int(sys.argv[1]) if sys.argv[1:] else randbits(32)
+    print(f"seed {seed}")
+    load()
+    with TemporaryDirectory() as name:
+        folder, source = Path(name), Random(seed)
+        rows = [
+            _row("at every durable instant, SQLite", kill_at_instants(folder, range), seed),
+            _row("at random, SQLite", kill_releases_at_random(folder, ON_SQLITE, source, make_place), seed),
+            _row("at random, PostgreSQL", _on_postgresql(folder, source), seed),
+            _row("at random, the whole command", _commands(folder, source), seed),
+        ]
+    total = sum(int(row.unit.split()[-1]) for row in rows)
+    rows.append(Row("kills in all", total, "kills", TARGET, total >= TARGET, settings=rows[0].settings))
+    write("kills", rows)
 
 
-def kill_once(folder: Path, instant: int) -> list[str]:
-    """Kill a run of a fresh place at one instant; return what does not hold."""
-    place = folder / f"kill-{instant}"
-    place.mkdir()
-    try:
-        return kill_and_run_again(make_place(place), instant)
-    finally:
-        shutil.rmtree(place)
+def _on_postgresql(folder: Path, source: Random) -> list[Outcome]:
+    """Kill runs whose ledger is a PostgreSQL database of their own."""
+    server_folder, numbers = folder / "server", count()
+    server_folder.mkdir()
+    with database("PostgreSQL", server_folder) as server:
+
+        def make(inside: Path) -> Place:
+            return make_place(inside, ledger_url=new_database(server, f"killed{next(numbers)}"))
+
+        return kill_releases_at_random(folder, ON_POSTGRESQL, source, make)
 
 
-def count_of(folder: Path) -> int:
-    """Return how many durable instants a run has; loads first what every forked run would load again."""
-    warm()
-    software()
-    counted = folder / "counted"
-    counted.mkdir()
-    return count_instants(make_place(counted), folder / "tally")
+def _commands(folder: Path, source: Random) -> list[Outcome]:
+    """Kill whole commands, whose workspaces get Prefect's database as `sudare init` makes it."""
+    prefect = folder / "prefect"
+    create_database(prefect)
+
+    def make(inside: Path) -> Place:
+        place = make_place(inside)
+        shutil.copytree(prefect, place.workspace.prefect_home)
+        return place
+
+    return kill_commands_at_random(folder, COMMANDS, source, make)
+
+
+def _row(what: str, outcomes: Sequence[Outcome], seed: int) -> Row:
+    """Count the kills after which something did not hold, and tell which those were."""
+    failed = [outcome for outcome in outcomes if outcome.wrong]
+    for outcome in failed:
+        print(what, outcome)
+    reached = Counter(outcome.reached for outcome in outcomes)
+    settings = machine("sqlalchemy", "duckdb", "psycopg", "prefect") | {
+        "seed": seed,
+        "journal_ended_with": dict(reached),
+    }
+    name = f"killed {what}: something did not hold"
+    return Row(name, len(failed), f"of {len(outcomes)}", 0, not failed, settings=settings)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -10,13 +11,19 @@ from rich.console import Console
 from console.render import print_facts, table
 
 if TYPE_CHECKING:
-    from privacy.ledger.terms import AccountState
+    from contracts.blocks import TimeBlock
+    from privacy.ledger.terms import AccountState, Charge
 
-HEADINGS = ("account", "people", "block", "cap ε", "claimed ε", "δ", "lost", "left", "status")
+HEADINGS = ("account", "people", "block", "cap ε", "claimed ε", "δ", "lost", "left", "runs out", "status")
 NUMBERS = ("cap ε", "claimed ε", "δ", "lost", "left")
 
 
-def account_object(state: AccountState, sources: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+def account_object(
+    state: AccountState,
+    charges: Sequence[Charge],
+    sources: Mapping[str, tuple[str, TimeBlock]],
+    accounts: Sequence[AccountState],
+) -> dict[str, Any]:
     """Return an account as a JSON object; every amount is an exact decimal text."""
     from privacy.accounting.amounts import atto_to_text, pico_to_text
     from privacy.ledger.admission import loss_name
@@ -34,24 +41,93 @@ def account_object(state: AccountState, sources: Mapping[str, tuple[str, str]]) 
             "remaining": pico_to_text(state.remaining),
         },
         "claim": pico_to_text(state.claim),
-        "sources": sorted(name for name, people in sources.items() if people == (terms.population, terms.block)),
+        "fits": _fitting(state),
+        "sources": sorted(
+            name
+            for name, (population, block) in sources.items()
+            if population == terms.population and block.overlaps(terms.days)
+        ),
+        "overlaps": [
+            other.terms.name
+            for other in accounts
+            if other.terms.population == terms.population
+            and other.terms.name != terms.name
+            and other.terms.days.overlaps(terms.days)
+        ],
+        "releases": _by_release(charges, terms.name),
         "charges": [
             {
                 "run_key": charge.request.run_key,
                 "release": charge.request.release,
-                "amount": pico_to_text(charge.amount),
+                "amount": pico_to_text(charge.amount_of(terms.name)),
                 "epsilon": pico_to_text(charge.request.epsilon),
                 "delta": atto_to_text(charge.request.delta),
                 "status": charge.status,
             }
-            for charge in state.charges
+            for charge in charges
         ],
     }
 
 
+def _fitting(state: AccountState) -> dict[str, str | None]:
+    """Return the largest epsilon of one more release, by its noise: Laplace, or Gaussian at the account's delta."""
+    from privacy.accounting.amounts import ATTO
+    from privacy.accounting.calculus import PureCalculus
+    from privacy.accounting.events import Event, Pure, ZeroConcentrated
+    from privacy.accounting.scale import largest_epsilon
+
+    kinds: dict[str, tuple[Event, Fraction]] = {"laplace": (Pure(Fraction(1)), Fraction(0))}
+    if not isinstance(state.terms.calculus, PureCalculus):
+        kinds["gaussian"] = (ZeroConcentrated(Fraction(1, 100)), Fraction(state.terms.delta, ATTO))
+    fits = {
+        name: largest_epsilon((event,), delta, state.terms.calculus, state.remaining)
+        for name, (event, delta) in kinds.items()
+    }
+    return {name: None if epsilon is None else f"{float(epsilon):.12g}" for name, epsilon in fits.items()}
+
+
+def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]:
+    """Sum up by release, those that spent most first."""
+    from privacy.accounting.amounts import pico_to_text
+
+    spent: dict[str, list[int]] = {}
+    for charge in charges:
+        if charge.status != "returned":
+            spent.setdefault(charge.request.release, []).append(charge.amount_of(account))
+    ranked = sorted(spent.items(), key=lambda item: -sum(item[1]))
+    return [
+        {"release": release, "runs": len(amounts), "spent": pico_to_text(sum(amounts))} for release, amounts in ranked
+    ]
+
+
+def calendar_object(calendar: Mapping[str, Any], state: AccountState) -> dict[str, Any]:
+    """Return what the schedule means for an account, as JSON."""
+    from privacy.accounting.amounts import pico_to_text
+
+    name = state.terms.name
+    scheduled = []
+    for forecast in calendar["forecasts"]:
+        cost = {part.account: part.amount for part in forecast.parts}.get(name)
+        if cost is not None or forecast.trouble is not None:
+            scheduled.append(
+                {
+                    "spec": forecast.spec,
+                    "cron": forecast.cron,
+                    "release": forecast.release,
+                    "next": forecast.following.isoformat(),
+                    "cost": None if cost is None else pico_to_text(cost),
+                    "runs_left": forecast.runs_left,
+                    "trouble": forecast.trouble,
+                }
+            )
+    refusal = calendar["refusals"].get(name)
+    runs_out = None if refusal is None else {"at": refusal.at.isoformat(), "release": refusal.name}
+    return {"schedule": scheduled, "runs_out": runs_out}
+
+
 def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the line of an account's JSON object under `HEADINGS`."""
-    loss = account["loss"]
+    loss, runs_out = account["loss"], account["runs_out"]
     named = (account["name"], account["population"], account["block"])
     return (
         *named,
@@ -60,6 +136,7 @@ def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
         account["delta"],
         loss["spent"],
         loss["remaining"],
+        "-" if runs_out is None else runs_out["at"][:10],
         account["status"],
     )
 
@@ -67,20 +144,64 @@ def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
 def print_account(console: Console, account: Mapping[str, Any]) -> None:
     """Print an account's JSON object for a person."""
     loss = account["loss"]
-    print_facts(
-        console,
-        [
-            ("account", f"{account['name']} ({account['status']})"),
-            ("people", f"{account['population']}, block {account['block']}, unit {account['unit']}"),
-            ("neighbours", account["adjacency"]),
-            ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
-            ("claimed so far", f"ε = {account['claim']}"),
-            ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
-            ("sources", "\n".join(account["sources"]) or "none is bound: sudare budget bind --help"),
-        ],
-    )
+    facts = [
+        ("account", f"{account['name']} ({account['status']})"),
+        ("people", f"{account['population']}, block {account['block']}, unit {account['unit']}"),
+        ("neighbours", account["adjacency"]),
+        ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
+        ("claimed so far", f"ε = {account['claim']}"),
+        ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
+        ("largest that fits", _fits_words(account["fits"], account["delta"])),
+        ("charged as well", ", ".join(account["overlaps"]) or "no other account: these days have this one only"),
+        ("sources", "\n".join(account["sources"]) or "none is bound: sudare budget bind --help"),
+    ]
+    print_facts(console, [*facts, *_calendar_facts(account)])
+    if account["releases"]:
+        sums = [(each["release"], str(each["runs"]), each["spent"]) for each in account["releases"]]
+        console.print()
+        console.print(table(("release", "runs", "spent"), sums, numbers=("runs", "spent")))
+    if account["schedule"]:
+        console.print()
+        _print_schedule(console, account["schedule"])
     if account["charges"]:
         rows = [(c["release"], c["run_key"], c["amount"], c["epsilon"], c["status"]) for c in account["charges"]]
         headings = ("release", "run", "charged", "its ε", "status")
         console.print()
         console.print(table(headings, rows, numbers=("charged", "its ε")))
+
+
+def _fits_words(fits: Mapping[str, str | None], delta: str) -> str:
+    told = [f"ε = {fits['laplace']} in one draw of Laplace noise" if fits["laplace"] else "no Laplace noise"]
+    if "gaussian" in fits:
+        told.append(
+            f"ε = {fits['gaussian']} at δ = {delta} with Gaussian" if fits["gaussian"] else "no Gaussian noise"
+        )
+    return ", or ".join(told)
+
+
+def _calendar_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if not account["schedule"]:
+        return []
+    refused = account["runs_out"]
+    told = (
+        "not within ten years" if refused is None else f"{refused['at'][:16]}, when {refused['release']} is refused"
+    )
+    return [("runs out", told)]
+
+
+def _print_schedule(console: Console, schedule: Sequence[Mapping[str, Any]]) -> None:
+    rows: list[tuple[str, ...]] = [
+        (
+            each["spec"],
+            each["cron"],
+            each["next"][:16],
+            each["cost"] or "-",
+            str(each["runs_left"]) if each["trouble"] is None else "none",
+        )
+        for each in schedule
+    ]
+    headings = ("scheduled", "cron", "next", "cost", "runs left")
+    console.print(table(headings, rows, numbers=("cost", "runs left")))
+    for each in schedule:
+        if each["trouble"] is not None:
+            console.print(f"{each['spec']}: {each['trouble']}")

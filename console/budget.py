@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from console.accounts import HEADINGS, NUMBERS, account_object, account_row, print_account
-from console.options import AsJson, At, workspace_at
-from console.render import answer, table
-from contracts.errors import Refused
+from console.balance import JournalBroken, answer_account, history, show
+from console.options import AsJson, At, ledger_at
+from console.render import answer
 
 if TYPE_CHECKING:
     from privacy.accounting.calculus import Calculus
-    from privacy.ledger.entries import Entry
-    from privacy.ledger.ledger import Ledger
-    from privacy.ledger.terms import AccountState
 
 app = typer.Typer(help="Accounts: whose loss is bounded, by how much, and what was charged.", no_args_is_help=True)
+app.command("show")(show)
+app.command("history")(history)
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
-
-
-Block = Annotated[str, typer.Option(help="The time block that it is about, such as 1994 or 2026-Q1.")]
-
-
-class JournalBroken(Refused):
-    """The journal contradicts itself."""
-
-    exit_code = 5
+Block = Annotated[str, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")]
 
 
 class CalculusKind(StrEnum):
@@ -63,11 +50,17 @@ def open_account(
     calculus: Annotated[CalculusKind, typer.Option(help="How losses add up.")],
     adjacency: Annotated[Adjacency, typer.Option(help="The neighbour relation that every charge must use.")],
     delta: Annotated[str, typer.Option(help="The δ at which the cap is stated; above 0 for renyi.")] = "0",
+    order: Annotated[
+        str | None, typer.Option(help="Rényi order; the one at which most noise fits without it.")
+    ] = None,
     source: Annotated[list[str] | None, typer.Option(help="Also bind this source; FILE or FILE::TABLE.")] = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Open an account; asking again with the same terms changes nothing.
+
+    A charge takes from every account of the people whose days it touches: open one for a longer block, or for their
+    lifetime, to bound what people lose who are in several blocks.
 
     Examples:
 
@@ -75,9 +68,13 @@ def open_account(
           --unit row --epsilon 3 --delta 1e-9 --calculus renyi \\
           --adjacency add_remove --source data/adult.parquet
 
-        sudare budget open panel-2026 --population panel --block 2026 \\
+        sudare budget open panel/2026-Q4 --population panel --block 2026-Q4 \\
           --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
+
+        sudare budget open panel/lifetime --population panel --block lifetime \\
+          --unit person_id --epsilon 4 --calculus pure --adjacency add_remove
     """
+    from contracts.blocks import time_block
     from privacy.accounting.amounts import budget_down, delta_down
     from privacy.ledger.terms import AccountTerms
 
@@ -85,18 +82,18 @@ def open_account(
     terms = AccountTerms(
         name=account,
         population=population,
-        block=block,
+        block=time_block(block).text,
         unit=unit,
         adjacency=adjacency.value,
-        calculus=_calculus(calculus, cap, at),
+        calculus=_calculus(calculus, cap, at, order),
         epsilon=cap,
         delta=at,
     )
-    with _ledger(workspace) as ledger:
+    with ledger_at(workspace) as ledger:
         state = ledger.open_account(terms)
         for name in [_source_name(written) for written in source or []]:
-            ledger.bind_source(name, population, block)
-        _answer_account(ledger, state, as_json=as_json)
+            ledger.bind_source(name, population, time_block(block))
+        answer_account(ledger, state, workspace, as_json=as_json)
 
 
 @app.command()
@@ -116,79 +113,14 @@ def bind(
         sudare budget bind data/panel.duckdb::answers --population panel \\
           --block 2026
     """
+    from contracts.blocks import time_block
+
     name = _source_name(source)
-    with _ledger(workspace) as ledger:
-        ledger.bind_source(name, population, block)
+    with ledger_at(workspace) as ledger:
+        ledger.bind_source(name, population, time_block(block))
     payload = {"source": name, "population": population, "block": block}
     told = f"{name} is about {population}, block {block}"
     answer(payload, lambda console: console.print(told), as_json=as_json)
-
-
-@app.command()
-def show(
-    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")] = None,
-    workspace: At = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what is spent and what is left.
-
-    Examples:
-
-        sudare budget show
-
-        sudare budget show adult-1994 --json
-    """
-    with _ledger(workspace) as ledger:
-        if account is not None:
-            _answer_account(ledger, ledger.account(account), as_json=as_json)
-            return
-        sources = ledger.sources()
-        accounts = [account_object(state, sources) for state in ledger.accounts()]
-
-    def people(console: Console) -> None:
-        if accounts:
-            console.print(table(HEADINGS, [account_row(account) for account in accounts], numbers=NUMBERS))
-        else:
-            console.print("No account is open yet: sudare budget open --help")
-
-    answer({"accounts": accounts}, people, as_json=as_json)
-
-
-@app.command()
-def history(
-    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Also check the journal; exit 5 when it fails.")] = False,
-    workspace: At = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the journal: every account, charge, draw and publication.
-
-    Examples:
-
-        sudare budget history
-
-        sudare budget history adult-1994 --verify
-    """
-    from privacy.ledger.fold import summary
-
-    with _ledger(workspace) as ledger:
-        entries = _entries_of(ledger, account)
-        findings = ledger.verify() if verify else None
-    payload: dict[str, Any] = {"entries": [{**entry.to_json(), "hash": entry.hash} for entry in entries]}
-    if findings is not None:
-        payload["verified"] = not findings
-
-    def people(console: Console) -> None:
-        for entry in entries:
-            told = summary(entry)
-            head = f"{told.pop('sequence'):>5}  {told.pop('at')}  {told.pop('kind'):<18}"
-            console.print(head, " ".join(f"{name}={value}" for name, value in told.items()), soft_wrap=True)
-        if findings is not None and not findings:
-            console.print("The journal holds: every entry, every cap, every balance.")
-
-    if findings:
-        raise JournalBroken(findings)
-    answer(payload, people, as_json=as_json)
 
 
 @app.command("close")
@@ -199,51 +131,58 @@ def close_account(account: Account, workspace: At = None, as_json: AsJson = Fals
 
         sudare budget close adult-1994
     """
-    with _ledger(workspace) as ledger:
+    with ledger_at(workspace) as ledger:
         state = ledger.close_account(account)
-        _answer_account(ledger, state, as_json=as_json)
+        answer_account(ledger, state, workspace, as_json=as_json)
 
 
-@contextmanager
-def _ledger(folder: Path | None) -> Iterator[Ledger]:
-    """Open the ledger of a workspace inside the block."""
-    from privacy.ledger.ledger import Ledger
+@app.command("return")
+def return_charge(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Key of a run that reserved and never began to draw.")],
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give back what a run reserved, if its grant was never opened.
 
-    workspace = workspace_at(folder)
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
+    Examples:
 
-
-def _answer_account(ledger: Ledger, state: AccountState, *, as_json: bool) -> None:
-    account = account_object(state, ledger.sources())
-    answer(account, lambda console: print_account(console, account), as_json=as_json)
-
-
-def _entries_of(ledger: Ledger, account: str | None) -> list[Entry]:
-    """Return the journal, or those of its entries that are about one account."""
-    entries = list(ledger.journal())
-    if account is None:
-        return entries
-    runs = {charge.request.run_key for charge in ledger.account(account).charges}
-    return [
-        entry
-        for entry in entries
-        if account in (entry.body.get("name"), entry.body.get("account")) or entry.body.get("run_key") in runs
-    ]
+        sudare budget return adult-tables-0c29d2f1ab34e5f678901234
+    """
+    with ledger_at(workspace) as ledger:
+        ledger.return_charge(run)
+        answer({"run_key": run, "status": "returned"}, lambda c: c.print(f"{run} is returned"), as_json=as_json)
 
 
-def _calculus(kind: CalculusKind, cap: int, delta: int) -> Calculus:
-    """Return the calculus; a Rényi one of the order at which the most noise fits under the cap."""
+@app.command()
+def migrate(workspace: At = None, as_json: AsJson = False) -> None:
+    """Bring the ledger's database to the schema of this version; back it up before.
+
+    Examples:
+
+        sudare budget migrate
+    """
+    with ledger_at(workspace, migrate=True) as ledger:
+        findings = ledger.verify()
+    if findings:
+        raise JournalBroken(findings)
+    told = "The ledger has the schema of this version, and its journal holds."
+    answer({"migrated": True, "verified": True}, lambda console: console.print(told), as_json=as_json)
+
+
+def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None) -> Calculus:
+    """Return the calculus; a Rényi one of the given order, else of that at which the most noise fits."""
     from privacy.accounting.amounts import ATTO, PICO, AmountRefused
     from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 
     if kind is CalculusKind.pure:
+        if order is not None:
+            raise AmountRefused("--order", order, "no order for --calculus pure")
         return PureCalculus()
     if delta < 1:
         raise AmountRefused("--delta", delta, "a probability > 0 for --calculus renyi, such as 1e-9")
+    if order is not None:
+        top, _, bottom = order.partition("/")
+        return RenyiCalculus(_number("--order", top) / _number("--order", bottom or "1"))
     return RenyiCalculus(best_order(Fraction(cap, PICO), Fraction(delta, ATTO)))
 
 

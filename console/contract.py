@@ -46,11 +46,14 @@ def lint(contract_file: File, as_json: AsJson = False) -> None:
         "version": contract.version,
         "digest": contract.digest,
         "unit": contract.unit.column or "row",
+        "scope": contract.unit.scope,
         "rows_per_unit": contract.unit.max_rows_per_unit,
         "adjacency": contract.adjacency,
         "gates": list(contract.gates),
         "columns": columns,
     }
+
+    over = {"block": "within one time block", "lifetime": "over all time blocks"}[contract.unit.scope]
 
     def people(console: Console) -> None:
         unit = (
@@ -62,7 +65,7 @@ def lint(contract_file: File, as_json: AsJson = False) -> None:
             console,
             [
                 ("contract", f"{contract.id} {contract.version}: it holds"),
-                ("unit", str(unit)),
+                ("unit", f"{unit}, {over}"),
                 ("neighbours", contract.adjacency),
                 ("gates", ", ".join(contract.gates) or "none"),
             ],

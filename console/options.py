@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tasks.settings import Workspace
+
+if TYPE_CHECKING:
+    from privacy.ledger.ledger import Ledger
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 At = Annotated[
@@ -20,3 +25,16 @@ Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A release spec (YAML
 def workspace_at(folder: Path | None) -> Workspace:
     """Open the workspace that was named, or the nearest one."""
     return Workspace.open(folder) if folder is not None else Workspace.find(Path.cwd())
+
+
+@contextmanager
+def ledger_at(folder: Path | None, *, migrate: bool = False) -> Iterator[Ledger]:
+    """Open the ledger of the workspace that was named, or of the nearest one, inside the block."""
+    from privacy.ledger.ledger import Ledger
+
+    workspace = workspace_at(folder)
+    ledger = Ledger(workspace.ledger_url, draws=workspace.draws, migrate=migrate)
+    try:
+        yield ledger
+    finally:
+        ledger.close()

@@ -66,9 +66,10 @@ def _plan_object(request: Request) -> dict[str, Any]:
 
 
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
-    """Return what the release would cost its account, where there is one; refuse what could not be charged."""
+    """Return what the release would cost its people's accounts, where there are any; refuse what is never charged."""
     from privacy.accounting.amounts import pico_to_text
-    from privacy.ledger.errors import BudgetExceeded
+    from privacy.ledger.admission import fitting_epsilon
+    from privacy.ledger.calendar import runs_left
     from privacy.ledger.ledger import Ledger
     from tasks.charge import request_for
 
@@ -78,19 +79,27 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     if workspace is None:
         return missing
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
-        state = next((each for each in ledger.accounts() if each.terms.name == name), None)
-        if state is None:
+        if name not in {state.terms.name for state in ledger.accounts()}:
             return missing
-        try:
-            cost = ledger.foresee(request_for(request.spec, request.contract, request.plan))
-        except BudgetExceeded as exceeded:
-            cost = exceeded.requested
+        asked = request_for(request.spec, request.contract, request.plan)
+        priced = ledger.price(asked)
+    costs = {part.account: part.amount for part in priced.parts}
+    remaining = {state.terms.name: state.remaining for state in priced.accounts}
+    fitting = [fitting_epsilon(state, asked) for state in priced.accounts]
+    smallest = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
     return {
         "name": name,
         "open": True,
-        "cost": pico_to_text(cost),
-        "remaining": pico_to_text(state.remaining),
-        "fits": cost <= state.remaining,
+        "cost": pico_to_text(costs[name]),
+        "remaining": pico_to_text(remaining[name]),
+        "fits": all(costs[each] <= remaining[each] for each in costs),
+        "runs_left": runs_left(priced.parts, remaining),
+        "largest_epsilon": None if smallest is None else f"{float(smallest):.12g}",
+        "also_charged": [
+            {"name": each, "cost": pico_to_text(costs[each]), "remaining": pico_to_text(remaining[each])}
+            for each in costs
+            if each != name
+        ],
     }
 
 
@@ -106,19 +115,12 @@ def _workspace(folder: Path | None) -> Workspace | None:
 
 def _print(console: Console, payload: dict[str, Any]) -> None:
     account = payload["account"]
-    left = (
-        "no such account here"
-        if not account["open"]
-        else f"{account['remaining']} left, this takes {account['cost']}"
-    )
-    if account["open"] and not account["fits"]:
-        left += ": it does not fit"
     print_facts(
         console,
         [
             ("release", payload["release"]),
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']} ({payload['mechanism']} noise)"),
-            ("account", f"{account['name']}: {left}"),
+            ("account", _account_words(account)),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
             ("data read", "none"),
@@ -136,3 +138,19 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
         for draw in payload["draws"]
     ]
     console.print(table(("marginal", *NUMBERS), rows, numbers=NUMBERS))
+
+
+def _account_words(account: dict[str, Any]) -> str:
+    """Say what each account has left, a line each, and how often the release still fits."""
+    if not account["open"]:
+        return f"{account['name']}: no such account here"
+    lines = [
+        f"{each['name']}: {each['remaining']} left, this takes {each['cost']}"
+        for each in (account, *account["also_charged"])
+    ]
+    if account["fits"]:
+        lines.append(f"it fits {account['runs_left']} times, if nothing else is charged")
+    else:
+        largest = account["largest_epsilon"]
+        lines.append("it does not fit: " + (f"ask for epsilon {largest} or less" if largest else "nothing more does"))
+    return "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, workspace_at
+from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
 from tasks.settings import Workspace
@@ -69,6 +69,34 @@ def show(
     [chosen] = wanted
     payload = {**chosen, "record": _record(chosen["folder"])}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
+
+
+@app.command()
+def withdraw(
+    release: Name,
+    version: Annotated[int, typer.Option(help="Which version.")],
+    reason: Annotated[str, typer.Option(help="Why; it is published with the journal.")],
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw a version: the signed journal says so from now on; its files and its charge stay.
+
+    Examples:
+
+        sudare releases withdraw adult-tables --version 1 --reason "wrong reference year"
+    """
+    from tasks.withdraw import withdraw as withdraw_version
+
+    place = workspace_at(workspace)
+    with ledger_at(workspace) as ledger:
+        withdrawn = withdraw_version(ledger, place.releases, release, version, reason=reason)
+    payload = {"release": release, "version": version, "status": withdrawn.status, "reason": reason}
+
+    def people(console: Console) -> None:
+        console.print(f"{release} v{version} is withdrawn; what it was charged stays charged.")
+        console.print("`latest` points nowhere if it pointed there, until the next version is published.")
+
+    answer(payload, people, as_json=as_json)
 
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:

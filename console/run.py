@@ -132,7 +132,11 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
                 f"{outcome['account']}: ε = {outcome['claim']} of {outcome['epsilon_cap']} spent "
                 f"at δ = {outcome['account_delta']}",
             ),
-            ("left", f"{outcome['remaining']} of {outcome['cap']} {outcome['loss']}"),
+            ("left", "\n".join(_left(each) for each in (outcome, *outcome["also_charged"]))),
             ("check it", f"sudare verify {outcome['folder']} --key {outcome['public_key_file']}"),
         ],
     )
+
+
+def _left(account: dict[str, Any]) -> str:
+    return f"{account['account']}: {account['remaining']} of {account['cap']} {account['loss']}"

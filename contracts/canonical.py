@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: Any) -> bytes:
@@ -13,8 +15,7 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         ValueError: the value holds a NaN or an infinity.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8")
+    return _CANONICAL.encode(value).encode("utf-8")
 
 
 def readable_json(value: Any) -> bytes:

@@ -255,7 +255,7 @@ class _Reading:
         return Column(name=name, logical_type=logical, domain=domain, description=description)
 
 
-_NEUTRAL_TERMS = {"unit": {"kind": "row"}, "adjacency": "replace_one"}
+_NEUTRAL_TERMS = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "replace_one"}
 _VERSIONS = ("v3.0.0", "v3.0.1", "v3.0.2", "v3.1.0", "v3.2.0")
 
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.domain_terms import Frozen
 from contracts.written import Label, Problem, Text, Whole, as_tuple, refuse, show
 
 Adjacency = Literal["add_remove", "replace_one"]
+Scope = Literal["block", "lifetime"]
 
 
 class Unit(Frozen):
-    """Whose privacy counts: each row, or everyone with rows under one id (at most `max_rows_per_unit` are kept)."""
+    """Whose privacy counts: each row, or everyone with rows under one id (at most `max_rows_per_unit` are kept).
+
+    `scope` says over which data the loss of a unit is bounded; nothing that changes privacy has a default:
+
+    - `block`: a unit is a row or a person within one time block of the data. Accounts of different time blocks bound
+      the loss block by block; somebody who is in several blocks may lose the sum.
+    - `lifetime`: the same person may be in many time blocks and is protected over all of them. Every charge is also
+      taken from an account whose block is `lifetime`; without one the ledger refuses.
+    """
 
     kind: Literal["row", "id"]
+    scope: Scope = Field(
+        description="`scope: block` if each time block's people are bounded by themselves, `scope: lifetime` if "
+        "people appear in several blocks and are protected over all of them"
+    )
     column: Label | None = None
     max_rows_per_unit: Whole = 1
 
@@ -35,7 +48,7 @@ class Unit(Frozen):
                 problems.append(Problem(repr(self.column), "a name other than row", remedy, ("column",)))
         elif self.column is not None or self.max_rows_per_unit != 1:
             remedy = "write kind: id if one person may have several rows"
-            problems.append(Problem("kind: row with further keys", "kind: row alone", remedy))
+            problems.append(Problem("kind: row with further keys", "kind: row and its scope alone", remedy))
         if problems:
             refuse(problems)
         return self

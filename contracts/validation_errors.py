@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -110,12 +110,14 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
         return tuple(context["problems"])
     last = str(loc[-1]) if loc else ""
     if kind == "missing":
-        return [Problem("nothing", f"the key `{last}`, which is required", f"add `{last}:`")]
+        return [_missing(last, block)]
     if kind == "extra_forbidden":
         return [unknown_key(last, tuple(_keys(block)) if block is not None else ())]
     if kind == "literal_error":
         words = [word.strip(" '") for word in str(context["expected"]).replace(" or ", ",").split(",")]
-        return [Problem(show(value), "one of " + ", ".join(words), nearest(str(value), words))]
+        choice = _choice(last, block)
+        remedy = nearest(str(value), words) or (f"write {choice}" if choice else "")
+        return [Problem(show(value), "one of " + ", ".join(words), remedy)]
     if kind == "union_tag_invalid":
         shown, words = str(context["tag"]), [word.strip(" '") for word in context["expected_tags"].split(",")]
         return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words))]
@@ -123,6 +125,24 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
     allowed, remedy = _SHAPES.get(kind, (str(item["msg"]), ""))
     return [Problem(show(value), allowed, remedy)]
+
+
+def _missing(key: str, block: Any) -> Problem:
+    """Say that a key is missing, and what it may hold where that is one of a few words."""
+    annotation = _keys(block)[key].annotation if _has(block, key) else None
+    words = f": {listed(get_args(annotation))}" if get_origin(annotation) is Literal else ""
+    remedy = f"add {_choice(key, block) or f'`{key}:`'}"
+    return Problem("nothing", f"the key `{key}`, which is required{words}", remedy)
+
+
+def _choice(key: str, block: Any) -> str | None:
+    """Say which of its words a key should hold when, where its field is described so."""
+    return _keys(block)[key].description if _has(block, key) else None
+
+
+def _has(block: Any, key: str) -> bool:
+    """Say whether a block is a model with that key, and not a union of models."""
+    return isinstance(block, type) and issubclass(block, BaseModel) and key in _keys(block)
 
 
 _SHAPES = {

@@ -55,8 +55,8 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
 def _published_before(request: Request, workspace: Workspace) -> bool:
     """Say whether this spec was published before; refuse now what the ledger would refuse after the data are read."""
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
-        account = ledger.account(request.spec.charge.account)
-        charges = [charge for charge in account.charges if charge.request.spec_digest == request.spec.digest]
+        ledger.account(request.spec.charge.account)
+        charges = ledger.charges(spec_digest=request.spec.digest)
         if not charges and request.spec.source.path.exists():
             ledger.foresee(request_for(request.spec, request.contract, request.plan))
     return any(charge.status == "published" for charge in charges)

@@ -9,6 +9,7 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.admission import loss_name
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountState
 from tasks.publish import Publication
 from tasks.settings import Workspace
 
@@ -33,6 +34,7 @@ class Outcome:
         claim: ε that the account has lost so far.
         epsilon_cap: the most it may become.
         account_delta: δ of both.
+        also_charged: what the other accounts of these people have left: name, remaining, cap and kind of loss.
         public_key_file: the key that checks it.
     """
 
@@ -51,6 +53,7 @@ class Outcome:
     claim: str
     epsilon_cap: str
     account_delta: str
+    also_charged: tuple[dict[str, str], ...]
     public_key_file: str
 
     def to_json(self) -> dict[str, Any]:
@@ -65,6 +68,7 @@ class Outcome:
             f"| cost | ε = {self.epsilon} at δ = {self.delta} |\n| account | {self.account} |\n"
             f"| spent so far | ε = {self.claim} of {self.epsilon_cap} at δ = {self.account_delta} |\n"
             f"| left | {self.remaining} of {self.cap} {self.loss} |\n"
+            + "".join(f"| {other['account']} | {other['remaining']} left |\n" for other in self.also_charged)
         )
 
 
@@ -94,5 +98,17 @@ def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *
         claim=pico_to_text(account.claim),
         epsilon_cap=pico_to_text(account.terms.epsilon),
         account_delta=atto_to_text(account.terms.delta),
+        also_charged=tuple(
+            _other(ledger.account(part.account)) for part in charge.parts if part.account != account.terms.name
+        ),
         public_key_file=str(workspace.public_key_file),
     )
+
+
+def _other(account: AccountState) -> dict[str, str]:
+    return {
+        "account": account.terms.name,
+        "remaining": pico_to_text(account.remaining),
+        "cap": pico_to_text(account.cap),
+        "loss": loss_name(account.terms.calculus),
+    }

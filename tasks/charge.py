@@ -42,6 +42,7 @@ def request_for(
         snapshot_hash=snapshot_hash,
         adjacency=contract.adjacency,
         unit=contract.unit.column or "row",
+        scope=contract.unit.scope,
         rows_per_unit=contract.unit.max_rows_per_unit,
         events=plan.events,
         epsilon=plan.epsilon,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -61,7 +61,9 @@ class RunFacts:
         contract: the contract.
         plan: what was planned.
         charge: the charge, with what the noise was drawn from.
-        account: the account as this charge left it; what came later is not in it.
+        account: the account that the spec names, as this charge left it; what came later is not in it.
+        beside: the other accounts of these people, which were charged as well, as this charge left them.
+        earlier: the charges that the named account had before this one.
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
         tables: the refined tables with their measurements.
@@ -81,6 +83,8 @@ class RunFacts:
     plan: TablesPlan
     charge: Charge
     account: AccountState
+    beside: tuple[AccountState, ...]
+    earlier: tuple[Charge, ...]
     entries: tuple[Entry, ...]
     total: Measurement | None
     tables: tuple[ReleasedTable, ...]
@@ -115,25 +119,23 @@ def gather(
     charge = ledger.charge(version.run_key)
     if charge is None:
         raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
-    entries = tuple(entry for entry in ledger.entries_of(version.run_key) if entry.kind != "version_published")
-    earlier = [
-        known.number
-        for known in ledger.versions(version.release)
-        if known.status == "published" and known.number < version.number
-    ]
+    entries = tuple(e for e in ledger.entries_of(version.run_key) if not e.kind.startswith("version_"))
+    named, *beside = _at_the_charge(ledger, charge, entries)
     return RunFacts(
         run_key=version.run_key,
         spec=spec,
         contract=contract,
         plan=plan,
         charge=charge,
-        account=_at_the_charge(ledger.account(charge.request.account), entries),
+        account=named,
+        beside=tuple(beside),
+        earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
         entries=entries,
         total=next((drawn for drawn in measurements if drawn.key == TOTAL_KEY), None),
         tables=tables,
         outcomes=outcomes,
         version=replace(version, status="allocated", manifest=None),
-        supersedes=max(earlier, default=None),
+        supersedes=_supersedes(ledger, version),
         started=entries[0].at,
         finished=entries[-1].at,
         software=software,
@@ -142,8 +144,33 @@ def gather(
     )
 
 
-def _at_the_charge(account: AccountState, entries: Sequence[Entry]) -> AccountState:
-    """Return the account as the run's own charge left it, so that a record written later is the same."""
-    charged = [entry.body for entry in entries if entry.kind == "charge_reserved"][-1]
-    position = [charge.request.run_key for charge in account.charges].index(charged["run_key"])
-    return replace(account, spent=charged["after"], status="open", charges=account.charges[: position + 1])
+def reservation(entries: Sequence[Entry]) -> dict[str, dict[str, int]]:
+    """Return what the run's charge took from each account: amount, before and after, by name of the account.
+
+    Of a charge that was returned and reserved again the last reservation counts.
+    """
+    body = next(entry.body for entry in reversed(entries) if entry.kind == "charge_reserved")
+    return {part["account"]: part for part in body["parts"]}
+
+
+def _at_the_charge(ledger: Ledger, charge: Charge, entries: Sequence[Entry]) -> Iterator[AccountState]:
+    """Yield the charged accounts as the charge left them, the named one first, so that a later record is the same."""
+    taken = reservation(entries)
+    for name in sorted(taken, key=lambda name: (name != charge.request.account, name)):
+        yield replace(ledger.account(name), spent=taken[name]["after"], status="open")
+
+
+def _supersedes(ledger: Ledger, version: VersionEntry) -> int | None:
+    """Return the version that this one supersedes: the one its journal entry names, else the one that now stands."""
+    entered = [entry for entry in ledger.entries_of(version.run_key) if entry.kind == "version_published"]
+    if entered:
+        named: int | None = entered[0].body["supersedes"]
+        return named
+    known = [each for each in ledger.versions(version.release) if each.status == "published"]
+    return max((each.number for each in known if each.number < version.number), default=None)
+
+
+def _before(charges: Sequence[Charge], run_key: str) -> tuple[Charge, ...]:
+    """Return the charges before that of a run."""
+    position = [charge.request.run_key for charge in charges].index(run_key)
+    return tuple(charges[:position])

@@ -142,7 +142,7 @@ def _write_staging(
 
 def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> None:
     ledger.record_publication(run_key, _sha256(staging / MANIFEST))
-    proof = ledger.prove(ledger.entries_of(run_key), signer)
+    proof = ledger.prove(run_key, signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
 

@@ -91,8 +91,11 @@ class RunFolder:
         try:
             yield
         finally:
-            charge = ledger.charge(self.run_key) if self.run_key is not None else None
-            self.charge = None if charge is None else charge.status
+            self.charge = None
+            if self.run_key is not None:
+                self.charge = "opened"  # what may be charged keeps its snapshot where the ledger does not answer now
+                charge = ledger.charge(self.run_key)
+                self.charge = None if charge is None else charge.status
 
 
 def run_name(release: str, spec_digest: str) -> str:

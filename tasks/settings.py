@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ _KEYS = {
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
 }
+_SCHEDULE = "schedule."
+_CRON = 'five cron fields (minute hour day month weekday) that occur, such as "0 6 1 * *"'
 _TEMPLATE = """\
 # A Sudare workspace. Paths are relative to this file.
 
@@ -47,11 +50,29 @@ memory_limit = "1GB"     # of DuckDB
 
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
+
+[schedule]               # spec = "cron": what `sudare budget show` reckons with
+# "specs/adult.yaml" = "0 6 1 * *"
 """
 
 
 class WorkspaceRefused(Refused):
     """There is no workspace where one is needed, one where none may be, or its settings cannot be followed."""
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A release spec and when it runs.
+
+    Args:
+        spec: the spec's file as it is written in sudare.toml.
+        path: the file, absolute.
+        cron: five fields, in the machine's local time.
+    """
+
+    spec: str
+    path: Path
+    cron: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +85,7 @@ class Workspace:
         ledger_url: SQLAlchemy URL of the ledger.
         memory_limit: what DuckDB may use while it ingests.
         prefect_api_url: a running Prefect server, or None to start one with each run.
+        schedule: which specs run when.
     """
 
     root: Path
@@ -71,6 +93,7 @@ class Workspace:
     ledger_url: str
     memory_limit: str
     prefect_api_url: str | None
+    schedule: tuple[Scheduled, ...] = ()
 
     @property
     def private(self) -> Path:
@@ -98,8 +121,16 @@ class Workspace:
         return self.private / "keys" / "signing.pub"
 
     def signing_seed(self) -> bytes:
-        """Return the 32 secret bytes of the Ed25519 signing key."""
-        return _read_key(self.private / "keys" / "signing.key")
+        """Return the 32 secret bytes of the Ed25519 signing key: of the environment, else of the workspace.
+
+        SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
+        """
+        seed = _told_seed() or _read_key(self.private / "keys" / "signing.key")
+        published = self.public_key_file
+        if not published.is_file() or published.read_text(encoding="ascii").strip() != _public_half(seed):
+            remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
+            raise _refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
+        return seed
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
@@ -149,6 +180,7 @@ class Workspace:
             ledger_url=_ledger_url(root, os.environ.get("SUDARE_LEDGER_URL") or values.get("ledger.url", "")),
             memory_limit=values.get("ingest.memory_limit") or "1GB",
             prefect_api_url=os.environ.get("PREFECT_API_URL") or values.get("prefect.api_url") or None,
+            schedule=_schedule(file, values),
         )
 
     @classmethod
@@ -207,15 +239,33 @@ def _settings(file: Path) -> dict[str, str]:
     flat: dict[str, Any] = {}
     for table, keys in written.items():
         flat |= {f"{table}.{key}": value for key, value in keys.items()} if isinstance(keys, dict) else {table: keys}
-    findings = [_unknown(file, key) for key in flat if key not in _KEYS]
+    findings = [_unknown(file, key) for key in flat if key not in _KEYS and not key.startswith(_SCHEDULE)]
     findings += [
-        Finding(str(file), key, f"a {type(value).__name__}", _KEYS[key], "put it in quotes")
+        Finding(str(file), key, f"a {type(value).__name__}", _KEYS.get(key, _CRON), "put it in quotes")
         for key, value in flat.items()
-        if key in _KEYS and not isinstance(value, str)
+        if not isinstance(value, str) and (key in _KEYS or key.startswith(_SCHEDULE))
     ]
     if findings:
         raise WorkspaceRefused(findings)
     return flat
+
+
+def _schedule(file: Path, values: Mapping[str, str]) -> tuple[Scheduled, ...]:
+    """Read the schedule; specs are relative to the workspace's root."""
+    from cronsim import CronSim, CronSimError
+
+    entries, findings = [], []
+    for key, cron in values.items():
+        if key.startswith(_SCHEDULE):
+            spec = key.removeprefix(_SCHEDULE)
+            try:
+                next(CronSim(cron, datetime(2026, 1, 1)))
+            except (CronSimError, StopIteration):
+                findings.append(Finding(str(file), f'schedule."{spec}"', repr(cron[:60]), _CRON, "correct it"))
+            entries.append(Scheduled(spec, file.parent / spec, cron))
+    if findings:
+        raise WorkspaceRefused(findings)
+    return tuple(entries)
 
 
 def _unknown(file: Path, key: str) -> Finding:
@@ -232,13 +282,30 @@ def _ledger_url(root: Path, written: str) -> str:
 
 def _create_keys(folder: Path) -> None:
     """Make what is missing; a key that is there (an `init` that was interrupted) stays."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    for name in ("signing.key", "snapshot.key"):
+    told = _told_seed()
+    for name in ("signing.key", "snapshot.key") if told is None else ("snapshot.key",):
         if not (folder / name).exists():
             _write_secret(folder / name, secrets.token_bytes(32))
-    public = Ed25519PrivateKey.from_private_bytes(_read_key(folder / "signing.key")).public_key()
-    (folder / "signing.pub").write_text(public.public_bytes_raw().hex() + "\n", encoding="ascii")
+    public = _public_half(told or _read_key(folder / "signing.key"))
+    (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
+
+
+def _told_seed() -> bytes | None:
+    """Return the signing key's seed that the environment gives, or None."""
+    told, file = os.environ.get("SUDARE_SIGNING_KEY"), os.environ.get("SUDARE_SIGNING_KEY_FILE")
+    if told and file:
+        found, allowed = "SUDARE_SIGNING_KEY and SUDARE_SIGNING_KEY_FILE", "one of the two"
+        raise _refusal("the environment", "signing key", found, allowed)
+    if told:
+        return _key_from_hex(told)
+    return _read_key(Path(file)) if file else None
+
+
+def _public_half(seed: bytes) -> str:
+    """Return the public half (hex) of a signing key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
 
 
 def _write_secret(path: Path, secret: bytes) -> None:
@@ -251,6 +318,17 @@ def _write_secret(path: Path, secret: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.rename(path)
+
+
+def _key_from_hex(text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        allowed = "64 hex digits: the 32-byte seed of an Ed25519 key"
+        raise _refusal("the environment", "SUDARE_SIGNING_KEY", "something else", allowed)
+    return key
 
 
 def _read_key(path: Path) -> bytes:

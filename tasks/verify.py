@@ -5,11 +5,13 @@ The rules, in the order in which they are checked:
     2. MANIFEST.json is in its canonical form, byte for byte, and signed under the pinned key
     3. every file has the size and the SHA-256 of the manifest
     4. PROOF.json is canonical, its checkpoint signed under the pinned key, every entry of the run included under it,
-       and the run is one charge, one opening, draws without gap, and the publication of this very manifest
+       and the run is one charge, one opening, draws without gap, and the publication of this very manifest; the
+       journal begins with what earlier checkpoints held, also with that of the version before, if it lies beside
     5. record.json is canonical, follows its schema, names this version, this contract and this charge, and tells
        people what its replay part says
     6. its draws are those of the journal and of the charge, and their sensitivities those of the contract
-    7. costs and ε, recomputed from the events by independent code, are what was entered and claimed
+    7. costs and ε, recomputed from the events by independent code, are what was entered and claimed, on every account
+       that was charged, each within its cap
     8. the measurements have the declared cells, the noisy values that were entered, and the stated uncertainty
     9. the refinement, replayed from the noisy values, gives the published tables
    10. croissant.json states the files' digests
@@ -27,7 +29,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.errors import Finding, SpecRefused
-from privacy.audit.claimed import check_amounts, check_claim, check_costs
+from privacy.audit.charged import check_accounts
+from privacy.audit.claimed import check_amounts, check_claim
 from privacy.audit.drawn import NoiseEvent, check_draws, check_moves, check_plan, read_events
 from privacy.audit.identity import (
     Meaning,
@@ -56,6 +59,7 @@ from tasks.verification.files import (
 )
 from tasks.verification.replay_tables import replay_tables
 from tasks.verification.report import RULES, RuleOutcome, VerificationReport
+from tasks.verification.succession import check_version_before
 
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
@@ -195,6 +199,7 @@ class _Verification:
             return self._close(findings, ("the publication: no readable run or manifest",))
         published, manifest = self._run.published, self._manifest
         findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
+        findings += check_version_before(self._path, proof, manifest, public_key=self._key, where=PROOF)
         return self._close(findings)
 
     def _check_record(self) -> None:
@@ -246,14 +251,16 @@ class _Verification:
             return self._close((), ("the loss: no readable events",))
         replay, skipped = self._record.replay, []
         findings: list[Finding] = []
+        small = max(len(event.moves) for event in self._events) <= MOST_MOVES
         if self._run is None:
             skipped.append("the amounts against the journal: no readable run")
         else:
             findings += check_amounts(replay, self._run, where=RECORD)
-        if max(len(event.moves) for event in self._events) > MOST_MOVES:
+            findings += check_accounts(self._run, where=PROOF) if small else []
+        if not small:
             skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
         else:
-            findings += check_costs(replay, where=RECORD) + check_claim(replay, where=RECORD)
+            findings += check_claim(replay, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_tables(self) -> None:

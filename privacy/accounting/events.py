@@ -2,7 +2,8 @@
 
 An event holds the noise and the worst change that one neighbouring table makes to the numbers under it
 (`moves`: the worst neighbour shifts that many cells by those integers). Its loss is a function of these alone;
-`curves` computes it. JSON goes through the explicit table `_KINDS`: an unknown kind is refused.
+`curves` computes it. `adjacencies` names the relations between neighbours under which that loss is valid.
+JSON goes through the explicit table `_KINDS`: an unknown kind is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ _LARGEST_VARIANCE: Final = 10**30
 _LARGEST_TERM: Final = 10**60
 _LARGEST_MOVE: Final = 10**9
 _MOST_MOVES: Final = 4096
+_SMALLEST_MULTIPLIER: Final = Fraction(1, 10**6)
+_LARGEST_MULTIPLIER: Final = 10**15
+# Where the sampled Gaussian's curve is computed and tested.
+_SMALLEST_SAMPLED_MULTIPLIER: Final = Fraction(1, 10)
+_LARGEST_SAMPLED_MULTIPLIER: Final = 10**9
+_SMALLEST_PROBABILITY: Final = Fraction(1, 10**12)
+_MOST_STEPS: Final = 10**9
 _RATIONAL: Final = re.compile(r"[0-9]{1,61}(/[1-9][0-9]{0,60})?")
+_ADD_REMOVE: Final = frozenset({"add_remove"})
+_BOTH: Final = frozenset({"add_remove", "replace_one"})
 
 
 class UnsupportedEvent(SudareError):
@@ -45,6 +55,7 @@ class DiscreteLaplace:
     inverse_scale: Fraction
     moves: tuple[int, ...]
     kind: ClassVar[str] = "discrete_laplace"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
         _rational(self.inverse_scale, "inverse_scale", _SMALLEST, _LARGEST_LOSS)
@@ -71,6 +82,7 @@ class DiscreteGaussian:
     sigma_squared: Fraction
     moves: tuple[int, ...]
     kind: ClassVar[str] = "discrete_gaussian"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
         _rational(self.sigma_squared, "sigma_squared", _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
@@ -94,6 +106,7 @@ class Pure:
 
     epsilon: Fraction
     kind: ClassVar[str] = "pure"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
         _rational(self.epsilon, "epsilon", _SMALLEST, _LARGEST_LOSS)
@@ -116,6 +129,7 @@ class ZeroConcentrated:
 
     rho: Fraction
     kind: ClassVar[str] = "zero_concentrated"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
 
     def __post_init__(self) -> None:
         _rational(self.rho, "rho", _SMALLEST, _LARGEST_LOSS)
@@ -125,13 +139,104 @@ class ZeroConcentrated:
         return _write(self)
 
 
-Event = DiscreteLaplace | DiscreteGaussian | Pure | ZeroConcentrated
+@dataclass(frozen=True)
+class Gaussian:
+    """Continuous Gaussian noise of standard deviation noise_multiplier * l2_sensitivity.
 
-_KINDS: Final[dict[str, type[DiscreteLaplace] | type[DiscreteGaussian] | type[Pure] | type[ZeroConcentrated]]] = {
+    Args:
+        noise_multiplier: m, 10^-6 <= m <= 10^15 [dimensionless].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: rho-zCDP with rho = 1 / (2 m^2), where the sensitivity is that of the release's adjacency.
+    """
+
+    noise_multiplier: Fraction
+    kind: ClassVar[str] = "gaussian"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
+
+    def __post_init__(self) -> None:
+        _rational(self.noise_multiplier, "noise_multiplier", _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism:
+    """A private choice: P(candidate) proportional to exp(epsilon * score / (2 * sensitivity)).
+
+    Args:
+        epsilon: the range of its log-likelihood ratios, 10^-15 <= epsilon <= 10^6 [dimensionless].
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: epsilon-bounded range, hence epsilon-DP and epsilon^2/8-zCDP, where the sensitivity is that of the
+        scores under the release's adjacency; its Rényi curve is in `curves`.
+    Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021; proof in docs/privacy_model.md.
+    """
+
+    epsilon: Fraction
+    kind: ClassVar[str] = "exponential_mechanism"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
+
+    def __post_init__(self) -> None:
+        _rational(self.epsilon, "epsilon", _SMALLEST, _LARGEST_LOSS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text."""
+        return _write(self)
+
+
+@dataclass(frozen=True)
+class PoissonSampledGaussian:
+    """So many steps of Gaussian noise on a Poisson sample: each unit is in a step's sample by itself (DP-SGD).
+
+    Args:
+        noise_multiplier: standard deviation / l2_sensitivity of one unit, 0.1 <= s <= 10^9 [dimensionless].
+        sampling_probability: 10^-12 <= q <= 1 [probability].
+        steps: 1 <= steps <= 10^9.
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: under add_remove only; its Rényi curve is in `sampled_gaussian`.
+    Source: Mironov, Talwar, Zhang 2019; proof in docs/privacy_model.md.
+    """
+
+    noise_multiplier: Fraction
+    sampling_probability: Fraction
+    steps: int
+    kind: ClassVar[str] = "poisson_sampled_gaussian"
+    adjacencies: ClassVar[frozenset[str]] = _ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        smallest, largest = _SMALLEST_SAMPLED_MULTIPLIER, _LARGEST_SAMPLED_MULTIPLIER
+        _rational(self.noise_multiplier, "noise_multiplier", smallest, largest)
+        _rational(self.sampling_probability, "sampling_probability", _SMALLEST_PROBABILITY, 1)
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST_STEPS:
+            raise AmountRefused("steps", self.steps, f"an integer from 1 to {_MOST_STEPS}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; rationals as text, steps as a number."""
+        return _write(self)
+
+
+Event = (
+    DiscreteLaplace
+    | DiscreteGaussian
+    | Pure
+    | ZeroConcentrated
+    | Gaussian
+    | ExponentialMechanism
+    | PoissonSampledGaussian
+)
+
+_KINDS: Final[dict[str, type[Event]]] = {
     DiscreteLaplace.kind: DiscreteLaplace,
     DiscreteGaussian.kind: DiscreteGaussian,
     Pure.kind: Pure,
     ZeroConcentrated.kind: ZeroConcentrated,
+    Gaussian.kind: Gaussian,
+    ExponentialMechanism.kind: ExponentialMechanism,
+    PoissonSampledGaussian.kind: PoissonSampledGaussian,
 }
 
 
@@ -160,12 +265,22 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
 def _write(event: Event) -> dict[str, Any]:
     """Lay an event out as JSON values, its kind first."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
-    shown = {name: list(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
-    return {"kind": event.kind, **shown}
+    return {"kind": event.kind, **{name: _shown(value) for name, value in values.items()}}
+
+
+def _shown(value: Any) -> Any:
+    """Write one field: moves as a list, steps as a number, a rational as text."""
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Fraction) else value
 
 
 def _read(name: str, value: Any) -> Any:
-    """Read one field: moves from a list, everything else from a rational's text."""
+    """Read one field: moves from a list, steps from a number, everything else from a rational's text."""
+    if name == "steps":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise UnsupportedEvent(f"steps is {str(value)[:60]!r}; allowed: an integer")
+        return value
     if name == "moves":
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise UnsupportedEvent(f"moves is {type(value).__name__}; allowed: a list of integers")

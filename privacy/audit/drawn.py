@@ -40,8 +40,9 @@ def check_draws(replay: Replay, run: JournalledRun, *, where: str) -> list[Findi
         at = f"replay.draws[{place}]"
         pairs = [
             (f"{at}.{name}", getattr(draw, name), getattr(entered, name))
-            for name in ("key", "number", "cost", "sha256", "event")
+            for name in ("key", "number", "sha256", "event")
         ]
+        pairs.append((f"{at}.cost", draw.cost, entered.costs.get(replay.charge.account)))
         findings += _compared(pairs, where, "as the journal says")
     for place, (draw, planned) in enumerate(zip(replay.draws, run.charge.events, strict=False)):
         findings += _compared([(f"replay.draws[{place}].event", draw.event, planned)], where, "as the charge planned")

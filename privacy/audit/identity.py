@@ -135,6 +135,7 @@ def check_charge(
         ("replay.charge.account", replay.charge.account, charge.account),
         ("replay.adjacency", replay.adjacency, charge.adjacency),
         ("replay.contract.unit", contract.unit.column or "row", charge.unit),
+        ("replay.contract.unit.scope", contract.unit.scope, charge.scope),
         ("replay.rows_per_unit", replay.rows_per_unit, charge.rows_per_unit),
     ]
     declared = [

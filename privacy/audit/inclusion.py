@@ -3,14 +3,16 @@
 1. the checkpoint is signed under the pinned key
 2. every entry's audit path leads from its hash to the checkpoint's root at its place
 3. neighbouring entries name each other's hash, and the journal's last one is the checkpoint's head
-4. the entries are those of one run: charge_reserved, grant_opened with noise of a CSPRNG, noise_drawn numbered
-   from 0 without gap, version_published (before them, pairs of a charge reserved and returned unopened may stand)
+4. the journal still begins with what the earlier checkpoints held, which the proof names
+5. the entries are the openings of the accounts that were charged, and those of one run: charge_reserved, grant_opened
+   with noise of a CSPRNG, noise_drawn numbered from 0 without gap, version_published (before the charge, pairs of one
+   that was reserved and returned unopened may stand)
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -18,26 +20,30 @@ from typing import Final
 from contracts.errors import Finding
 from privacy.audit.readable import shown
 from privacy.audit.statements import (
+    AccountBody,
     ChargeBody,
     DrawnBody,
     EntryStatement,
     Manifest,
     OpenedBody,
     Proof,
+    ProvenEntry,
     PublishedBody,
     Statement,
     read_statement,
 )
 from privacy.ledger.entries import Entry
-from privacy.ledger.merkle import root_from_proof
+from privacy.ledger.merkle import root_from_proof, roots_from_consistency
 from privacy.ledger.signing import key_id, signature_holds
 
 _KINDS: Final[dict[str, type[Statement]]] = {
+    "account_opened": AccountBody,
     "charge_reserved": ChargeBody,
     "grant_opened": OpenedBody,
     "noise_drawn": DrawnBody,
     "version_published": PublishedBody,
 }
+REWRITTEN: Final = "the journal was cut, rewritten or swapped since: ask the publisher for the whole journal"
 UNPROVEN: Final = "the journal does not prove this run: take nothing in this version for what was drawn and charged"
 
 
@@ -46,12 +52,14 @@ class JournalledRun:
     """What the journal says of one run.
 
     Args:
+        accounts: the accounts that were charged, as they were opened, by name.
         charge: what was reserved.
         opened: what the noise was drawn from.
         draws: the noisy values in their order.
         published: the version.
     """
 
+    accounts: dict[str, AccountBody]
     charge: ChargeBody
     opened: OpenedBody
     draws: tuple[DrawnBody, ...]
@@ -85,7 +93,43 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
             findings.append(Finding(where, field, f"a path to {reached}", f"to {root}, the checkpoint's", UNPROVEN))
         if entry.sequence == size - 1 and entry.hash != head:
             findings.append(Finding(where, "checkpoint.head", head, f"{entry.hash}, its last entry's hash", UNPROVEN))
-    return findings + _chain(entries, where)
+    return findings + _chain(entries, where) + _check_earlier(proof, where)
+
+
+def _check_earlier(proof: Proof, where: str) -> list[Finding]:
+    """Check that the journal begins with what each earlier checkpoint held."""
+    findings = []
+    size, root = proof.checkpoint.size, proof.checkpoint.root
+    for place, earlier in enumerate(proof.earlier):
+        field, allowed = f"earlier[{place}]", f"a proof that {size} entries begin with its {earlier.size}"
+        try:
+            reached = roots_from_consistency(earlier.size, size, earlier.root, earlier.path)
+        except ValueError as error:
+            findings.append(Finding(where, field, str(error), allowed, REWRITTEN))
+            continue
+        if reached != (earlier.root, root):
+            findings.append(Finding(where, field, "a proof that leads to other roots", allowed, REWRITTEN))
+    return findings
+
+
+def check_succession(proof: Proof, before: Proof, *, where: str, earlier: str) -> list[Finding]:
+    """Check that a proof builds on that of the version before, of the same ledger.
+
+    Args:
+        proof: the proof of the version that is checked.
+        before: the proof of the version before, its signature checked.
+        where: the proof's file name.
+        earlier: what the version before is called.
+    """
+    last, held = before.checkpoint, [(known.size, known.root) for known in proof.earlier]
+    if proof.checkpoint.ledger != last.ledger:
+        found, allowed = proof.checkpoint.ledger, f"{last.ledger}, as in the proof of {earlier}"
+        return [Finding(where, "checkpoint.ledger", found, allowed, REWRITTEN)]
+    if (last.size, last.root) not in held:
+        found = ", ".join(f"{size} entries with root {root[:16]}…" for size, root in held) or "no earlier checkpoint"
+        allowed = f"{last.size} entries with root {last.root[:16]}…, the checkpoint of {earlier}"
+        return [Finding(where, "earlier", found, allowed, REWRITTEN)]
+    return []
 
 
 def check_signature(
@@ -118,13 +162,16 @@ def _chain(entries: Sequence[Entry], where: str) -> list[Finding]:
 
 def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Finding]]:
     """Read the run out of the proof's entries; the findings say what is missing, too much, or out of order."""
+    opened = [proven for proven in proof.entries if proven.entry.kind == "account_opened"]
+    of_run = [proven for proven in proof.entries if proven.entry.kind != "account_opened"]
+    accounts, findings = _accounts(opened, where)
     start = 0
-    while [proven.entry.kind for proven in proof.entries[start : start + 2]] == [
+    while [proven.entry.kind for proven in of_run[start : start + 2]] == [
         "charge_reserved",
         "charge_returned",
     ]:
         start += 2
-    entries = proof.entries[start:]
+    entries = of_run[start:]
     kinds = [proven.entry.kind for proven in entries]
     drawn = len(entries) - 3
     wanted = ["charge_reserved", "grant_opened", *["noise_drawn"] * drawn, "version_published"]
@@ -133,28 +180,44 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
         allowed = "charge_reserved, grant_opened, noise_drawn (at least one), version_published, in this order"
         return None, [Finding(where, "entries", found, allowed, UNPROVEN)]
     bodies: list[Statement] = []
-    findings: list[Finding] = []
-    for place, proven in enumerate(entries, start):
-        body, wrong = _body(proven.entry, where=where, at=f"entries[{place}].entry.body")
+    for proven in entries:
+        body, wrong = _body(proven.entry, where=where)
         findings += wrong
         if body is not None:
             bodies.append(body)
     if findings:
         return None, findings
-    run = _run(bodies)
+    run = _run(accounts, bodies)
     return run, _one_run(run, where)
 
 
-def _body(entry: EntryStatement, *, where: str, at: str) -> tuple[Statement | None, list[Finding]]:
+def _accounts(opened: Sequence[ProvenEntry], where: str) -> tuple[dict[str, AccountBody], list[Finding]]:
+    """Read the accounts' openings."""
+    accounts: dict[str, AccountBody] = {}
+    findings: list[Finding] = []
+    for proven in opened:
+        body, wrong = _body(proven.entry, where=where)
+        findings += wrong
+        if isinstance(body, AccountBody) and body.name in accounts:
+            found, allowed = f"{shown(body.name)} opened twice", "each account once"
+            findings.append(Finding(where, "accounts", found, allowed, UNPROVEN))
+        elif isinstance(body, AccountBody):
+            accounts[body.name] = body
+    return accounts, findings
+
+
+def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[Finding]]:
+    at = f"body of entry {entry.sequence}"
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 
-def _run(bodies: Sequence[Statement]) -> JournalledRun:
+def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement]) -> JournalledRun:
     """Sort bodies that stand in the checked order."""
     [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
     [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
     [published] = [body for body in bodies if isinstance(body, PublishedBody)]
-    return JournalledRun(charge, opened, tuple(body for body in bodies if isinstance(body, DrawnBody)), published)
+    draws = tuple(body for body in bodies if isinstance(body, DrawnBody))
+    return JournalledRun(accounts, charge, opened, draws, published)
 
 
 def _one_run(run: JournalledRun, where: str) -> list[Finding]:
@@ -164,6 +227,10 @@ def _one_run(run: JournalledRun, where: str) -> list[Finding]:
     for body in (run.opened, *run.draws, run.published):
         if body.run_key != key:
             findings.append(Finding(where, "run_key", shown(body.run_key), f"{shown(key)}, the charge's", UNPROVEN))
+    charged = [part.account for part in run.charge.parts]
+    if len(set(charged)) < len(charged) or set(charged) != set(run.accounts):
+        found = f"openings of {_names(run.accounts)}"
+        findings.append(Finding(where, "accounts", found, f"those of {_names(charged)}, each once", UNPROVEN))
     if run.opened.security != "csprng":
         remedy = "noise that repeats from a seed can be taken off again: do not use this version"
         findings.append(Finding(where, "security", shown(run.opened.security), "'csprng'", remedy))
@@ -191,6 +258,11 @@ def check_publication(published: PublishedBody, manifest: Manifest, sha256: str,
         for field, found, expected in pairs
         if found != expected
     ]
+
+
+def _names(names: Iterable[str]) -> str:
+    """List names, the first dozen of them."""
+    return ", ".join(shown(name) for name in sorted(names)[:12]) or "no account"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

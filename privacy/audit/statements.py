@@ -16,7 +16,7 @@ from contracts.written import as_tuple
 from privacy.audit.readable import printable, shown
 
 MANIFEST_SCHEMA: Final = "sudare-manifest/1"
-PROOF_SCHEMA: Final = "sudare-proof/1"
+PROOF_SCHEMA: Final = "sudare-proof/2"
 RECORD_SCHEMA: Final = "sudare-record/1"
 
 _MOST_FINDINGS: Final = 20
@@ -76,18 +76,28 @@ class ProvenEntry(Statement):
 class Checkpoint(Statement):
     """The journal's size and root at one instant; signed."""
 
+    ledger: Hash
     size: Annotated[int, Field(ge=1, le=2**53)]
     root: Hash
     head: Hash
     at: Text
 
 
-class Proof(Statement):
-    """PROOF.json: the run's entries, each proven under one signed checkpoint."""
+class EarlierCheckpoint(Statement):
+    """A checkpoint before this one, with the proof that the journal still begins with what it held."""
 
-    schema_: Literal["sudare-proof/1"] = Field(alias="schema")
+    size: Annotated[int, Field(ge=1, le=2**53)]
+    root: Hash
+    path: Listed[Hash]
+
+
+class Proof(Statement):
+    """PROOF.json: the run's entries and its accounts' openings, each proven under one signed checkpoint."""
+
+    schema_: Literal["sudare-proof/2"] = Field(alias="schema")
     entries: Listed[ProvenEntry]
     checkpoint: Checkpoint
+    earlier: Listed[EarlierCheckpoint]
     key_id: KeyId
     signature: Signature
 
@@ -97,10 +107,37 @@ class _Body(Statement):
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
+
+class AccountBody(_Body):
+    """Of account_opened: whose loss is bounded, by how much, and how it adds up."""
+
+    name: Text
+    population: Text
+    block: Text
+    unit: Text
+    adjacency: Text
+    calculus: dict[str, Any]
+    epsilon: Units
+    delta: Annotated[int, Field(ge=0, lt=10**18)]
+    cap: Units
+
+
+class _RunBody(_Body):
+    """The body of an entry about a run."""
+
     run_key: Text
 
 
-class ChargeBody(_Body):
+class TakenStatement(_Body):
+    """What a charge took from one account."""
+
+    account: Text
+    amount: Units
+    before: Units
+    after: Units
+
+
+class ChargeBody(_RunBody):
     """Of charge_reserved: what the release may cost, and all that ties the charge to it."""
 
     account: Text
@@ -109,37 +146,37 @@ class ChargeBody(_Body):
     contract_digest: Hash
     adjacency: Text
     unit: Text
+    scope: Text
     rows_per_unit: Count
     events: Listed[dict[str, Any]]
     epsilon: Units
     delta: Units
-    amount: Units
-    before: Units
-    after: Units
+    parts: Listed[TakenStatement]
 
 
-class OpenedBody(_Body):
+class OpenedBody(_RunBody):
     """Of grant_opened: what the noise is drawn from."""
 
     security: Text
 
 
-class DrawnBody(_Body):
+class DrawnBody(_RunBody):
     """Of noise_drawn: one noisy value, by its digest, with its event and its cost."""
 
     key: Text
     number: Count
     event: dict[str, Any]
-    cost: Units
+    costs: dict[Text, Units]
     sha256: Hash
 
 
-class PublishedBody(_Body):
+class PublishedBody(_RunBody):
     """Of version_published: which manifest was published as which version."""
 
     release: Text
     number: Count
     manifest: Hash
+    supersedes: Count | None
 
 
 class ChargeStatement(Statement):

@@ -68,6 +68,7 @@ def _expected(record: Record, run: JournalledRun | None, manifest: Manifest) -> 
     expected = {
         "A.release_id": record.release,
         "A.version": record.version,
+        "E.scope": _scope(replay.contract),
         "E.adjacency": replay.adjacency,
         "E.rows_per_unit": replay.rows_per_unit,
         "F.epsilon": pico_to_text(replay.claim.epsilon),
@@ -82,7 +83,17 @@ def _expected(record: Record, run: JournalledRun | None, manifest: Manifest) -> 
         "Q.spec_digest": replay.spec_digest,
         "Q.contract_digest": replay.contract_digest,
     }
-    return expected if run is None else {**expected, "G.run": run.charge.run_key}
+    if run is None:
+        return expected
+    expected |= {"G.run": run.charge.run_key, "A.supersedes": run.published.supersedes or "none"}
+    account = run.accounts.get(run.charge.account)
+    return expected if account is None else {**expected, "A.reference_period": account.block}
+
+
+def _scope(contract: dict[str, Any]) -> Any:
+    """Give the scope of the recorded contract's unit; None where it has none, which is a finding of its own."""
+    unit = contract.get("unit")
+    return unit.get("scope") if isinstance(unit, dict) else None
 
 
 def _difference(value: Any, other: Any) -> str:

@@ -1,20 +1,85 @@
-"""What a charge must satisfy before it is admitted, and the refusals in words."""
+"""What a charge must satisfy before it is admitted, in this order, and the refusals in words.
+
+1. the account that the spec names is known, and the source is bound to people
+2. the account is one of those that these people have: their population, a time block that shares a day with theirs
+3. every account that they have is open, and for the same unit and neighbour relation; all of them are charged
+4. their blocks cover every day of the source's, and a unit that lives on has an account for its lifetime
+5. the events have a loss in each account's calculus, under this neighbour relation
+6. each account's cap holds with the charge added
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from sqlalchemy import Connection
 
+from contracts.blocks import LIFETIME, TimeBlock, gap
 from contracts.errors import Finding
-from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.amounts import ATTO, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import Event, UnsupportedEvent
-from privacy.ledger.errors import BudgetExceeded, refusal
-from privacy.ledger.rows import known_account, people_of
-from privacy.ledger.terms import AccountTerms, Charge, ChargeRequest, terms_from_json
+from privacy.accounting.scale import largest_epsilon
+from privacy.ledger.errors import BudgetExceeded, LedgerRefusal, refusal
+from privacy.ledger.rows import known_account, people_and_accounts, spent_by_release
+from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, Part
+
+_SHOWN_RELEASES = 4
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What a charge takes from whom.
+
+    Args:
+        people: population and time block of the source.
+        accounts: the accounts that are charged, as they stood, by name.
+        parts: what is taken from each, in the same order.
+    """
+
+    people: tuple[str, TimeBlock]
+    accounts: tuple[AccountState, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def over(self) -> tuple[AccountState, ...]:
+        """The accounts whose cap does not hold it."""
+        pairs = zip(self.accounts, self.parts, strict=True)
+        return tuple(state for state, part in pairs if part.amount > state.remaining)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every cap holds with it added."""
+        return not self.over
+
+
+def admit(connection: Connection, request: ChargeRequest) -> Admission:
+    """Return what a charge that fits takes from whom; refuse every other charge."""
+    priced = price(connection, request)
+    if not priced.fits:
+        raise exceeded(connection, priced, request)
+    return priced
+
+
+def price(connection: Connection, request: ChargeRequest) -> Admission:
+    """Return what a charge would take from whom, whether it fits or not; refuse what could never be charged."""
+    if not request.events or request.epsilon < 0 or request.delta < 0:
+        wrong = "a negative epsilon or delta" if request.events else "no events"
+        raise refusal(f"run {request.run_key}", "charge", wrong, "at least one event, and no negative amount")
+    found = people_and_accounts(connection, request.source)
+    if found is None:
+        raise _unbound(known_account(connection, request.account).terms, request)
+    people, accounts = found
+    if request.account not in {state.terms.name for state in accounts}:
+        raise _of_others(known_account(connection, request.account).terms, accounts, request, people)
+    for state in accounts:
+        _check_terms(state, request)
+    _check_cover(accounts, request, people)
+    parts = tuple(Part(state.terms.name, cost_of(state.terms, request)) for state in accounts)
+    return Admission(people, tuple(accounts), parts)
 
 
 def same_release(charge: Charge, request: ChargeRequest) -> Charge:
@@ -29,53 +94,88 @@ def same_release(charge: Charge, request: ChargeRequest) -> Charge:
     return charge
 
 
-def check_terms(terms: AccountTerms, status: str, request: ChargeRequest, people: tuple[str, str] | None) -> None:
-    """Refuse a charge against a closed account, an unbound source, other people, another adjacency or unit."""
-    where = f"account {terms.name}"
-    if status != "open":
-        raise refusal(where, "status", status, "open")
-    if people is None:
-        raise refusal(
-            where,
-            "source",
-            f"{request.source}, bound to nobody",
-            f"a source that is bound to {terms.population}, block {terms.block}",
-            f"bind it: sudare budget bind {request.source} --population {terms.population!r} --block {terms.block!r}",
-        )
+def _unbound(terms: AccountTerms, request: ChargeRequest) -> LedgerRefusal:
+    """Return the refusal of a source that is bound to nobody."""
+    return refusal(
+        f"account {terms.name}",
+        "source",
+        f"{request.source}, bound to nobody",
+        f"a source that is bound to {terms.population}, block {terms.block}",
+        f"bind it: sudare budget bind {request.source} --population {terms.population!r} --block {terms.block!r}",
+    )
+
+
+def _of_others(
+    named: AccountTerms, accounts: Sequence[AccountState], request: ChargeRequest, people: tuple[str, TimeBlock]
+) -> LedgerRefusal:
+    """Return the refusal of a named account that is not one of those that the source's people have."""
+    population, block = people
+    field, found, allowed = (
+        ("population", population, named.population)
+        if population != named.population
+        else ("block", block.text, f"{named.block}, or days that overlap it")
+    )
+    theirs = ", ".join(state.terms.name for state in accounts)
+    remedy = (
+        f"these people have: {theirs}" if theirs else "open an account for these people: sudare budget open --help"
+    )
+    return refusal(f"account {named.name}", field, f"{found}, of {request.source}", allowed, remedy)
+
+
+def _check_terms(state: AccountState, request: ChargeRequest) -> None:
+    """Refuse a closed account, another unit or neighbour relation; name both sides."""
+    terms = state.terms
+    if state.status != "open":
+        allowed = "open: every account that these people have is charged"
+        raise refusal(f"account {terms.name}", "status", state.status, allowed, "its people take no more loss")
     for field, found, allowed in (
-        ("population", people[0], terms.population),
-        ("block", people[1], terms.block),
         ("adjacency", request.adjacency, terms.adjacency),
         ("unit", request.unit, terms.unit),
     ):
         if found != allowed:
-            raise refusal(where, field, found, allowed, "use the account of these people and this unit")
-
-
-def refuse_second_account(terms: AccountTerms, known: Sequence[AccountTerms]) -> None:
-    """Refuse a second account for people of one time block that have one: two caps would add up to a higher one."""
-    for other in known:
-        if (other.population, other.block) == (terms.population, terms.block):
+            found, allowed = f"{found}, of the contract", f"{allowed}, of the account"
             raise refusal(
-                f"account {terms.name}",
-                "people",
-                f"{terms.population}, block {terms.block}",
-                f"people without an account; these have {other.name}",
-                f"charge {other.name}: a second account would be a second cap on the same people",
+                f"account {terms.name}", field, found, allowed, "one relation and unit for all that they lose"
             )
 
 
-def exceeded(terms: AccountTerms, cap: int, spent: int, amount: int) -> BudgetExceeded:
-    """Return the refusal of a charge that does not fit, with what is left in words."""
-    loss = loss_name(terms.calculus)
-    finding = Finding(
-        f"account {terms.name}",
-        "cap",
-        f"a charge of {pico_to_text(amount)} ({loss})",
-        f"at most {pico_to_text(cap - spent)}: {pico_to_text(spent)} of {pico_to_text(cap)} is spent",
-        "ask for less, or wait for the next time block; nothing was charged",
-    )
-    return BudgetExceeded(terms.name, amount, cap - spent, [finding])
+def _check_cover(accounts: Sequence[AccountState], request: ChargeRequest, people: tuple[str, TimeBlock]) -> None:
+    """Refuse days of the source that no account answers for, and lifetimes that none does."""
+    population, block = people
+    days = [state.terms.days for state in accounts]
+    open_days = gap(block, days)
+    if open_days is not None:
+        found = f"days {open_days[0]} to before {open_days[1]} of {request.source} without an account"
+        remedy = f"open one for {population} and these days: sudare budget open --help"
+        raise refusal(f"account {request.account}", "block", found, f"accounts for all days of {block}", remedy)
+    if request.scope == LIFETIME and not any(each.is_lifetime for each in days):
+        remedy = f"open one: sudare budget open {population}/lifetime --population {population!r} --block lifetime"
+        allowed = f"an account of {population} with block lifetime, which bounds what a unit loses over all blocks"
+        raise refusal(f"account {request.account}", "scope", "lifetime, without such an account", allowed, remedy)
+
+
+def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
+    """Return what the planned events cost an account; refuse those that it cannot hold."""
+    for event in request.events:
+        if request.adjacency not in event.adjacencies:
+            allowed = " or ".join(sorted(event.adjacencies))
+            found = f"{event.kind} under {request.adjacency}"
+            raise refusal(f"account {terms.name}", "adjacency", found, allowed, "its loss is known under no other")
+    try:
+        return _cost(terms.calculus, request.events)
+    except UnsupportedEvent as error:
+        raise refusal(
+            f"account {terms.name}",
+            "calculus",
+            str(error),
+            "noise of finite loss in it (Laplace, on a pure account), or an account opened with a delta and "
+            "--calculus renyi",
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _cost(calculus: Calculus, events: tuple[Event, ...]) -> int:
+    return calculus.cost(events)
 
 
 def loss_name(calculus: Calculus) -> str:
@@ -83,25 +183,39 @@ def loss_name(calculus: Calculus) -> str:
     return f"Rényi loss of order {float(calculus.order):g}" if isinstance(calculus, RenyiCalculus) else "ε"
 
 
-def cost_of(terms: AccountTerms, events: tuple[Event, ...]) -> int:
-    """Return what planned events cost an account; refuse those that its calculus cannot hold."""
-    try:
-        return terms.calculus.cost(events)
-    except UnsupportedEvent as error:
-        raise refusal(
-            f"account {terms.name}",
-            "calculus",
-            str(error),
-            "Laplace noise (a pure account), or an account opened with a delta and --calculus renyi",
-        ) from error
+def exceeded(connection: Connection, priced: Admission, request: ChargeRequest) -> BudgetExceeded:
+    """Return the refusal of a charge that does not fit: what is spent, by which releases, and what would fit."""
+    over, amounts = priced.over, {part.account: part.amount for part in priced.parts}
+    fitting = [fitting_epsilon(state, request) for state in over]
+    least = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
+    remedy = (
+        "wait for the next time block: nothing more fits; nothing was charged"
+        if least is None
+        else f"ask for epsilon {float(least):g} or less: the largest that still fits; nothing was charged"
+    )
+    findings = [
+        Finding(
+            f"account {state.terms.name}",
+            "cap",
+            f"a charge of {pico_to_text(amounts[state.terms.name])} ({loss_name(state.terms.calculus)})",
+            f"at most {pico_to_text(state.remaining)}: {pico_to_text(state.spent)} of {pico_to_text(state.cap)} is "
+            f"spent{_spent_by(connection, state.terms.name)}",
+            remedy,
+        )
+        for state in over
+    ]
+    first = over[0]
+    return BudgetExceeded(first.terms.name, amounts[first.terms.name], first.remaining, findings)
 
 
-def admit(connection: Connection, request: ChargeRequest) -> tuple[Any, int]:
-    """Return the account's row and the amount of a charge that fits it; refuse every other charge."""
-    row = known_account(connection, request.account)
-    terms = terms_from_json(json.loads(row.terms))
-    check_terms(terms, row.status, request, people_of(connection, request.source))
-    amount = cost_of(terms, request.events)
-    if amount > row.cap - row.spent:
-        raise exceeded(terms, row.cap, row.spent, amount)
-    return row, amount
+def fitting_epsilon(state: AccountState, request: ChargeRequest) -> Fraction | None:
+    """Return the largest epsilon, at the request's delta, that a release of the same kind may still ask for."""
+    return largest_epsilon(request.events, Fraction(request.delta, ATTO), state.terms.calculus, state.remaining)
+
+
+def _spent_by(connection: Connection, account: str) -> str:
+    """Say which releases spent it, those that spent most first."""
+    ranked = spent_by_release(connection, account)
+    told = [f"{release} {pico_to_text(amount)}" for release, amount in ranked[:_SHOWN_RELEASES]]
+    told += [f"{len(ranked) - _SHOWN_RELEASES} more releases"] if len(ranked) > _SHOWN_RELEASES else []
+    return f", by {', '.join(told)}" if told else ""

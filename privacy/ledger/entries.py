@@ -16,6 +16,7 @@ from contracts.canonical import canonical_json
 Kind = Literal[
     "ledger_created",
     "account_opened",
+    "charges_inherited",
     "account_closed",
     "source_bound",
     "charge_reserved",
@@ -24,8 +25,10 @@ Kind = Literal[
     "noise_drawn",
     "gate_failed",
     "version_published",
+    "version_withdrawn",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
+RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
 GENESIS = "0" * 64
 
 
@@ -61,14 +64,3 @@ class Entry:
             "at": self.at,
             "body": self.body,
         }
-
-
-def entry_from_json(value: dict[str, Any]) -> Entry:
-    """Read an entry back; `ValueError` when a key is missing, extra, or of the wrong type."""
-    if set(value) != {"sequence", "previous", "kind", "at", "body"}:
-        raise ValueError("a journal entry has the keys sequence, previous, kind, at and body")
-    if not isinstance(value["sequence"], int) or not isinstance(value["body"], dict):
-        raise ValueError("a journal entry's sequence is an integer and its body an object")
-    if value["kind"] not in KINDS:
-        raise ValueError(f"unknown kind of journal entry {value['kind']!r}")
-    return Entry(**value)

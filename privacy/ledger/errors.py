@@ -43,7 +43,11 @@ class LedgerCorrupt(SudareError):
 
 
 class LedgerUnavailable(SudareError):
-    """The ledger's database does not answer, or has a schema that this version does not know."""
+    """The ledger's database does not answer or cannot be written."""
+
+
+class LedgerOutdated(LedgerUnavailable):
+    """The ledger's database has a schema that this version of Sudare does not know."""
 
 
 def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> LedgerRefusal:

@@ -1,73 +1,177 @@
-"""The balances are a fold over the journal; this module does that fold again and compares."""
+"""The ledger is what its journal says: this module reads the journal once, folds it, and compares. In this order.
+
+1. every entry hashes to its hash, names the one before, and has its place without gap
+2. the Merkle subtrees and the head that appends rely on are those of the entries
+3. every checkpoint, the ledger's own and the published ones, is what the journal held at its size
+4. every entry is one that the ledger could have written there (`lifecycle`)
+5. no cap was passed at any instant; every account, source, charge, version and draw in the tables is what the
+   entries say
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from contracts.errors import Finding
+from sqlalchemy import Connection, Row, select
+
+from contracts.errors import Finding, SudareError
+from privacy.ledger import schema
+from privacy.ledger.balances import Balances
 from privacy.ledger.entries import GENESIS, KINDS, Entry
+from privacy.ledger.journal import read_entry
+from privacy.ledger.lifecycle import Lifecycle
+from privacy.ledger.merkle import appended, root
+from privacy.ledger.particulars import Particulars
+from privacy.ledger.signing import key_id, signature_holds
+
+_UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError, SudareError)
+_AT_ONCE: Final = 5_000
+_CUT: Final = "entries are missing from the end: restore the ledger from a newer copy, and find out what happened"
+_ANOTHER: Final = (
+    "this is another ledger, or its past was rewritten: find out what happened before anything is charged"
+)
 
 
-def check_journal(
-    entries: Sequence[Entry], hashes: Sequence[str], accounts: Mapping[str, tuple[int, int]]
-) -> list[Finding]:
-    """Check the chain, every cap at every instant, and the accounts against the fold of the journal.
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a signed checkpoint says the journal held.
 
     Args:
-        entries: the journal in the order of its sequence.
-        hashes: the stored hash of each entry.
-        accounts: (cap, spent) of each account as the database has it.
-    Returns:
-        list[Finding]: empty when everything holds.
+        where: where it was published.
+        ledger: hash of the journal's first entry.
+        size: number of entries.
+        root: their Merkle root.
+        head: hash of the last of them.
     """
-    findings = _check_chain(entries, hashes)
-    folded, over = fold(entries)
-    findings += over
-    for name in sorted(set(folded) | set(accounts)):
-        if folded.get(name) != accounts.get(name):
-            found, allowed = _words(accounts.get(name)), _words(folded.get(name))
-            findings.append(Finding(f"account {name}", "balance", found, f"{allowed}, as the journal says"))
-    return findings
+
+    where: str
+    ledger: str
+    size: int
+    root: str
+    head: str
 
 
-def fold(entries: Sequence[Entry]) -> tuple[dict[str, tuple[int, int]], list[Finding]]:
-    """Fold the journal into (cap, spent) by account, with a finding for each instant at which a cap was passed."""
-    balances: dict[str, tuple[int, int]] = {}
-    findings = []
-    for entry in entries:
-        body = entry.body
-        if entry.kind == "account_opened":
-            balances[body["name"]] = (body["cap"], 0)
-        elif entry.kind in ("charge_reserved", "charge_returned"):
-            sign = 1 if entry.kind == "charge_reserved" else -1
-            cap, spent = balances.get(body["account"], (0, 0))
-            balances[body["account"]] = (cap, spent + sign * body["amount"])
-            if not 0 <= spent + sign * body["amount"] <= cap:
-                found = f"{spent + sign * body['amount']} of {cap} spent after entry {entry.sequence}"
-                findings.append(Finding(f"account {body['account']}", "cap", found, "0 to the cap"))
-    return balances, findings
+def check_ledger(connection: Connection, published: Iterable[Checkpoint], *, public_key: str | None) -> list[Finding]:
+    """Check the whole ledger in one pass over its journal; see the module's rules."""
+    first = connection.execute(select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)).scalar() or ""
+    own, findings = _own_checkpoints(connection, first, public_key)
+    awaited: dict[int, list[Checkpoint]] = {}
+    for checkpoint in (*own, *published):
+        awaited.setdefault(checkpoint.size, []).append(checkpoint)
+    reading = _Reading(awaited, first)
+    balances = Balances()
+    particulars = Particulars()
+    lifecycle = Lifecycle()
+    for row in _rows(connection):
+        try:
+            entry = read_entry(row)
+            reading.entry(entry, row)
+            balances.entry(entry)
+            particulars.entry(entry)
+            findings += lifecycle.entry(entry, row.subject)
+        except _UNREADABLE as error:
+            found = f"what cannot be read ({type(error).__name__})"
+            findings.append(Finding(f"journal entry {row.sequence}", "body", found, "what an entry says", _ANOTHER))
+    findings += lifecycle.end()
+    return [*findings, *reading.end(connection), *_compared(connection, balances, particulars)]
 
 
-def _check_chain(entries: Sequence[Entry], hashes: Sequence[str]) -> list[Finding]:
-    findings = []
-    previous = GENESIS
-    for position, (entry, stored) in enumerate(zip(entries, hashes, strict=True)):
-        where = f"journal entry {entry.sequence}"
-        if entry.sequence != position:
-            findings.append(Finding(where, "sequence", str(entry.sequence), f"{position}: entries have no gaps"))
-        if entry.previous != previous:
-            findings.append(Finding(where, "previous", entry.previous, f"{previous}, the entry before"))
-        if entry.hash != stored:
-            findings.append(Finding(where, "hash", stored, f"{entry.hash}, the hash of what the entry says"))
+def _compared(connection: Connection, *folded: Balances | Particulars) -> Iterator[Finding]:
+    """Yield what the tables say otherwise than the entries, or that they cannot be read."""
+    for part in folded:
+        try:
+            yield from part.compare(connection)
+        except _UNREADABLE as error:
+            found = f"a row that cannot be read ({type(error).__name__})"
+            yield Finding(
+                "the ledger's tables", type(part).__name__.lower(), found, "what the ledger wrote", _ANOTHER
+            )
+
+
+def _rows(connection: Connection) -> Iterator[Row[Any]]:
+    query = schema.journal.select().order_by(schema.journal.c.sequence)
+    yield from connection.execute(query.execution_options(yield_per=_AT_ONCE))
+
+
+def _own_checkpoints(
+    connection: Connection, ledger: str, public_key: str | None
+) -> tuple[list[Checkpoint], list[Finding]]:
+    """Read the checkpoints that the ledger keeps; check the signatures of those that the given key made."""
+    made, findings = [], []
+    for row in connection.execute(schema.checkpoints.select().order_by(schema.checkpoints.c.size)):
+        where = f"checkpoint of {row.size} entries"
+        signed = {"ledger": ledger, "size": row.size, "root": row.root, "head": row.head, "at": row.at}
+        made.append(Checkpoint(where, ledger, row.size, row.root, row.head))
+        by_this_key = public_key is not None and row.key_id == key_id(public_key)
+        if by_this_key and not signature_holds(str(public_key), "checkpoint", signed, row.signature):
+            allowed = "the signing key's signature over the checkpoint"
+            findings.append(Finding(where, "signature", "one that does not hold", allowed, _ANOTHER))
+    return made, findings
+
+
+class _Reading:
+    """The chain and the tree, as far as they are read."""
+
+    def __init__(self, awaited: dict[int, list[Checkpoint]], first: str) -> None:
+        self._awaited = awaited
+        self._first = first
+        self._size = 0
+        self._next = 0
+        self._last = GENESIS
+        self._frontier: tuple[str, ...] = ()
+        self._findings: list[Finding] = []
+
+    def entry(self, entry: Entry, row: Row[Any]) -> None:
+        """Check one entry against those before it, and the checkpoints that ended with it."""
+        kept, hashed, where = row.hash, entry.hash, f"journal entry {entry.sequence}"
+        if (entry.sequence, entry.previous, kept) != (self._next, self._last, hashed):
+            self._out_of_line(entry, kept, hashed)
         if entry.kind not in KINDS:
-            findings.append(Finding(where, "kind", entry.kind, ", ".join(KINDS)))
-        previous = stored
-    return findings
+            self._findings.append(Finding(where, "kind", entry.kind, ", ".join(KINDS)))
+        self._frontier, subtrees = appended(self._frontier, self._size, kept)
+        if row.subtrees != " ".join(subtrees) and entry.sequence == self._size:
+            self._findings.append(Finding(where, "subtrees", "other Merkle nodes", "those of the entries", _ANOTHER))
+        self._size, self._next, self._last = self._size + 1, entry.sequence + 1, kept
+        for checkpoint in self._awaited.pop(self._size, ()):
+            self._compare(checkpoint)
 
+    def _out_of_line(self, entry: Entry, kept: str, hashed: str) -> None:
+        for field, found, expected, why in (
+            ("sequence", str(entry.sequence), str(self._next), "entries have no gaps"),
+            ("previous", entry.previous, self._last, "the hash of the entry before"),
+            ("hash", kept, hashed, "the hash of what the entry says"),
+        ):
+            if found != expected:
+                where = f"journal entry {entry.sequence}"
+                self._findings.append(Finding(where, field, found, f"{expected}, {why}", _ANOTHER))
 
-def _words(balance: tuple[int, int] | None) -> str:
-    return "no such account" if balance is None else f"{balance[1]} of {balance[0]} spent"
+    def end(self, connection: Connection) -> list[Finding]:
+        """Return what was found, with the head and the checkpoints that the journal is too short for."""
+        head = connection.execute(schema.head.select()).first()
+        frontier = json.dumps(self._frontier)
+        if head is None or (head.size, head.last, head.frontier) != (self._size, self._last, frontier):
+            found = "none" if head is None else f"{head.size} entries, the last one {head.last[:16]}…"
+            allowed = f"{self._size} entries, the last one {self._last[:16]}…, as they are in the journal"
+            self._findings.append(Finding("the journal", "head", found, allowed, _CUT))
+        for size in sorted(self._awaited):
+            for checkpoint in self._awaited[size]:
+                found = f"{self._size} entries in the journal"
+                allowed = f"at least {size}, as {checkpoint.where} has seen"
+                self._findings.append(Finding(checkpoint.where, "size", found, allowed, _CUT))
+        return self._findings
+
+    def _compare(self, checkpoint: Checkpoint) -> None:
+        for field, found, held in (
+            ("ledger", self._first, checkpoint.ledger),
+            ("head", self._last, checkpoint.head),
+            ("root", root(self._frontier), checkpoint.root),
+        ):
+            if found != held:
+                allowed = f"{held}, as {checkpoint.where} has seen at {checkpoint.size} entries"
+                self._findings.append(Finding(checkpoint.where, field, found, allowed, _ANOTHER))
 
 
 def summary(entry: Entry) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Order of a draw, and each step must have happened before the next begins:
     1. the charge is reserved and `opened` is committed          (ledger, before this object exists)
     2. the sensitivity is derived from the marginal, the adjacency and the contribution bound
-    3. the event's cost is checked against what is left of this grant
+    3. the event's cost is checked against what is left of this grant, on every account that was charged
     4. the exact counts are read, noise is drawn, and the sum is written and fsynced with its event
     5. the event is entered in the journal
     6. the caller sees the noisy values
@@ -13,22 +13,27 @@ are replayed. Nothing is ever drawn a second time.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
-from privacy.ledger import store
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, event_from_json
+from privacy.ledger import schema
 from privacy.ledger.draws import Draw, DrawFiles, values_digest
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
 from privacy.ledger.rows import draws_of, known_charge, to_text
-from privacy.ledger.terms import Charge
+from privacy.ledger.store import Store
+from privacy.ledger.terms import Charge, Part
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.sensitivity import Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import variance
@@ -69,24 +74,25 @@ class Grant:
         files: where noisy values are written.
         journal: where events are written.
         charge: the opened charge.
-        calculus: the account's calculus.
+        calculi: calculus of each account that is charged, by name.
         random_bytes: source of the noise.
     """
 
     def __init__(
         self,
-        database: store.Store,
+        database: Store,
         files: DrawFiles,
         journal: Journal,
         charge: Charge,
-        calculus: Calculus,
+        calculi: Mapping[str, Calculus],
         random_bytes: RandomBytes,
     ) -> None:
         self._database = database
         self._files = files
         self._journal = journal
         self._charge = charge
-        self._calculus = calculus
+        self._calculi = dict(calculi)
+        self._costs: dict[bytes, dict[str, int]] = {}
         self._random_bytes = random_bytes
 
     def __repr__(self) -> str:
@@ -109,7 +115,7 @@ class Grant:
         """
         request = self._charge.request
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
             charge = known_charge(connection, request.run_key)
         self._check_permission(charge, counts)
@@ -122,7 +128,7 @@ class Grant:
         elif known is not None:
             raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} was entered, but its file is gone")
         else:
-            self._check_cost(event, key, sum(row.cost for row in rows))
+            self._check_cost(event, key, [event_from_json(json.loads(row.event)) for row in rows])
             draw = self._draw(counts, event, key, len(rows))
         if known is None:
             self._enter(draw, event)
@@ -159,39 +165,57 @@ class Grant:
 
     def _enter(self, draw: Draw, event: NoiseEvent) -> None:
         run_key = self._charge.request.run_key
-        cost = self._calculus.cost((event,))
-        body = {
-            "run_key": run_key,
-            "key": draw.key,
-            "number": draw.number,
-            "event": dict(draw.event),
-            "cost": cost,
-            "sha256": draw.sha256,
-        }
-        with self._database.transaction() as connection:
-            if any(row.number == draw.number for row in draws_of(connection, run_key)):
+        values = {"run_key": run_key, "key": draw.key, "number": draw.number, "sha256": draw.sha256}
+        with self._database.writing() as transaction:
+            entered = [r for r in draws_of(transaction.connection, run_key) if r.number == draw.number]
+            if entered and (entered[0].key, entered[0].sha256) != (draw.key, draw.sha256):
+                raise LedgerCorrupt(
+                    f"draw {draw.number} of run {run_key} was entered from another folder of draws: two copies of "
+                    "one workspace draw for the same run; stop one of them"
+                )
+            if entered:
                 return
-            values = {**body, "event": to_text(body["event"])}
-            connection.execute(store.draws.insert().values(**values))
-            self._journal.append(connection, "noise_drawn", body)
+            insert = schema.draws.insert().values(**values, event=to_text(dict(draw.event)))
+            transaction.connection.execute(insert)
+            body = {**values, "event": dict(draw.event), "costs": self._cost(event)}
+            self._journal.append(transaction, "noise_drawn", body, subject=run_key)
+
+    def _cost(self, event: Event) -> dict[str, int]:
+        """Return what an event costs each account, by name."""
+        known = canonical_json(event.to_json())
+        if known not in self._costs:
+            self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
+        return self._costs[known]
 
     def _check_permission(self, charge: Charge, counts: PrivateCounts) -> None:
         """Refuse when the durable charge is not the one that was granted, or the counts are of another snapshot."""
         request = self._charge.request
-        if (charge.request, charge.amount, charge.security) != (request, self._charge.amount, self._charge.security):
+        granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part
+        if not granted or (charge.request, charge.security) != (request, self._charge.security):
             raise LedgerCorrupt(f"run {request.run_key}: its charge in the database is not the one that was granted")
         if charge.status == "returned":
             raise refusal(repr(self), "charge", "returned", "an opened charge")
-        granted = (request.snapshot_hash, request.contract_digest)
-        if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != granted:
+        charged = (request.snapshot_hash, request.contract_digest)
+        if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != charged:
             raise refusal(repr(self), "counts", "counts of another snapshot or contract", "those that were charged")
 
-    def _check_cost(self, event: NoiseEvent, key: str, spent: int) -> None:
-        cost = self._calculus.cost((event,))
-        if spent + cost > self._charge.amount:
-            left = pico_to_text(self._charge.amount - spent)
-            found = f"draw {key!r} costs {pico_to_text(cost)}"
-            raise GrantExceeded([Finding(repr(self), "sub-budget", found, f"at most {left}; nothing was drawn")])
+    def _check_cost(self, event: NoiseEvent, key: str, drawn: Sequence[Event]) -> None:
+        """Refuse a draw that the charge did not plan, or that some account's part of it does not hold."""
+        left = Counter(self._charge.request.events)
+        left.subtract(drawn)
+        if left[event] < 1:
+            found = f"draw {key!r}: {event.kind} that is not planned, or drawn as often as planned"
+            raise GrantExceeded([Finding(repr(self), "plan", found, "the planned events; nothing was drawn")])
+        for part in self._charge.parts:
+            spent = sum(self._cost(before)[part.account] for before in drawn)
+            cost = self._cost(event)[part.account]
+            if spent + cost > part.amount:
+                raise self._too_much(part, key, cost=cost, left=part.amount - spent)
+
+    def _too_much(self, part: Part, key: str, *, cost: int, left: int) -> GrantExceeded:
+        found = f"draw {key!r} costs {pico_to_text(cost)} of account {part.account}"
+        allowed = f"at most {pico_to_text(left)}; nothing was drawn"
+        return GrantExceeded([Finding(repr(self), "sub-budget", found, allowed)])
 
     def _check_replay(self, draw: Draw, key: str, clique: Clique, event: NoiseEvent) -> None:
         asked = (key, clique, event, self._charge.security)

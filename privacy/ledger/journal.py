@@ -1,22 +1,28 @@
-"""The journal: append-only, hash-chained, proven by Merkle trees under signed checkpoints."""
+"""The journal: append-only, hash-chained, proven by a Merkle tree under signed checkpoints.
+
+An append costs the same however long the journal is: the head keeps the roots of the complete Merkle subtrees, and
+each entry's row keeps those that it completes, from which any proof is put together.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, select
 
-from privacy.ledger import store
-from privacy.ledger.entries import GENESIS, Entry, Kind
+from contracts.canonical import canonical_json
+from privacy.ledger import schema
+from privacy.ledger.entries import Entry, Kind
 from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.merkle import inclusion_proof, root
-from privacy.ledger.rows import to_text
+from privacy.ledger.merkle import Nodes, appended, consistency_proof, inclusion_proof, leaf, root
 from privacy.ledger.signing import Signer, key_id
+from privacy.ledger.store import Transaction
 
 Clock = Callable[[], str]
-PROOF_SCHEMA = "sudare-proof/1"
+PROOF_SCHEMA = "sudare-proof/2"
 
 
 class Journal:
@@ -29,53 +35,143 @@ class Journal:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def append(self, connection: Connection, kind: Kind, body: dict[str, Any]) -> Entry:
-        """Append one entry after the head and return it."""
-        head = self.head(connection)
-        sequence, previous = (0, GENESIS) if head is None else (head.sequence + 1, head.hash)
-        entry = Entry(sequence, previous, kind, self._clock(), body)
-        values = {**entry.to_json(), "body": to_text(body), "hash": entry.hash}
-        connection.execute(store.journal.insert().values(**values))
+    def append(self, transaction: Transaction, kind: Kind, body: dict[str, Any], *, subject: str) -> Entry:
+        """Append one entry after the last one and return it.
+
+        Args:
+            transaction: holds the write lock.
+            kind: what happened.
+            body: what it says.
+            subject: what it is about, to find it again: a run key, or the name of an account or a source.
+        """
+        entry = Entry(transaction.size, transaction.last, kind, self._clock(), body)
+        hashed = entry.hash
+        frontier, subtrees = appended(transaction.frontier, transaction.size, hashed)
+        values = {**entry.to_json(), "body": canonical_json(body).decode(), "hash": hashed}
+        values |= {"subject": subject, "subtrees": " ".join(subtrees)}
+        transaction.connection.execute(schema.journal.insert(), values)
+        transaction.size, transaction.last, transaction.frontier = entry.sequence + 1, hashed, frontier
+        head = {"size": transaction.size, "last": hashed, "frontier": json.dumps(frontier)}
+        transaction.connection.execute(schema.head.update(), head)
         return entry
 
-    def head(self, connection: Connection) -> Entry | None:
-        """Return the last entry, or None."""
-        query = store.journal.select().order_by(store.journal.c.sequence.desc()).limit(1)
-        row = connection.execute(query).first()
-        return None if row is None else read_entry(row)
-
-    def entries(self, connection: Connection, kind: Kind | None = None) -> Iterator[Entry]:
-        """Yield the entries in order, all or those of one kind.
+    def entries(
+        self, connection: Connection, *, kind: Kind | None = None, subject: str | None = None
+    ) -> Iterator[Entry]:
+        """Yield the entries in order: all, or those of one kind, or about one subject.
 
         Raises:
             LedgerCorrupt: an entry's stored hash is not the hash of what it says.
         """
-        query = store.journal.select().order_by(store.journal.c.sequence)
+        query = schema.journal.select().order_by(schema.journal.c.sequence)
         if kind is not None:
-            query = query.where(store.journal.c.kind == kind)
+            query = query.where(schema.journal.c.kind == kind)
+        if subject is not None:
+            query = query.where(schema.journal.c.subject == subject)
         for row in connection.execute(query):
-            entry = read_entry(row)
-            if entry.hash != row.hash:
-                raise LedgerCorrupt(f"journal entry {row.sequence}: its hash is not the hash of what it says")
-            yield entry
+            yield _checked(row)
 
-    def prove(self, connection: Connection, entries: Sequence[Entry], signer: Signer) -> dict[str, Any]:
-        """Return the proof that `entries` are in the journal: audit paths to a checkpoint signed here and now."""
-        query = store.journal.select().order_by(store.journal.c.sequence)
-        hashes = [row.hash for row in connection.execute(query)]
-        checkpoint = {"size": len(hashes), "root": root(hashes), "head": hashes[-1], "at": self._clock()}
-        proven = [
-            {"entry": entry.to_json(), "path": list(inclusion_proof(hashes, entry.sequence))} for entry in entries
-        ]
-        return {
-            "schema": PROOF_SCHEMA,
-            "entries": proven,
-            "checkpoint": checkpoint,
-            "key_id": key_id(signer.public_key),
-            "signature": signer.sign("checkpoint", checkpoint),
+    def first_hash(self, connection: Connection) -> str | None:
+        """Return the ledger's identity, the hash of its first entry, or None where it has none."""
+        query = select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)
+        found: str | None = connection.execute(query).scalar()
+        return found
+
+    def prove(
+        self,
+        transaction: Transaction,
+        entries: Sequence[Entry],
+        signer: Signer,
+        *,
+        run_key: str,
+        follows: str | None,
+    ) -> dict[str, Any]:
+        """Return the proof that `entries` are in the journal: audit paths to a checkpoint signed here and now.
+
+        The proof also shows that the journal begins with what it held at the checkpoint before, and at that of the
+        version before: a journal that was cut and grown anew cannot show it.
+
+        Args:
+            transaction: holds the write lock.
+            entries: what is proven.
+            signer: signs the checkpoint.
+            run_key: the run that the proof is for.
+            follows: the run of the version before, if there is one.
+        """
+        nodes = _nodes(transaction.connection)
+        checkpoint = {
+            "ledger": self.first_hash(transaction.connection),
+            "size": transaction.size,
+            "root": root(transaction.frontier),
+            "head": transaction.last,
+            "at": self._clock(),
         }
+        signature, by = signer.sign("checkpoint", checkpoint), key_id(signer.public_key)
+        proof = {
+            "schema": PROOF_SCHEMA,
+            "entries": [_proven(nodes, entry, transaction.size) for entry in entries],
+            "checkpoint": checkpoint,
+            "key_id": by,
+            "signature": signature,
+            "earlier": [
+                {"size": size, "root": held, "path": list(consistency_proof(nodes, size, transaction.size))}
+                for size, held in _earlier(transaction, follows)
+            ],
+        }
+        _keep(transaction.connection, checkpoint, run_key=run_key, key_id=by, signature=signature)
+        return proof
 
 
-def read_entry(row: Any) -> Entry:
+def _proven(nodes: Nodes, entry: Entry, size: int) -> dict[str, Any]:
+    return {"entry": entry.to_json(), "path": list(inclusion_proof(nodes, entry.sequence, size))}
+
+
+def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> None:
+    """Remember a checkpoint; of two of the same size, run and key the first stays."""
+    table = schema.checkpoints
+    same = (table.c.size == checkpoint["size"]) & (table.c.run_key == signed["run_key"])
+    if connection.execute(select(table.c.size).where(same & (table.c.key_id == signed["key_id"]))).first() is None:
+        values = {name: checkpoint[name] for name in ("size", "root", "head", "at")}
+        connection.execute(table.insert().values(**values, **signed))
+
+
+def _earlier(transaction: Transaction, follows: str | None) -> list[tuple[int, str]]:
+    """Return size and root of the last checkpoint, and of those of the run that this one follows."""
+    table = schema.checkpoints
+    before = select(table.c.size, table.c.root).where(table.c.size < transaction.size)
+    queries = [before.order_by(table.c.size.desc()).limit(1)]
+    if follows is not None:
+        queries.append(before.where(table.c.run_key == follows))
+    return sorted({(row.size, row.root) for query in queries for row in transaction.connection.execute(query)})
+
+
+def read_entry(row: Row[Any]) -> Entry:
     """Read one row of the journal, as it stands."""
     return Entry(row.sequence, row.previous, row.kind, row.at, json.loads(row.body))
+
+
+def _checked(row: Row[Any]) -> Entry:
+    entry = read_entry(row)
+    if entry.hash != row.hash:
+        raise LedgerCorrupt(f"journal entry {row.sequence}: its hash is not the hash of what it says")
+    return entry
+
+
+def _nodes(connection: Connection) -> Nodes:
+    """Return how to look up a node of the tree: a leaf, or a subtree in the row of the entry that completes it."""
+
+    @cache
+    def node(level: int, index: int) -> str:
+        completing = ((index + 1) << level) - 1
+        query = schema.journal.select().where(schema.journal.c.sequence == completing)
+        row = connection.execute(query).first()
+        if row is None:
+            raise LedgerCorrupt(f"journal entry {completing} is missing")
+        if level == 0:
+            return leaf(row.hash)
+        subtrees = row.subtrees.split()
+        if len(subtrees) < level:
+            raise LedgerCorrupt(f"journal entry {completing} does not have its Merkle subtrees")
+        return str(subtrees[level - 1])
+
+    return node

@@ -3,50 +3,45 @@
 A charge is reserved whole before anything private reaches a mechanism; `open_grant` commits `opened` before the
 grant can measure; only a charge that was never opened is returned. Amounts are integers in 10⁻¹² units of the
 account's calculus, rounded against the spender; sums never pass the cap, because each reservation is decided and
-written in one transaction that holds the write lock.
+written in one transaction that holds the write lock. One charge takes from every account that its people have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from sqlalchemy import Connection
-
+from contracts.blocks import TimeBlock
 from contracts.errors import Finding
-from privacy.ledger import store
-from privacy.ledger.admission import admit, refuse_second_account, same_release
+from privacy.ledger import charging, opening, publishing, schema
+from privacy.ledger.admission import Admission, admit, exceeded, price
+from privacy.ledger.balances import parts_in
 from privacy.ledger.draws import DrawFiles
-from privacy.ledger.entries import Entry
-from privacy.ledger.errors import refusal
-from privacy.ledger.fold import check_journal
+from privacy.ledger.entries import RUN_KINDS, Entry
+from privacy.ledger.errors import LedgerCorrupt, refusal
+from privacy.ledger.fold import Checkpoint, check_ledger
 from privacy.ledger.grant import Grant
-from privacy.ledger.journal import Clock, Journal, read_entry
+from privacy.ledger.journal import Clock, Journal
+from privacy.ledger.migrate import CURRENT
 from privacy.ledger.rows import (
-    account_row,
-    accounts_of,
+    charges_of_account,
+    charges_of_spec,
     find_charge,
-    find_version,
+    insert_source,
     known_account,
     known_charge,
     people_of,
+    set_account,
     set_charge,
-    set_spent,
     state_of,
-    to_text,
-    write_charge,
+    versions_of,
 )
 from privacy.ledger.signing import Signer
-from privacy.ledger.terms import (
-    AccountState,
-    AccountTerms,
-    Charge,
-    ChargeRequest,
-    VersionEntry,
-)
+from privacy.ledger.store import Store
+from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 
 
@@ -59,131 +54,138 @@ class Ledger:
     """One ledger.
 
     Args:
-        url: SQLAlchemy URL of the database.
+        url: SQLAlchemy URL of the database, `sqlite:///…` or `postgresql://…`.
         draws: private folder for the noisy values.
         clock: gives the time written into entries (order comes from the sequence alone).
+        migrate: bring an older schema to the current one instead of refusing it.
     Raises:
-        LedgerUnavailable: the database cannot be opened or is of another schema.
+        LedgerUnavailable: the database does not answer or cannot be opened.
+        LedgerOutdated: it has another schema.
     """
 
-    def __init__(self, url: str, *, draws: Path, clock: Clock = utc_now) -> None:
-        self._store = store.Store(url)
+    def __init__(self, url: str, *, draws: Path, clock: Clock = utc_now, migrate: bool = False) -> None:
+        self._store = Store(url, migrate=migrate)
         self._journal = Journal(clock)
-        with self._store.transaction() as connection:
-            if self._journal.head(connection) is None:
-                created = {"schema_version": store.SCHEMA_VERSION, "id": token_hex(16)}
-                self._journal.append(connection, "ledger_created", created)
-            first = next(self._journal.entries(connection, "ledger_created"))
-        self._draws = DrawFiles(draws, first.hash)
+        self._draws = DrawFiles(draws, self._identity())
 
     def close(self) -> None:
         """Close the database."""
         self._store.close()
+
+    def _identity(self) -> str:
+        """Return the hash of the first entry, which names this ledger; a new ledger gets one."""
+        first = self._first_hash()
+        if first is None:
+            with self._store.writing() as transaction:
+                if transaction.size == 0:
+                    created = {"schema_version": CURRENT, "id": token_hex(16)}
+                    self._journal.append(transaction, "ledger_created", created, subject="")
+            first = self._first_hash()
+        if first is None:
+            raise LedgerCorrupt("journal entry 0 is missing: restore the ledger from a copy")
+        return first
+
+    def _first_hash(self) -> str | None:
+        """Return the hash of the journal's first entry, as it is stored, or None."""
+        with self._store.reading() as connection:
+            return self._journal.first_hash(connection)
 
     # --- accounts and sources -------------------------------------------------------------------------------
 
     def open_account(self, terms: AccountTerms) -> AccountState:
         """Open an account; asking again with the same terms changes nothing.
 
+        What was charged before on overlapping time blocks of its people is taken from it as well.
+
         Raises:
-            LedgerRefusal: an account of that name has other terms, or the cap leaves no room for any loss.
+            LedgerRefusal: an account of that name has other terms; the people have an account of this very block, or
+                one of another unit or relation for some of its days; the cap leaves no room for what they have lost.
         """
-        cap = terms.calculus.cap(terms.epsilon, terms.delta)
-        with self._store.transaction() as connection:
-            row = account_row(connection, terms.name)
-            if row is None:
-                refuse_second_account(terms, accounts_of(connection))
-                values = {"name": terms.name, "terms": to_text(terms.to_json()), "cap": cap, "spent": 0}
-                connection.execute(store.accounts.insert().values(**values, status="open"))
-                self._journal.append(connection, "account_opened", {**terms.to_json(), "cap": cap})
-            elif row.terms != to_text(terms.to_json()):
-                raise refusal(
-                    f"account {terms.name}",
-                    "terms",
-                    "an account of this name with other terms",
-                    "the terms that it was opened with; a cap never changes",
-                    "open an account under another name, for other people or another time block",
-                )
+        with self._store.writing() as transaction:
+            opening.open_account(transaction, self._journal, terms)
         return self.account(terms.name)
 
     def close_account(self, name: str) -> AccountState:
         """Close an account for new charges; what it lost stays written."""
-        with self._store.transaction() as connection:
-            row = known_account(connection, name)
-            if row.status == "open":
-                where = store.accounts.c.name == name
-                connection.execute(store.accounts.update().where(where).values(status="closed"))
-                self._journal.append(connection, "account_closed", {"name": name, "spent": row.spent})
+        with self._store.writing() as transaction:
+            state = known_account(transaction.connection, name)
+            if state.status == "open":
+                set_account(transaction.connection, name, status="closed")
+                body = {"name": name, "spent": state.spent}
+                self._journal.append(transaction, "account_closed", body, subject=name)
         return self.account(name)
 
-    def bind_source(self, source: str, population: str, block: str) -> None:
+    def bind_source(self, source: str, population: str, block: TimeBlock) -> None:
         """Bind a source to the people and the time block it is about; a bound source never changes them.
 
         Raises:
             LedgerRefusal: the source is bound to others.
         """
-        people = (population, block)
-        with self._store.transaction() as connection:
-            bound = people_of(connection, source)
+        with self._store.writing() as transaction:
+            bound = people_of(transaction.connection, source)
             if bound is None:
-                values = {"source": source, "population": population, "block": block}
-                connection.execute(store.sources.insert().values(**values))
-                self._journal.append(connection, "source_bound", values)
-            elif bound != people:
-                found, allowed = (f"{people[0]}, block {people[1]}", f"{bound[0]}, block {bound[1]}")
+                opening.check_population(transaction.connection, population)
+                insert_source(transaction.connection, source, population, block)
+                body = {"source": source, "population": population, "block": block.text}
+                self._journal.append(transaction, "source_bound", body, subject=source)
+            elif bound != (population, block):
+                found, allowed = (f"{people}, block {days}" for people, days in ((population, block), bound))
                 raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
 
     def account(self, name: str) -> AccountState:
         """Return an account as it stands; `LedgerRefusal` when there is none of that name."""
-        with self._store.transaction() as connection:
-            return state_of(connection, known_account(connection, name))
+        with self._store.reading() as connection:
+            return known_account(connection, name)
 
     def accounts(self) -> tuple[AccountState, ...]:
         """Return all accounts, by name."""
-        with self._store.transaction() as connection:
-            rows = connection.execute(store.accounts.select().order_by(store.accounts.c.name)).all()
-            return tuple(state_of(connection, row) for row in rows)
+        with self._store.reading() as connection:
+            rows = connection.execute(schema.accounts.select().order_by(schema.accounts.c.name))
+            return tuple(state_of(row) for row in rows)
 
-    def sources(self) -> dict[str, tuple[str, str]]:
+    def sources(self) -> dict[str, tuple[str, TimeBlock]]:
         """Return the people (population and time block) of each bound source."""
-        with self._store.transaction() as connection:
-            rows = connection.execute(store.sources.select())
-            return {row.source: (row.population, row.block) for row in rows}
+        with self._store.reading() as connection:
+            rows = connection.execute(schema.sources.select())
+            return {row.source: (row.population, TimeBlock(row.block, row.begins, row.ends)) for row in rows}
 
     # --- charges and grants ---------------------------------------------------------------------------------
 
     def reserve(self, request: ChargeRequest) -> Charge:
-        """Reserve the whole cost of a release, durably; the same run key never pays twice.
+        """Reserve the whole cost of a release, durably, on every account that its people have.
 
         Returns:
-            Charge: new, or the one that this run key already has.
+            Charge: new, or the one that this run key already has; the same run key never pays twice.
         Raises:
-            BudgetExceeded: it does not fit under the cap; the ledger is unchanged.
-            LedgerRefusal: unknown or closed account, unbound source, other people, another adjacency or unit,
-                or the run key belongs to another release.
+            BudgetExceeded: it does not fit under a cap; the ledger is unchanged.
+            LedgerRefusal: unknown or closed account, unbound source, other people, days without an account, another
+                adjacency or unit, or the run key belongs to another release.
         Privacy: nothing is drawn; the loss is counted from here on.
         """
-        with self._store.transaction() as connection:
-            known = find_charge(connection, request.run_key)
-            if known is not None and known.status != "returned":
-                return same_release(known, request)
-            row, amount = admit(connection, request)
-            write_charge(connection, request, amount, again=known is not None)
-            set_spent(connection, request.account, row.spent + amount)
-            body = {**request.public_json(), "amount": amount, "before": row.spent, "after": row.spent + amount}
-            self._journal.append(connection, "charge_reserved", body)
-        return Charge(request, amount, "reserved", None)
+        with self._store.writing() as transaction:
+            reserved = charging.reserve(transaction, self._journal, request)
+        if isinstance(reserved, Charge):
+            return reserved
+        with self._store.reading() as connection:  # nobody is kept waiting while the refusal is put in words
+            raise exceeded(connection, reserved, request)
 
-    def foresee(self, request: ChargeRequest) -> int:
+    def foresee(self, request: ChargeRequest) -> Admission:
         """Return what `reserve` would charge for a request; writes nothing, and refuses what `reserve` would refuse.
 
-        Returns:
-            int: the amount [10⁻¹² units of the account's calculus].
         Raises:
             BudgetExceeded, LedgerRefusal: as `reserve`.
         """
-        with self._store.transaction() as connection:
-            return admit(connection, request)[1]
+        with self._store.reading() as connection:
+            return admit(connection, request)
+
+    def price(self, request: ChargeRequest) -> Admission:
+        """Return what `reserve` would charge for a request if it fitted; writes nothing.
+
+        Raises:
+            LedgerRefusal: as `reserve`, except for a cap that is passed.
+        """
+        with self._store.reading() as connection:
+            return price(connection, request)
 
     def return_charge(self, run_key: str) -> None:
         """Give back a charge whose grant was never opened.
@@ -191,17 +193,8 @@ class Ledger:
         Raises:
             LedgerRefusal: the grant was opened, so its loss stays.
         """
-        with self._store.transaction() as connection:
-            charge = known_charge(connection, run_key)
-            if charge.status == "returned":
-                return
-            if charge.status != "reserved":
-                raise refusal(f"run {run_key}", "charge", charge.status, "reserved, never opened")
-            row = known_account(connection, charge.request.account)
-            set_charge(connection, run_key, status="returned")
-            set_spent(connection, charge.request.account, row.spent - charge.amount)
-            body = {"run_key": run_key, "account": charge.request.account, "amount": charge.amount}
-            self._journal.append(connection, "charge_returned", body)
+        with self._store.writing() as transaction:
+            charging.give_back(transaction, self._journal, run_key)
 
     def record_gate_failure(self, request: ChargeRequest, gates: Sequence[str]) -> Entry:
         """Write down that declared gates stopped a release: an exact answer about the data that no charge covers.
@@ -217,14 +210,14 @@ class Ledger:
             "contract_digest": request.contract_digest,
             "gates": list(gates),
         }
-        with self._store.transaction() as connection:
-            return self._journal.append(connection, "gate_failed", body)
+        with self._store.writing() as transaction:
+            return self._journal.append(transaction, "gate_failed", body, subject=request.account)
 
     def gate_failures(self, account: str, *, before: int) -> int:
         """Return how many releases of an account were stopped by a gate before a journal entry's sequence."""
-        with self._store.transaction() as connection:
-            failed = self._journal.entries(connection, "gate_failed")
-            return sum(entry.body["account"] == account and entry.sequence < before for entry in failed)
+        with self._store.reading() as connection:
+            failed = self._journal.entries(connection, kind="gate_failed", subject=account)
+            return sum(entry.sequence < before for entry in failed)
 
     def open_grant(self, run_key: str, *, seeded: SeededBytes | None = None) -> Grant:
         """Open (or open again) the grant of a reserved charge; `opened` is committed before this returns.
@@ -237,7 +230,8 @@ class Ledger:
         Privacy: from here on the charge is spent, whatever happens.
         """
         security = "csprng" if seeded is None else "seeded"
-        with self._store.transaction() as connection:
+        with self._store.writing() as transaction:
+            connection = transaction.connection
             charge = known_charge(connection, run_key)
             if charge.status == "returned":
                 raise refusal(f"run {run_key}", "charge", "returned", "a reserved charge", "reserve it again")
@@ -245,34 +239,37 @@ class Ledger:
                 raise refusal(f"run {run_key}", "randomness", security, str(charge.security))
             if charge.status == "reserved":
                 set_charge(connection, run_key, status="opened", security=security)
-                self._journal.append(connection, "grant_opened", {"run_key": run_key, "security": security})
-            terms = state_of(connection, known_account(connection, charge.request.account)).terms
+                body = {"run_key": run_key, "security": security}
+                self._journal.append(transaction, "grant_opened", body, subject=run_key)
             charge = known_charge(connection, run_key)
+            names = [part.account for part in charge.parts]
+            calculi = {name: known_account(connection, name).terms.calculus for name in names}
         source = SecureBytes() if seeded is None else seeded
-        return Grant(self._store, self._draws, self._journal, charge, terms.calculus, source)
+        return Grant(self._store, self._draws, self._journal, charge, calculi, source)
 
     def charge(self, run_key: str) -> Charge | None:
         """Return the charge of a run, or None."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return find_charge(connection, run_key)
+
+    def charges(self, *, account: str | None = None, spec_digest: str | None = None) -> tuple[Charge, ...]:
+        """Return the charges that took from an account, or those of a release spec, oldest first."""
+        with self._store.reading() as connection:
+            if account is not None:
+                return charges_of_account(connection, account)
+            return charges_of_spec(connection, spec_digest or "")
 
     # --- versions ---------------------------------------------------------------------------------------------
 
     def allocate_version(self, run_key: str) -> VersionEntry:
         """Return the version that a run publishes as; the same run always gets the same number."""
-        with self._store.transaction() as connection:
-            known = find_version(connection, run_key)
-            if known is not None:
-                return known
-            release = known_charge(connection, run_key).request.release
-            numbers = connection.execute(store.versions.select().where(store.versions.c.release == release))
-            number = 1 + max((row.number for row in numbers), default=0)
-            values = {"release": release, "number": number, "run_key": run_key, "status": "allocated"}
-            connection.execute(store.versions.insert().values(**values))
-        return VersionEntry(release, number, run_key, "allocated", None)
+        with self._store.writing() as transaction:
+            return publishing.allocate(transaction.connection, run_key)
 
     def record_publication(self, run_key: str, manifest: str) -> Entry:
         """Write into the journal that a version with this manifest is published, before readers can see it.
+
+        The versions of the release before it are superseded by that; they and their charges stay.
 
         Args:
             run_key: the run.
@@ -280,69 +277,74 @@ class Ledger:
         Returns:
             Entry: the journal's entry; the same manifest twice gives the same entry.
         Raises:
-            LedgerRefusal: the noise was seeded, or the grant was never opened.
+            LedgerRefusal: the noise was seeded, or the grant was never opened, or another manifest is entered.
         """
-        with self._store.transaction() as connection:
-            charge = known_charge(connection, run_key)
-            if charge.security != "csprng":
-                raise refusal(
-                    f"run {run_key}",
-                    "randomness",
-                    charge.security or "none drawn",
-                    "csprng",
-                    "seeded noise is for tests only and is never published",
-                )
-            version = find_version(connection, run_key)
+        with self._store.writing() as transaction:
+            return publishing.publish(transaction, self._journal, run_key, manifest)
+
+    def withdraw(self, release: str, number: int, *, reason: str) -> VersionEntry:
+        """Write into the journal that a version is withdrawn; its charge stays.
+
+        Args:
+            release: name of the product.
+            number: which version.
+            reason: why; published with the journal.
+        Raises:
+            LedgerRefusal: there is no such version, or it is withdrawn already or was never published.
+        """
+        with self._store.writing() as transaction:
+            known = versions_of(transaction.connection, release)
+            version = next((each for each in known if each.number == number), None)
             if version is None:
-                raise refusal(f"run {run_key}", "version", "none", "an allocated version")
-            known = next(self._publications(connection, run_key), None)
-            if known is not None and known.body["manifest"] == manifest:
-                return known
-            if known is not None:
-                raise refusal(
-                    f"{version.release} v{version.number}",
-                    "MANIFEST.json",
-                    "other files than those that were published under this number",
-                    "the published ones: a version never changes",
-                    "restore the version's folder from a copy, or publish anew under another spec",
-                )
-            where = store.versions.c.run_key == run_key
-            connection.execute(store.versions.update().where(where).values(status="published", manifest=manifest))
-            set_charge(connection, run_key, status="published")
-            body = {"run_key": run_key, "release": version.release, "number": version.number}
-            return self._journal.append(connection, "version_published", {**body, "manifest": manifest})
+                numbers = ", ".join(f"v{each.number}" for each in known)
+                allowed = f"one of {numbers}" if known else "a release that has versions: sudare releases list"
+                raise refusal("the ledger", "version", f"{release} v{number}", allowed)
+            return publishing.withdraw(transaction, self._journal, version, reason)
 
     def versions(self, release: str | None = None) -> tuple[VersionEntry, ...]:
         """Return the versions of one release or of all, oldest first."""
-        query = store.versions.select().order_by(store.versions.c.release, store.versions.c.number)
-        if release is not None:
-            query = query.where(store.versions.c.release == release)
-        with self._store.transaction() as connection:
-            return tuple(VersionEntry(**row._mapping) for row in connection.execute(query))
+        with self._store.reading() as connection:
+            return versions_of(connection, release)
 
     # --- journal ----------------------------------------------------------------------------------------------
 
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries in order; `LedgerCorrupt` when one does not hash to its hash."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return tuple(self._journal.entries(connection))
 
     def entries_of(self, run_key: str) -> tuple[Entry, ...]:
         """Return the journal's entries about one run, in order."""
-        return tuple(entry for entry in self.journal() if entry.body.get("run_key") == run_key)
+        with self._store.reading() as connection:
+            return tuple(self._journal.entries(connection, subject=run_key))
 
-    def prove(self, entries: Sequence[Entry], signer: Signer) -> dict[str, Any]:
-        """Return the proof that `entries` are in the journal, under a checkpoint signed here and now."""
-        with self._store.transaction() as connection:
-            return self._journal.prove(connection, entries, signer)
+    def prove(self, run_key: str, signer: Signer) -> dict[str, Any]:
+        """Return the proof that a run, and the accounts that it was charged to, are in the journal.
 
-    def verify(self) -> list[Finding]:
-        """Check the whole ledger: the chain, every cap, and that the accounts are the fold of the journal."""
-        with self._store.transaction() as connection:
-            rows = connection.execute(store.journal.select().order_by(store.journal.c.sequence)).all()
-            accounts = {row.name: (row.cap, row.spent) for row in connection.execute(store.accounts.select())}
-        return check_journal([read_entry(row) for row in rows], [row.hash for row in rows], accounts)
+        The checkpoint is signed here and now, and shown to follow the one before and that of the version before.
+        """
+        with self._store.writing() as transaction:
+            connection = transaction.connection
+            known_charge(connection, run_key)
+            about = self._journal.entries(connection, subject=run_key)
+            run = [entry for entry in about if entry.kind in RUN_KINDS]
+            last = next(entry.body for entry in reversed(run) if entry.kind == "charge_reserved")
+            accounts = [
+                entry
+                for name in parts_in(last)
+                for entry in self._journal.entries(connection, kind="account_opened", subject=name)
+            ]
+            entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
+            before = publishing.follows(connection, run_key)
+            return self._journal.prove(transaction, entries, signer, run_key=run_key, follows=before)
 
-    def _publications(self, connection: Connection, run_key: str) -> Iterator[Entry]:
-        entries = self._journal.entries(connection, "version_published")
-        return (entry for entry in entries if entry.body["run_key"] == run_key)
+    def verify(self, published: Iterable[Checkpoint] = (), *, public_key: str | None = None) -> list[Finding]:
+        """Check the whole ledger: the chain, every cap, that the accounts are the fold of the journal, checkpoints.
+
+        Args:
+            published: checkpoints of published versions, whose signatures were checked; the journal must begin with
+                what each of them held.
+            public_key: key that the ledger's own checkpoints must be signed with; None to leave signatures out.
+        """
+        with self._store.reading() as connection:
+            return check_ledger(connection, published, public_key=public_key)

@@ -1,5 +1,8 @@
 """Merkle trees over the journal's entry hashes, so that one entry can be proven without the others.
 
+The tree grows by appending: `Frontier` holds the roots of the complete subtrees that the entries so far fall into,
+and an append touches only those that it completes. Any other node is found again through a `Nodes` function.
+
 Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front and
 nodes with a one byte, so that a node can never be passed off as a leaf.
 """
@@ -7,15 +10,19 @@ nodes with a one byte, so that a node can never be passed off as a leaf.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+# (level, index) -> the root (hex) of the complete subtree over entries index * 2^level to (index + 1) * 2^level - 1
+Nodes = Callable[[int, int], str]
 
 
-def _leaf(entry_hash: str) -> bytes:
-    return hashlib.sha256(b"\x00" + bytes.fromhex(entry_hash)).digest()
+def leaf(entry_hash: str) -> str:
+    """Return the leaf (hex) of an entry."""
+    return hashlib.sha256(b"\x00" + bytes.fromhex(entry_hash)).hexdigest()
 
 
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\x01" + left + right).digest()
+def _node(left: str, right: str) -> str:
+    return hashlib.sha256(b"\x01" + bytes.fromhex(left) + bytes.fromhex(right)).hexdigest()
 
 
 def _split(size: int) -> int:
@@ -23,31 +30,88 @@ def _split(size: int) -> int:
     return 1 << ((size - 1).bit_length() - 1)
 
 
-def root(entry_hashes: Sequence[str]) -> str:
-    """Return the Merkle root (hex) of the entries; that of no entries is SHA-256 of nothing."""
-    if not entry_hashes:
+def appended(frontier: Sequence[str], size: int, entry_hash: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Append one entry.
+
+    Args:
+        frontier: roots (hex) of the complete subtrees of the `size` entries so far, the largest first.
+        size: number of entries so far.
+        entry_hash: hash (hex) of the new entry.
+    Returns:
+        tuple: the new frontier, and the roots of the subtrees that this entry completes, levels 1, 2, … upwards.
+    """
+    peaks, reached, completed = list(frontier), leaf(entry_hash), []
+    while size & 1:
+        reached = _node(peaks.pop(), reached)
+        completed.append(reached)
+        size >>= 1
+    return (*peaks, reached), tuple(completed)
+
+
+def root(frontier: Sequence[str]) -> str:
+    """Return the Merkle root (hex) of the entries with this frontier; that of no entries is SHA-256 of nothing."""
+    if not frontier:
         return hashlib.sha256(b"").hexdigest()
-    level = [_leaf(entry_hash) for entry_hash in entry_hashes]
-    while len(level) > 1:
-        paired = [_node(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = paired + level[len(paired) * 2 :]
-    return level[0].hex()
+    *others, reached = frontier
+    for peak in reversed(others):
+        reached = _node(peak, reached)
+    return reached
 
 
-def inclusion_proof(entry_hashes: Sequence[str], index: int) -> tuple[str, ...]:
-    """Return the audit path (RFC 6962, 2.1.1) of entry `index`, from the leaf upwards.
+def _range_root(nodes: Nodes, begin: int, end: int) -> str:
+    """Return the root of entries begin to end - 1, a range that the tree's own splits lead to."""
+    size = end - begin
+    if size & (size - 1) == 0:
+        level = size.bit_length() - 1
+        return nodes(level, begin >> level)
+    middle = begin + _split(size)
+    return _node(_range_root(nodes, begin, middle), _range_root(nodes, middle, end))
+
+
+def root_of(nodes: Nodes, size: int) -> str:
+    """Return the Merkle root (hex) of the first `size` entries."""
+    return _range_root(nodes, 0, size) if size else root(())
+
+
+def inclusion_proof(nodes: Nodes, index: int, size: int) -> tuple[str, ...]:
+    """Return the audit path (RFC 6962, 2.1.1) of entry `index` in the tree of `size` entries, from the leaf upwards.
 
     Raises:
         ValueError: index is outside the tree.
     """
-    if not 0 <= index < len(entry_hashes):
-        raise ValueError(f"index must lie in 0..{len(entry_hashes) - 1}, not {index}")
-    if len(entry_hashes) == 1:
-        return ()
-    middle = _split(len(entry_hashes))
-    if index < middle:
-        return (*inclusion_proof(entry_hashes[:middle], index), root(entry_hashes[middle:]))
-    return (*inclusion_proof(entry_hashes[middle:], index - middle), root(entry_hashes[:middle]))
+    _check_index(index, size)
+    begin, end, path = 0, size, []
+    while end - begin > 1:
+        middle = begin + _split(end - begin)
+        if index < middle:
+            path.append(_range_root(nodes, middle, end))
+            end = middle
+        else:
+            path.append(_range_root(nodes, begin, middle))
+            begin = middle
+    return tuple(reversed(path))
+
+
+def consistency_proof(nodes: Nodes, earlier: int, size: int) -> tuple[str, ...]:
+    """Return the proof (RFC 6962, 2.1.2) that the tree of `size` entries begins with the first `earlier`.
+
+    Raises:
+        ValueError: earlier is not in 1..size.
+    """
+    if not 1 <= earlier <= size:
+        raise ValueError(f"earlier must lie in 1..{size}, not {earlier}")
+    begin, end, whole, path = 0, size, True, []
+    while earlier != end - begin:
+        middle = begin + _split(end - begin)
+        if earlier <= middle - begin:
+            path.append(_range_root(nodes, middle, end))
+            end = middle
+        else:
+            path.append(_range_root(nodes, begin, middle))
+            earlier, begin, whole = earlier - (middle - begin), middle, False
+    if not whole:
+        path.append(_range_root(nodes, begin, end))
+    return tuple(reversed(path))
 
 
 def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str]) -> str:
@@ -56,13 +120,11 @@ def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str])
     Raises:
         ValueError: the path does not fit a tree of `size` entries.
     """
-    if not 0 <= index < size:
-        raise ValueError(f"index must lie in 0..{size - 1}, not {index}")
-    here, last, reached = index, size - 1, _leaf(entry_hash)
-    for step in path:
+    _check_index(index, size)
+    here, last, reached = index, size - 1, leaf(entry_hash)
+    for sibling in path:
         if last == 0:
             raise ValueError("the audit path is too long")
-        sibling = bytes.fromhex(step)
         if here % 2 or here == last:
             reached = _node(sibling, reached)
             while here % 2 == 0 and here:
@@ -72,4 +134,43 @@ def root_from_proof(entry_hash: str, index: int, size: int, path: Sequence[str])
         here, last = here >> 1, last >> 1
     if last:
         raise ValueError("the audit path is too short")
-    return reached.hex()
+    return reached
+
+
+def roots_from_consistency(earlier: int, size: int, earlier_root: str, path: Sequence[str]) -> tuple[str, str]:
+    """Return the roots of the earlier and of the whole tree that a consistency proof leads to (RFC 9162, 2.1.4.2).
+
+    Raises:
+        ValueError: the proof does not fit trees of these sizes.
+    """
+    if not 1 <= earlier <= size:
+        raise ValueError(f"an earlier tree of 1 to {size} entries, not {earlier}")
+    if earlier == size:
+        if path:
+            raise ValueError("the consistency proof is too long")
+        return earlier_root, earlier_root
+    steps = list(path) if earlier & (earlier - 1) else [earlier_root, *path]
+    if not steps:
+        raise ValueError("the consistency proof is too short")
+    here, last = earlier - 1, size - 1
+    while here & 1:
+        here, last = here >> 1, last >> 1
+    old = new = steps[0]
+    for step in steps[1:]:
+        if last == 0:
+            raise ValueError("the consistency proof is too long")
+        if here & 1 or here == last:
+            old, new = _node(step, old), _node(step, new)
+            while here and not here & 1:
+                here, last = here >> 1, last >> 1
+        else:
+            new = _node(new, step)
+        here, last = here >> 1, last >> 1
+    if last:
+        raise ValueError("the consistency proof is too short")
+    return old, new
+
+
+def _check_index(index: int, size: int) -> None:
+    if not 0 <= index < size:
+        raise ValueError(f"index must lie in 0..{size - 1}, not {index}")

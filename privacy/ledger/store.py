@@ -1,162 +1,210 @@
-"""The ledger's database: tables, triggers and transactions, and the only place that knows SQLAlchemy.
+"""The ledger's database: SQLite in one file, or PostgreSQL for many machines.
 
-Every writing transaction takes the write lock before it reads (`BEGIN IMMEDIATE` on SQLite), so that what it
-decides on cannot change before it commits. The journal refuses UPDATE and DELETE by trigger, and each entry names
-its predecessor's hash under a UNIQUE constraint: two writers can never both append after the same entry.
+Every writing transaction takes the one write lock before it reads (the row `journal_head` on PostgreSQL, the file's
+write lock on SQLite). Writers queue for it in front of an advisory lock or a lock file, where they come in one by one
+and none starves. So what a transaction decides on cannot change before it commits, and there is one order of all that
+was ever written: the journal's. Readers see one committed state and wait for nobody.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Engine,
-    ForeignKey,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    text,
-)
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
-from privacy.ledger.errors import LedgerConflict, LedgerUnavailable
+from privacy.ledger.entries import GENESIS
+from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerOutdated, LedgerUnavailable
+from privacy.ledger.migrate import CURRENT, revision_of, upgrade
+from privacy.ledger.schema import head as head_table
 
-SCHEMA_VERSION = "1"
-metadata = MetaData()
-
-meta = Table("meta", metadata, Column("key", String(40), primary_key=True), Column("value", Text))
-accounts = Table(
-    "accounts",
-    metadata,
-    Column("name", String(200), primary_key=True),
-    Column("terms", Text, nullable=False),
-    Column("cap", BigInteger, nullable=False),
-    Column("spent", BigInteger, nullable=False),
-    Column("status", String(10), nullable=False),
-)
-sources = Table(
-    "sources",
-    metadata,
-    Column("source", Text, primary_key=True),
-    Column("population", String(200), nullable=False),
-    Column("block", String(200), nullable=False),
-)
-charges = Table(
-    "charges",
-    metadata,
-    Column("run_key", String(200), primary_key=True),
-    Column("number", Integer, nullable=False, unique=True),
-    Column("account", String(200), ForeignKey("accounts.name"), nullable=False, index=True),
-    Column("request", Text, nullable=False),
-    Column("amount", BigInteger, nullable=False),
-    Column("status", String(10), nullable=False),
-    Column("security", String(10)),
-)
-draws = Table(
-    "draws",
-    metadata,
-    Column("run_key", String(200), ForeignKey("charges.run_key"), primary_key=True),
-    Column("key", String(200), primary_key=True),
-    Column("number", Integer, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("cost", BigInteger, nullable=False),
-    Column("sha256", String(64), nullable=False),
-    UniqueConstraint("run_key", "number"),
-)
-versions = Table(
-    "versions",
-    metadata,
-    Column("release", String(200), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("run_key", String(200), ForeignKey("charges.run_key"), nullable=False, unique=True),
-    Column("status", String(10), nullable=False),
-    Column("manifest", String(64)),
-)
-journal = Table(
-    "journal",
-    metadata,
-    Column("sequence", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
-    Column("previous", String(64), nullable=False, unique=True),
-    Column("hash", String(64), nullable=False, unique=True),
-    Column("kind", String(40), nullable=False),
-    Column("at", String(40), nullable=False),
-    Column("body", Text, nullable=False),
+_PATIENCE_SECONDS: Final = 60
+_CONNECT_SECONDS: Final = 10
+_CREATION_LOCK: Final = 5_713_201
+_WRITE_LOCK: Final = 5_713_202
+# Writers queue at a lock of their own, which wakes one at a time: at a row that changes each commit would wake all.
+_TAKE_TURN: Final = text(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+_LOCKED_HEAD: Final = head_table.select().with_for_update()
+_POSTGRES_OPTIONS: Final = " ".join(
+    f"-c {name}={_PATIENCE_SECONDS * 1000}" for name in ("lock_timeout", "idle_in_transaction_session_timeout")
 )
 
-_SQLITE_TRIGGERS = tuple(
-    f"CREATE TRIGGER IF NOT EXISTS journal_refuses_{action} BEFORE {action} ON journal "
-    "BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END"
-    for action in ("UPDATE", "DELETE")
-)
+
+@dataclass
+class Transaction:
+    """A writing transaction that holds the write lock.
+
+    Args:
+        connection: where statements go.
+        size: number of the journal's entries.
+        last: hash of its last entry.
+        frontier: roots of the complete Merkle subtrees of its entries, the largest first.
+    """
+
+    connection: Connection
+    size: int
+    last: str
+    frontier: tuple[str, ...]
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send the statements inside, which only write, without waiting for the answer of each (PostgreSQL)."""
+        driver: Any = self.connection.connection.driver_connection
+        with driver.pipeline() if hasattr(driver, "pipeline") else nullcontext():
+            yield
 
 
 class Store:
-    """A database that holds one ledger.
+    """A database that holds one ledger; a new one gets its tables.
 
     Args:
-        url: SQLAlchemy URL; this version knows `sqlite:///…`.
+        url: SQLAlchemy URL, `sqlite:///…` or `postgresql://…`.
+        migrate: bring an older schema to the current one instead of refusing it.
     Raises:
-        LedgerUnavailable: the database cannot be opened, or has another schema version.
+        LedgerUnavailable: the database does not answer or cannot be opened.
+        LedgerOutdated: it has another schema version.
     """
 
-    def __init__(self, url: str) -> None:
-        if not url.startswith("sqlite:///"):
-            raise LedgerUnavailable(
-                f"ledger URL scheme {url.split(':', 1)[0]!r}: this version keeps its ledger in sqlite:///…"
-            )
-        self._engine = create_engine(url, connect_args={"timeout": 60, "check_same_thread": False})
-        _take_over_transactions(self._engine)
-        self._create()
+    def __init__(self, url: str, *, migrate: bool = False) -> None:
+        self._url = _parsed(url)
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        self._engine = self._make_engine()
+        try:
+            self._prepare(migrate)
+        except BaseException:
+            self._engine.dispose()
+            raise
 
-    def _create(self) -> None:
-        with self.transaction() as connection:
-            metadata.create_all(connection)
-            for trigger in _SQLITE_TRIGGERS:
-                connection.execute(text(trigger))
-            found = connection.execute(meta.select().where(meta.c.key == "schema_version")).first()
-            if found is None:
-                connection.execute(meta.insert().values(key="schema_version", value=SCHEMA_VERSION))
-            elif found.value != SCHEMA_VERSION:
-                raise LedgerUnavailable(
-                    f"the ledger has schema version {found.value}; this version of Sudare knows {SCHEMA_VERSION}: "
-                    "install the version that wrote it"
-                )
+    def __repr__(self) -> str:
+        """Show where the database is, without the password."""
+        return f"Store({self._url.render_as_string(hide_password=True)})"
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Open a writing transaction that holds the write lock from its first statement.
+    def writing(self) -> Iterator[Transaction]:
+        """Open a writing transaction that holds the write lock from its first statement to its commit.
 
         Raises:
             LedgerConflict: another process won a race; nothing was written.
             LedgerUnavailable: the database does not answer or cannot be written.
         """
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except IntegrityError as error:
-            raise LedgerConflict("another process wrote to the ledger at the same time") from error
-        except OperationalError as error:
-            raise LedgerUnavailable(f"the ledger's database: {error.orig}") from error
-        except DatabaseError as error:
-            raise LedgerUnavailable(f"the ledger's database: {error.orig}") from error
+        with self._told(), self._queue(), self._engine.begin() as connection:
+            if not self._is_sqlite:
+                connection.execute(_TAKE_TURN)
+            row = connection.execute(_LOCKED_HEAD).first()
+            if row is None:
+                raise LedgerCorrupt("the row of journal_head is gone: restore the ledger from a copy")
+            yield Transaction(connection, row.size, row.last, tuple(json.loads(row.frontier)))
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that reads one committed state; `LedgerUnavailable` when there is no answer."""
+        engine = self._engine.execution_options(reading=True)
+        if not self._is_sqlite:
+            engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        with self._told(), engine.begin() as connection:
+            yield connection
 
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()
 
+    def _prepare(self, migrate: bool) -> None:
+        """Make the tables of a new ledger; refuse a schema that this version does not know."""
+        with self.reading() as connection:
+            found = revision_of(connection)
+        if found == CURRENT:
+            return
+        if found is not None and not migrate:
+            raise LedgerOutdated(_outdated(found))
+        with self._told(), self._queue(), self._engine.begin() as connection:
+            if not self._is_sqlite:
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+            found = revision_of(connection)
+            if found is not None and found > CURRENT:
+                raise LedgerOutdated(_outdated(found))
+            if found != CURRENT:
+                upgrade(connection)
+                if connection.execute(head_table.select()).first() is None:
+                    connection.execute(head_table.insert().values(id=1, size=0, last=GENESIS, frontier="[]"))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn the database's errors into ours, without what was written and without the password."""
+        driver: Any = self._engine.dialect.loaded_dbapi
+        try:
+            yield
+        except (IntegrityError, driver.IntegrityError) as error:
+            raise LedgerConflict("another process wrote to the ledger at the same time; try again") from error
+        except (DBAPIError, driver.Error) as error:
+            told = getattr(error, "orig", error)
+            said = str(told).strip().splitlines() or [type(told).__name__]
+            where = self._url.render_as_string(hide_password=True)
+            if "lock timeout" in said[0] or "database is locked" in said[0]:
+                raise LedgerConflict(f"the ledger {where} has been held by others for a minute; try again") from error
+            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}") from error
+
+    @contextmanager
+    def _queue(self) -> Iterator[None]:
+        """Let writers of a SQLite file in one by one: at its own lock they would sleep and try again, and starve."""
+        if not self._is_sqlite:
+            yield
+            return
+        path = Path(f"{self._url.database}.lock")
+        try:
+            file = path.open("wb")
+        except OSError as error:
+            raise LedgerUnavailable(f"the ledger {path.parent} cannot be written: {error.strerror}") from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make_engine(self) -> Engine:
+        if self._is_sqlite:
+            engine = create_engine(self._url, connect_args={"timeout": _PATIENCE_SECONDS, "check_same_thread": False})
+            _take_over_transactions(engine)
+            return engine
+        told = self._url.query.get("options", "")
+        options = f"{told if isinstance(told, str) else ' '.join(told)} {_POSTGRES_OPTIONS}".strip()
+        arguments = {"connect_timeout": _CONNECT_SECONDS, "options": options}
+        return create_engine(self._url, connect_args=arguments, pool_pre_ping=True, isolation_level="READ COMMITTED")
+
+
+def _parsed(url: str) -> URL:
+    """Read the URL; a PostgreSQL one gets the driver that we bring."""
+    allowed = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise LedgerUnavailable(f"the ledger's URL cannot be read; allowed: {allowed}") from error
+    if backend not in ("sqlite", "postgresql", "postgres"):
+        raise LedgerUnavailable(f"the ledger's URL begins with {backend}://; allowed: {allowed}")
+    if backend == "sqlite" and (parsed.database in (None, "", ":memory:") or parsed.query):
+        raise LedgerUnavailable(f"the ledger's URL names no plain file; allowed: {allowed}")
+    if backend != "sqlite" and "@" in f"{parsed.host}{parsed.database}":
+        raise LedgerUnavailable("the ledger's URL has an @ in its password; write it as %40")
+    if any("password" in name for name in parsed.query):
+        raise LedgerUnavailable("the ledger's URL has a password among its options; write USER:PASSWORD@HOST")
+    return parsed if backend == "sqlite" else parsed.set(drivername="postgresql+psycopg")
+
+
+def _outdated(found: str) -> str:
+    """Say what to do about another schema version."""
+    if found < CURRENT:
+        remedy = "back it up, then bring it up to date: sudare budget migrate"
+    else:
+        remedy = "a newer Sudare wrote it: pip install --upgrade sudare, then: sudare budget migrate"
+    return f"the ledger has schema {found}, and this version of Sudare knows {CURRENT}; {remedy}"
+
 
 def _take_over_transactions(engine: Engine) -> None:
-    """Make SQLite's transactions explicit: WAL, full fsync, and BEGIN IMMEDIATE."""
+    """Make SQLite's transactions explicit: WAL, full fsync, and the write lock first in those that write."""
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _record: Any) -> None:
@@ -166,4 +214,5 @@ def _take_over_transactions(engine: Engine) -> None:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        reading = connection.get_execution_options().get("reading")
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

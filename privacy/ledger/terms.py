@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from contracts.contract import Adjacency
+from contracts.blocks import TimeBlock, time_block
+from contracts.privacy_terms import Adjacency, Scope
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import Event, event_from_json
 
@@ -19,8 +20,8 @@ class AccountTerms:
 
     Args:
         name: name of the account ("adult-1994").
-        population: the people ("us-adults"); sources are bound to them and to the block.
-        block: the time block ("1994").
+        population: the people ("us-adults"); sources are bound to them and to a time block.
+        block: the time block whose people's loss is bounded ("1994", "2026-Q4", "lifetime").
         unit: the privacy unit ("row", or the name of an id column).
         adjacency: the neighbour relation that every charge must use.
         calculus: how losses add up.
@@ -36,6 +37,11 @@ class AccountTerms:
     calculus: Calculus
     epsilon: int
     delta: int
+
+    @property
+    def days(self) -> TimeBlock:
+        """The days of the time block."""
+        return time_block(self.block)
 
     def to_json(self) -> dict[str, Any]:
         """Return the terms as a JSON object."""
@@ -62,7 +68,7 @@ class ChargeRequest:
 
     Args:
         run_key: idempotency key; the same key never pays twice.
-        account: account to charge.
+        account: the account that the spec names; every other one that these people have is charged as well.
         source: canonical name of the source, as bound to its people.
         release: name of the product.
         spec_digest: digest of the release spec.
@@ -70,6 +76,7 @@ class ChargeRequest:
         snapshot_hash: public mark of the encoded snapshot (`snapshot_mark`).
         adjacency: neighbour relation of the contract.
         unit: privacy unit of the contract.
+        scope: whether a unit's loss is bounded within one time block or over a lifetime.
         rows_per_unit: bound k on the rows of one unit.
         events: the planned events; their composed cost is reserved.
         epsilon: ε that the release claims [10⁻¹²].
@@ -85,6 +92,7 @@ class ChargeRequest:
     snapshot_hash: str
     adjacency: Adjacency
     unit: str
+    scope: Scope
     rows_per_unit: int
     events: tuple[Event, ...]
     epsilon: int
@@ -106,20 +114,42 @@ def request_from_json(value: Mapping[str, Any]) -> ChargeRequest:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a charge takes from one account.
+
+    Args:
+        account: name of the account.
+        amount: what is reserved [10⁻¹² units of the account's calculus].
+    """
+
+    account: str
+    amount: int
+
+
+@dataclass(frozen=True)
 class Charge:
     """A durable charge.
 
     Args:
         request: what was asked for.
-        amount: what is reserved [10⁻¹² units of the account's calculus].
+        parts: what it takes from each account of these people, by name.
         status: reserved, opened (spent for good), published, or returned (never opened).
         security: "csprng" or "seeded", once opened: what the noise was drawn from.
     """
 
     request: ChargeRequest
-    amount: int
+    parts: tuple[Part, ...]
     status: ChargeStatus
     security: str | None
+
+    @property
+    def amount(self) -> int:
+        """What it takes from the account that the spec names [10⁻¹² units of its calculus]."""
+        return self.amount_of(self.request.account)
+
+    def amount_of(self, account: str) -> int:
+        """Return what it takes from one account; 0 if it is not one of those charged."""
+        return sum(part.amount for part in self.parts if part.account == account)
 
 
 @dataclass(frozen=True)
@@ -131,14 +161,12 @@ class AccountState:
         cap: the most it may lose [10⁻¹² units of its calculus].
         spent: what is reserved or spent [same units].
         status: open or closed.
-        charges: its charges, oldest first.
     """
 
     terms: AccountTerms
     cap: int
     spent: int
     status: str
-    charges: tuple[Charge, ...]
 
     @property
     def remaining(self) -> int:
@@ -159,7 +187,7 @@ class VersionEntry:
         release: name of the product.
         number: 1, 2, …
         run_key: the run that made it.
-        status: allocated or published.
+        status: allocated, published, superseded (a later version is published) or withdrawn.
         manifest: SHA-256 of its manifest, once published.
     """
 

@@ -39,6 +39,7 @@ def render_page(record: dict[str, Any], facts: RunFacts) -> str:
         v=values,
         beliefs=words.beliefs(values["F.epsilon"]),
         question=words.question(values),
+        subject=words.subject(values),
         protected=words.protected(values),
         at_most=words.at_most,
         lost=partial(words.brief, up=True),

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from tasks.page.charts import belief_bar
+from tasks.record.terms import SCOPE_WORDS
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
 _LARGEST_EXPONENT = 700.0
@@ -82,6 +83,11 @@ def question(values: Values) -> str:
 def protected(values: Values) -> str:
     """Say in a few words what about a unit is protected."""
     return "whether it is in the data" if values["E.adjacency"] == "add_remove" else "what the data say about it"
+
+
+def subject(values: Values) -> str:
+    """Name whom the accounts protect: one unit, and over which of its data."""
+    return f"{values['E.unit']}, {SCOPE_WORDS[values['E.scope']]}"
 
 
 def brief(amount: str, *, up: bool) -> str:

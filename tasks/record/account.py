@@ -7,26 +7,29 @@ from typing import Any
 
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.ledger.terms import Charge
+from privacy.ledger.terms import AccountState, Charge
 from privacy.marginals.plan import PlannedDraw
+from tasks.facts import reservation
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.record.guarantee import account_rule
 
 
-def reservation(run: Run) -> Mapping[str, Any]:
-    """Return what the journal says about the charge: the last reservation of this run."""
-    return next(entry.body for entry in reversed(run.facts.entries) if entry.kind == "charge_reserved")
+def taken(run: Run) -> dict[str, int]:
+    """Return what the journal says that the charge took from the named account: amount, before and after."""
+    return reservation(run.facts.entries)[run.facts.account.terms.name]
 
 
 def draws(run: Run) -> list[dict[str, Any]]:
     """List the draws as the journal has them, with the noise that was planned for them."""
     entered = [entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"]
+    account = run.facts.account.terms.name
     return [
-        _draw(body, run.facts.plan.draw(body["key"])) for body in sorted(entered, key=lambda body: body["number"])
+        _draw(body, account, run.facts.plan.draw(body["key"]))
+        for body in sorted(entered, key=lambda body: body["number"])
     ]
 
 
-def _draw(body: Mapping[str, Any], planned: PlannedDraw) -> dict[str, Any]:
+def _draw(body: Mapping[str, Any], account: str, planned: PlannedDraw) -> dict[str, Any]:
     moves = body["event"]["moves"]
     return {
         "key": body["key"],
@@ -39,7 +42,7 @@ def _draw(body: Mapping[str, Any], planned: PlannedDraw) -> dict[str, Any]:
         "variance": planned.variance,
         "half_width_95": planned.half_width,
         "share": str(planned.share),
-        "cost": pico_to_text(body["cost"]),
+        "cost": pico_to_text(body["costs"][account]),
     }
 
 
@@ -62,12 +65,30 @@ def account_epsilon(run: Run) -> dict[str, str]:
 
 def other_charges(run: Run) -> list[dict[str, str]] | str:
     """List the charges that the account had before this one; an opened one stays charged, published or not."""
-    others = [charge for charge in run.facts.account.charges if charge.request.run_key != run.facts.run_key]
-    return [_charge(charge) for charge in others] or NONE
+    account = run.facts.account.terms.name
+    return [_charge(charge, account) for charge in run.facts.earlier] or NONE
 
 
-def _charge(charge: Charge) -> dict[str, str]:
-    return {"release": charge.request.release, "amount": pico_to_text(charge.amount)}
+def _charge(charge: Charge, account: str) -> dict[str, str]:
+    return {"release": charge.request.release, "amount": pico_to_text(charge.amount_of(account))}
+
+
+def also_charged(run: Run) -> list[dict[str, str]] | str:
+    """List the other accounts of these people that the release was charged to, with what each lost and has left."""
+    parts = reservation(run.facts.entries)
+    return [_beside(state, parts[state.terms.name]) for state in run.facts.beside] or NONE
+
+
+def _beside(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
+    return {
+        "account": state.terms.name,
+        "block": state.terms.block,
+        "composition": account_rule(state.terms.calculus),
+        "before": pico_to_text(part["before"]),
+        "charged": pico_to_text(part["amount"]),
+        "after": pico_to_text(part["after"]),
+        "left": pico_to_text(state.cap - part["after"]),
+    }
 
 
 LEDGER = Group(
@@ -83,20 +104,19 @@ LEDGER = Group(
             lambda run: account_rule(run.facts.account.terms.calculus),
         ),
         public("cap", "Most that the account may lose.", lambda run: pico_to_text(run.facts.account.cap)),
-        public(
-            "before", "What it had lost before this release.", lambda run: pico_to_text(reservation(run)["before"])
-        ),
+        public("before", "What it had lost before this release.", lambda run: pico_to_text(taken(run)["before"])),
         public(
             "charged", "What this release was charged, rounded up.", lambda run: pico_to_text(run.facts.charge.amount)
         ),
-        public("after", "What it had lost after.", lambda run: pico_to_text(reservation(run)["after"])),
-        public("left", "What was left.", lambda run: pico_to_text(run.facts.account.cap - reservation(run)["after"])),
+        public("after", "What it had lost after.", lambda run: pico_to_text(taken(run)["after"])),
+        public("left", "What was left.", lambda run: pico_to_text(run.facts.account.cap - taken(run)["after"])),
         public(
             "account_epsilon",
             "Cap and loss of the account as epsilon, after this release.",
             account_epsilon,
         ),
         public("other_charges", "Charges before this one; those of failed runs stay.", other_charges),
+        public("also_charged", "Other accounts of these people, for other time blocks; charged too.", also_charged),
         unsourced("refresh_rule", "When a new account is opened for the same people."),
     ),
 )

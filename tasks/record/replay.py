@@ -9,7 +9,7 @@ import numpy as np
 
 from privacy.ledger.terms import Charge
 from tasks.facts import RunFacts
-from tasks.record.account import reservation
+from tasks.record.account import taken
 from tasks.record.field import Run
 from tasks.record.making import total_kind
 from tasks.refine import ReleasedTable
@@ -37,8 +37,8 @@ def replay(run: Run) -> dict[str, Any]:
         "calculus": facts.account.terms.calculus.to_json(),
         "claim": _claim(facts.charge),
         "amount": facts.charge.amount,
-        "before": reservation(run)["before"],
-        "after": reservation(run)["after"],
+        "before": taken(run)["before"],
+        "after": taken(run)["after"],
         "cap": facts.account.cap,
         "draws": _draws(facts),
         "total": {"kind": total_kind(run), "value": _total(facts)},
@@ -61,7 +61,7 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
             "clique": list(facts.plan.draw(body["key"]).clique),
             "shape": list(facts.contract.shape(facts.plan.draw(body["key"]).clique)),
             "event": body["event"],
-            "cost": body["cost"],
+            "cost": body["costs"][facts.account.terms.name],
             "sha256": body["sha256"],
         }
         for body in entered

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from contracts.contract import Column, Contract
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.privacy_terms import Scope
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.record.field import NONE, Group, Run, auditor, public, unsourced
 from tasks.record.origin import described
@@ -135,13 +136,24 @@ def sensitivities(run: Run) -> list[dict[str, Any]]:
 
 
 def group_privacy(run: Run) -> str:
-    """Say what several units together are protected by."""
-    unit = unit_phrase(run.facts.contract)
+    """Say what several units together are protected by, and somebody who is in several time blocks."""
+    contract = run.facts.contract
+    unit = f"{unit_phrase(contract)}, in one time block"
+    blocks = (
+        "What somebody in several time blocks loses is bounded by the sum of what the accounts of those blocks allow."
+        if contract.unit.scope == "block"
+        else "What somebody in several time blocks loses over all of them is bounded by an account whose block is "
+        "lifetime."
+    )
     grows = "; delta grows to at most g * exp((g - 1) * epsilon) * delta" if run.facts.charge.request.delta else ""
     return (
         f"The guarantee is for {unit}. Somebody who stands behind g of them, or a group of g, is protected by "
-        f"g times the epsilon{grows}."
+        f"g times the epsilon{grows}. {blocks}"
     )
+
+
+SCOPE_WORDS: Final[dict[Scope, str]] = {"block": "within one time block", "lifetime": "over all time blocks"}
+"""How people read the scope of a unit."""
 
 
 UNIT = Group(
@@ -153,6 +165,12 @@ UNIT = Group(
             "id_column",
             "Column that says which rows belong together.",
             lambda run: run.facts.contract.unit.column or NONE,
+        ),
+        public(
+            "scope",
+            "Over which of its data a unit is bounded by accounts: each time block by itself (block), or all of them "
+            "together (lifetime).",
+            lambda run: run.facts.contract.unit.scope,
         ),
         public(
             "rows_per_unit",

@@ -22,7 +22,7 @@ RULES: Final = (
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
     "that the noisy values were computed from the data that the record names: the rows stay with the publisher",
-    "that the account's cap and its earlier charges are those of the whole journal: the publisher has it",
+    "that the accounts' earlier charges are those of the whole journal: the publisher has it",
     "whether this version was superseded or withdrawn since: ask the publisher's journal",
     "whether the pinned key is the publisher's: that is for you to establish",
 )

@@ -10,6 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
+from tasks.record.terms import SCOPE_WORDS
 from tasks.version.tidy import DATA, WrittenFile
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
@@ -97,7 +98,8 @@ def _description(fields: dict[str, Any]) -> str:
     delta = "" if fields["F.delta"] == "0" else f" and delta {fields['F.delta']}"
     return (
         f"Tables about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
-        f"for {fields['E.unit']} ({fields['E.adjacency']}). Counts are noisy; record.html explains them."
+        f"for {fields['E.unit']} ({fields['E.adjacency']}), bounded {SCOPE_WORDS[fields['E.scope']]}. "
+        "Counts are noisy; record.html explains them."
     )
 
 

@@ -60,7 +60,7 @@ class Place:
         """Open an account without a delta for a copy of the table; write a spec that asks it for Gaussian noise."""
         copy = self.adult / f"{name}.parquet"
         copy.write_bytes((self.adult / "adult.parquet").read_bytes())
-        people = ("--population", "adults", "--block", name, "--unit", "row", "--source", str(copy))
+        people = ("--population", name, "--block", "1994", "--unit", "row", "--source", str(copy))
         cap = ("--epsilon", "3", "--calculus", "pure", "--adjacency", "add_remove")
         assert execute(["budget", "open", f"pure-{name}", *people, *cap, *_at(self.workspace)]) == 0
         return self.spec(

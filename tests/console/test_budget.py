@@ -103,6 +103,35 @@ def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> 
     assert broken.json["error"]["kind"] == "JournalBroken"
 
 
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, "body = replace(body, '0002', '0001')"),
+        (0, "body = 'garbled'"),
+        (1, "body = replace(body, 'adults', 'others')"),
+        (1, "body = 'garbled'"),
+        (2, "body = '[]'"),
+        (2, "at = '1999-01-01T00:00:00Z'"),
+    ],
+)
+def test_an_entry_that_was_edited_is_named_and_nothing_of_the_journal_is_shown(
+    place: Place, typed: Typed, number: int, change: str
+) -> None:
+    """Exit 5, for people and for programs; an entry that cannot be read is a finding and no fault."""
+    with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
+        for action in ("update", "delete"):
+            ledger.execute(f"drop trigger journal_refuses_{action}")
+        assert ledger.execute(f"update journal set {change} where sequence = {number}").rowcount == 1
+    said = typed("budget", "history", "--verify", at=place.workspace)
+    assert said.code == 5
+    assert f"journal entry {number}: " in said.err
+    assert said.out == ""
+    broken = typed("budget", "history", "--verify", "--json", at=place.workspace)
+    assert (broken.code, broken.json["error"]["kind"]) == (5, "JournalBroken")
+    places = {finding["where"] for finding in broken.json["error"]["findings"]}
+    assert f"journal entry {number}" in places
+
+
 def test_a_closed_account_says_so(place: Place, typed: Typed) -> None:
     """What it lost stays written."""
     assert typed("budget", "close", "adult-1994", "--json", at=place.workspace).json["status"] == "closed"

@@ -26,7 +26,7 @@ schema:
     customProperties:
       - property: privacy
         value:
-          unit: {kind: row}
+          unit: {kind: row, scope: block}
           adjacency: add_remove
           structural_zeros:
             - {sex: [F], job: [clerk, other]}
@@ -148,5 +148,5 @@ def column(kind: str, logical_type: str, name: str = "x", **domain: Any) -> Colu
 def contract_of(*columns: Column, **terms: Any) -> Contract:
     """Make a contract of columns."""
     identity = {"apiVersion": "v3.1.0", "id": "t", "version": "1", "name": "t", "table": "t"}
-    privacy = {"unit": {"kind": "row"}, "adjacency": "add_remove", **terms}
+    privacy = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "add_remove", **terms}
     return Contract.model_validate({**identity, **privacy, "columns": columns})

@@ -14,7 +14,7 @@ from contracts.encoding import encode_select
 from contracts.violations import violation_sql
 from tests.contracts.samples import column, contract_of, loaded
 
-ID = ("unit: {kind: row}", "unit: {kind: id, column: person, max_rows_per_unit: 3}")
+ID = ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}")
 PERSON = ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n")
 
 

@@ -78,6 +78,13 @@ def test_a_contract_made_in_code_is_held_to_the_same_rules() -> None:
         contract_of(SEX, invariants=[{"kind": "total", "value": 3, "reference": "yearbook"}])
 
 
+def test_a_unit_made_in_code_has_no_scope_by_default() -> None:
+    """Nothing that changes privacy has a default."""
+    with pytest.raises(ValidationError, match=r"unit\.scope"):
+        contract_of(SEX, unit={"kind": "row"})
+    assert contract_of(SEX, unit={"kind": "row", "scope": "lifetime"}).unit.scope == "lifetime"
+
+
 def test_contracts_are_frozen() -> None:
     """Nothing can be changed after the checks."""
     contract = contract_of(SEX)

@@ -36,6 +36,13 @@ def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path) -> None:
     assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
 
 
+def test_the_message_about_a_missing_scope_is_the_one_that_is_quoted(tmp_path: Path) -> None:
+    """The unit of the example without its scope."""
+    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, ("scope: lifetime, ", "")))
+    shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
+    assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
+
+
 def test_the_table_of_kinds_is_complete() -> None:
     """Which kind goes with which logical type is what the code allows."""
     for kind in ("integer", "decimal", "date"):

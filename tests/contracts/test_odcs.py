@@ -12,7 +12,7 @@ from contracts.odcs import load_contract
 from tests.contracts.samples import CONTRACT, contract_findings, line_of, loaded, replaced, write
 
 INTEGER = "              bins: {edges: [17, 25, 35, 90]}"
-UNIT = "unit: {kind: row}"
+UNIT = "unit: {kind: row, scope: block}"
 ADJACENCY = "adjacency: add_remove"
 
 
@@ -37,7 +37,7 @@ def test_the_id_column_has_no_domain_and_is_no_column(tmp_path: Path) -> None:
     """With a unit of kind id the id is delivered by the source but is never a column of a table."""
     contract = loaded(
         tmp_path,
-        (UNIT, "unit: {kind: id, column: person, max_rows_per_unit: 3}"),
+        (UNIT, "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
     )
     assert contract.source_columns == ("person", "age", "sex", "job", "income", "moved")
@@ -48,14 +48,44 @@ def test_the_id_column_has_no_domain_and_is_no_column(tmp_path: Path) -> None:
 MISTAKES = [
     ("adjacency: add_remove", "adjacncy: add_remove", "privacy.adjacncy", "write 'adjacency' instead of 'adjacncy'"),
     ("adjacency: add_remove", "adjacency: substitute", "privacy.adjacency", "one of add_remove, replace_one"),
-    (UNIT, "unit: {kind: id, column: nobody, max_rows_per_unit: 1}", "unit.column", "a declared property"),
-    (UNIT, "unit: {kind: id, column: age, max_rows_per_unit: 1}", "unit.column", "a property without `domain`"),
-    (UNIT, "unit: {kind: id, max_rows_per_unit: 1}", "privacy.unit", "`column` given"),
-    (UNIT, "unit: {kind: id, column: age}", "privacy.unit", "`max_rows_per_unit` given"),
-    (UNIT, "unit: {kind: id, column: age, max_rows_per_unit: 0}", "max_rows_per_unit", "a whole number from 1"),
-    (UNIT, "unit: {kind: id, column: age, max_rows_per_unit: -2}", "max_rows_per_unit", "a whole number from 1"),
-    (UNIT, "unit: {kind: id, column: age, max_rows_per_unit: 1.5}", "max_rows_per_unit", "a whole number"),
-    (UNIT, "unit: {kind: row, column: age}", "privacy.unit", "kind: row alone"),
+    (UNIT, "unit: {kind: row}", "privacy.unit.scope", "which is required: one of block, lifetime"),
+    (UNIT, "unit: {kind: row, scope: }", "privacy.unit.scope", "one of block, lifetime"),
+    (UNIT, "unit: {kind: row, scope: [block, lifetime]}", "privacy.unit.scope", "one of block, lifetime"),
+    (UNIT, "unit: {kind: row, scope: blok}", "privacy.unit.scope", "write 'block' instead of 'blok'"),
+    (UNIT, "unit: {kind: row, scope: block, scoop: block}", "privacy.unit.scoop", "write 'scope' instead of 'scoop'"),
+    (
+        UNIT,
+        "unit: {kind: id, scope: block, column: nobody, max_rows_per_unit: 1}",
+        "unit.column",
+        "a declared property",
+    ),
+    (
+        UNIT,
+        "unit: {kind: id, scope: block, column: age, max_rows_per_unit: 1}",
+        "unit.column",
+        "a property without `domain`",
+    ),
+    (UNIT, "unit: {kind: id, scope: block, max_rows_per_unit: 1}", "privacy.unit", "`column` given"),
+    (UNIT, "unit: {kind: id, scope: block, column: age}", "privacy.unit", "`max_rows_per_unit` given"),
+    (
+        UNIT,
+        "unit: {kind: id, scope: block, column: age, max_rows_per_unit: 0}",
+        "max_rows_per_unit",
+        "a whole number from 1",
+    ),
+    (
+        UNIT,
+        "unit: {kind: id, scope: block, column: age, max_rows_per_unit: -2}",
+        "max_rows_per_unit",
+        "a whole number from 1",
+    ),
+    (
+        UNIT,
+        "unit: {kind: id, scope: block, column: age, max_rows_per_unit: 1.5}",
+        "max_rows_per_unit",
+        "a whole number",
+    ),
+    (UNIT, "unit: {kind: row, scope: block, column: age}", "privacy.unit", "kind: row and its scope alone"),
     ('gates: ["nulls:age"]', 'gates: ["nulls:agee"]', "gates[0]", "write 'nulls:age' instead of 'nulls:agee'"),
     ('gates: ["nulls:age"]', "gates: nulls:age", "privacy.gates", "a list"),
     ("{sex: [F], job", "{sxe: [F], job", "structural_zeros[0].sxe", "write 'sex' instead of 'sxe'"),
@@ -130,6 +160,43 @@ def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
     assert 1 <= int(line) <= text.count("\n")
 
 
+@pytest.mark.parametrize(
+    ("unit", "found", "verb"),
+    [
+        ("{kind: row}", "nothing", "add"),
+        ("{kind: id, column: person, max_rows_per_unit: 3}", "nothing", "add"),
+        ("{kind: row, scope: forever}", "'forever'", "write"),
+    ],
+)
+def test_a_unit_says_whether_a_block_or_a_lifetime_is_bounded(
+    tmp_path: Path, unit: str, found: str, verb: str
+) -> None:
+    """A missing scope and one that means nothing are refused on the unit's line, with what each word would mean."""
+    text = replaced(
+        CONTRACT,
+        (UNIT, f"unit: {unit}"),
+        (
+            "    properties:\n",
+            "    properties:\n      - {name: person, logicalType: string}\n" if "id" in unit else "    properties:\n",
+        ),
+    )
+    (finding,) = contract_findings(tmp_path, text)
+    assert finding.where.endswith(f":{line_of(text, 'unit:')}")
+    assert (finding.field, finding.found) == ("schema[0].privacy.unit.scope", found)
+    assert "one of block, lifetime" in finding.allowed
+    assert finding.remedy.startswith(f"{verb} `scope: block` if each time block's people are bounded by themselves")
+    assert "`scope: lifetime` if people appear in several blocks" in finding.remedy
+
+
+def test_both_scopes_are_read_and_are_two_contracts(tmp_path: Path) -> None:
+    """The charge depends on the scope, so the digest does."""
+    contracts = {
+        scope: loaded(tmp_path, (UNIT, f"unit: {{kind: row, scope: {scope}}}")) for scope in ("block", "lifetime")
+    }
+    assert [contract.unit.scope for contract in contracts.values()] == ["block", "lifetime"]
+    assert contracts["block"].digest != contracts["lifetime"].digest
+
+
 def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
     """The line is that of the value, also deep inside a block."""
     text = replaced(CONTRACT, ("bounds: [17, 90]", "bounds:\n                - 17\n                - .inf"))
@@ -179,7 +246,7 @@ def test_a_public_total_needs_replace_one_and_one_row_per_unit(tmp_path: Path) -
     several = replaced(
         CONTRACT,
         (ADJACENCY, PUBLIC_TOTAL),
-        (UNIT, "unit: {kind: id, column: person, max_rows_per_unit: 2}"),
+        (UNIT, "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 2}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
     )
     (finding,) = contract_findings(tmp_path, several)
@@ -284,7 +351,10 @@ def test_an_id_column_is_not_named_like_the_unit_row(tmp_path: Path, name: str) 
     """The ledger could not tell such a unit from the unit row."""
     text = replaced(
         CONTRACT,
-        ("unit: {kind: row}", f"unit: {{kind: id, column: {name}, max_rows_per_unit: 3}}"),
+        (
+            "unit: {kind: row, scope: block}",
+            f"unit: {{kind: id, scope: block, column: {name}, max_rows_per_unit: 3}}",
+        ),
         ("    properties:\n", f"    properties:\n      - {{name: {name}, logicalType: string}}\n"),
     )
     (finding,) = contract_findings(tmp_path, text)

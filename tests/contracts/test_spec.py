@@ -232,7 +232,7 @@ def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
     """A table by the id column is refused with the reason."""
     contract = loaded(
         tmp_path,
-        ("unit: {kind: row}", "unit: {kind: id, column: person, max_rows_per_unit: 3}"),
+        ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
     )
     spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [person]"))))
@@ -245,7 +245,7 @@ def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str,
     """An id made up by the select is a finding on source.select; without an id there is nothing to pass."""
     contract = loaded(
         tmp_path,
-        ("unit: {kind: row}", "unit: {kind: id, column: person, max_rows_per_unit: 3}"),
+        ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
     )
     text = replaced(SPEC, ("path: people.csv", f"path: people.csv, select: 'SELECT {select} FROM source'"))

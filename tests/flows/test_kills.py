@@ -1,19 +1,43 @@
-"""A run that is killed (SIGKILL) where something becomes durable, and the run that follows it.
+"""A run that is killed (SIGKILL) where something becomes durable, or at random, and the run that follows it.
 
-`python -m benchmarks.kills` kills at every durable instant; here it is every fourth, and the last.
+`python -m benchmarks.kills` kills at every durable instant and far more often at random, also on PostgreSQL and the
+whole command.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from random import Random
+from secrets import randbits
 
-from benchmarks.kills import count_of, kill_once
+import pytest
+
+from benchmarks._kill_places import make_place
+from benchmarks.kills import Outcome, kill_at_instants, kill_releases_at_random, load
 
 
-def test_a_killed_run_leaves_no_version_or_a_whole_one_and_the_next_run_completes_it(tmp_path: Path) -> None:
-    """Nothing is drawn or charged twice, and no version is there without its charge."""
-    instants = count_of(tmp_path)
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    load()
+
+
+def _sample(instants: int) -> Sequence[int]:
     assert instants > 40
-    chosen = sorted({*range(1, instants, 4), *range(instants - 6, instants)})
-    wrong = {instant: found for instant in chosen if (found := kill_once(tmp_path, instant))}
-    assert wrong == {}
+    return sorted({*range(1, instants, 9), *range(instants - 4, instants)})
+
+
+def _wrong(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.wrong]
+
+
+def test_a_run_that_is_killed_where_something_becomes_durable_is_completed_by_the_next(tmp_path: Path) -> None:
+    """Nothing is drawn or charged twice, no entry is lost, and no version is there without its charge."""
+    assert _wrong(kill_at_instants(tmp_path, _sample)) == []
+
+
+def test_a_run_that_is_killed_at_a_random_instant_is_completed_by_the_next(tmp_path: Path) -> None:
+    """The same at instants that nobody chose; where it fails, the seed of the delays is shown."""
+    seed = randbits(32)
+    outcomes = kill_releases_at_random(tmp_path, 20, Random(seed), make_place)
+    assert (seed, len(outcomes), _wrong(outcomes)) == (seed, 20, [])

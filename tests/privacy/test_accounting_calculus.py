@@ -25,6 +25,9 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
+    ExponentialMechanism,
+    Gaussian,
+    PoissonSampledGaussian,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -38,11 +41,19 @@ scales = st.fractions(min_value=Fraction(1, 10**6), max_value=20)
 pure_events = st.one_of(
     st.builds(Pure, scales),
     st.builds(DiscreteLaplace, scales, st.sampled_from([(1,), (1, 1), (3,), (3, 3)])),
+    st.builds(ExponentialMechanism, scales),
 )
 events = st.one_of(
     pure_events,
     st.builds(ZeroConcentrated, scales),
     st.builds(DiscreteGaussian, scales, st.sampled_from([(1,), (1, 1), (3,), (3, 3)])),
+    st.builds(Gaussian, scales),
+    st.builds(
+        PoissonSampledGaussian,
+        st.fractions(min_value=Fraction(1, 2), max_value=20, max_denominator=100),
+        st.fractions(min_value=Fraction(1, 1000), max_value=1, max_denominator=1000),
+        st.integers(min_value=1, max_value=1000),
+    ),
 )
 
 
@@ -125,7 +136,9 @@ def test_a_pure_cost_is_never_below_the_exact_sum(some: list[Event]) -> None:
     """Pure losses are exact rationals, rounded up by at most one unit each."""
     exact = sum(
         (
-            event.epsilon if isinstance(event, Pure) else event.inverse_scale * sum(event.moves)  # type: ignore[union-attr]
+            event.epsilon
+            if isinstance(event, Pure | ExponentialMechanism)
+            else event.inverse_scale * sum(event.moves)  # type: ignore[union-attr]
             for event in some
         ),
         Fraction(0),
@@ -133,7 +146,16 @@ def test_a_pure_cost_is_never_below_the_exact_sum(some: list[Event]) -> None:
     assert 0 <= PureCalculus().cost(some) - exact * PICO <= len(some)
 
 
-@pytest.mark.parametrize("event", [DiscreteGaussian(Fraction(1), (1,)), ZeroConcentrated(Fraction(1))])
+@pytest.mark.parametrize(
+    "event",
+    [
+        DiscreteGaussian(Fraction(1), (1,)),
+        ZeroConcentrated(Fraction(1)),
+        Gaussian(Fraction(1)),
+        PoissonSampledGaussian(Fraction(1), Fraction(1, 100), 10),
+    ],
+    ids=lambda event: event.kind,
+)
 def test_an_infinite_loss_is_refused_by_name(event: Event) -> None:
     """A pure account has no room for Gaussian noise, and the refusal names both."""
     with pytest.raises(UnsupportedEvent, match=rf"{event.kind} .* pure calculus; allowed: .* delta"):

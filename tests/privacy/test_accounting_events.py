@@ -16,6 +16,9 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
+    ExponentialMechanism,
+    Gaussian,
+    PoissonSampledGaussian,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -31,7 +34,21 @@ events = st.one_of(
     st.builds(DiscreteGaussian, parameters, moves),
     st.builds(Pure, parameters),
     st.builds(ZeroConcentrated, parameters),
+    st.builds(Gaussian, st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)),
+    st.builds(ExponentialMechanism, parameters),
+    st.builds(
+        PoissonSampledGaussian,
+        st.fractions(min_value=Fraction(1, 10), max_value=10**4),
+        st.fractions(min_value=Fraction(1, 10**9), max_value=1),
+        st.integers(min_value=1, max_value=10**9),
+    ),
 )
+SAMPLED = {
+    "kind": "poisson_sampled_gaussian",
+    "noise_multiplier": "11/10",
+    "sampling_probability": "1/100",
+    "steps": 1000,
+}
 LAPLACE = {"kind": "discrete_laplace", "inverse_scale": "1/2", "moves": [1]}
 
 
@@ -45,6 +62,7 @@ def test_an_event_survives_json(event: Event) -> None:
 def test_an_event_is_written_with_its_kind_first() -> None:
     """The layout is what a stranger reads."""
     assert DiscreteLaplace(Fraction(1, 2), (1,)).to_json() == LAPLACE
+    assert PoissonSampledGaussian(Fraction(11, 10), Fraction(1, 100), 1000).to_json() == SAMPLED
     assert list(Pure(Fraction(3)).to_json().items()) == [("kind", "pure"), ("epsilon", "3")]
 
 
@@ -65,6 +83,19 @@ def test_an_event_is_written_with_its_kind_first() -> None:
         {"kind": "pure", "epsilon": "9" * 100},
         {**LAPLACE, "moves": "1"},
         {**LAPLACE, "moves": 1},
+        {"kind": "gaussian", "noise_multiplier": 1},
+        {"kind": "gaussian", "noise_multiplier": "1", "moves": [1]},
+        {"kind": "gaussian", "sigma_squared": "1"},
+        {"kind": "exponential_mechanism", "epsilon": "0.5"},
+        {"kind": "exponential_mechanism", "rho": "1"},
+        {key: value for key, value in SAMPLED.items() if key != "steps"},
+        {**SAMPLED, "delta": "0"},
+        {**SAMPLED, "steps": "1000"},
+        {**SAMPLED, "steps": 1000.0},
+        {**SAMPLED, "steps": True},
+        {**SAMPLED, "steps": None},
+        {**SAMPLED, "sampling_probability": 0.01},
+        {**SAMPLED, "noise_multiplier": [1]},
         [LAPLACE],
         None,
     ],
@@ -87,6 +118,19 @@ def test_json_of_another_form_is_refused(data: Any) -> None:
         {**LAPLACE, "moves": [1.0]},
         {**LAPLACE, "moves": [True]},
         {**LAPLACE, "moves": [10**10]},
+        {"kind": "gaussian", "noise_multiplier": "0"},
+        {"kind": "gaussian", "noise_multiplier": "1/10000000"},
+        {"kind": "gaussian", "noise_multiplier": "1" + "0" * 16},
+        {"kind": "exponential_mechanism", "epsilon": "0"},
+        {"kind": "exponential_mechanism", "epsilon": "1000001"},
+        {**SAMPLED, "noise_multiplier": "99/1000"},
+        {**SAMPLED, "noise_multiplier": "1" + "0" * 10},
+        {**SAMPLED, "sampling_probability": "0"},
+        {**SAMPLED, "sampling_probability": "101/100"},
+        {**SAMPLED, "sampling_probability": "1/1" + "0" * 13},
+        {**SAMPLED, "steps": 0},
+        {**SAMPLED, "steps": -1},
+        {**SAMPLED, "steps": 10**9 + 1},
     ],
     ids=str,
 )
@@ -102,8 +146,27 @@ def test_a_parameter_is_a_positive_fraction(value: Any) -> None:
     for make in (lambda: DiscreteLaplace(value, (1,)), lambda: DiscreteGaussian(value, (1,)), lambda: Pure(value)):
         with pytest.raises(AmountRefused):
             make()
-    with pytest.raises(AmountRefused):
-        ZeroConcentrated(value)
+    for kind in (ZeroConcentrated, Gaussian, ExponentialMechanism):
+        with pytest.raises(AmountRefused):
+            kind(value)
+    for arguments in ((value, Fraction(1, 2), 1), (Fraction(1), value, 1)):
+        if value != Fraction(1, 2):
+            with pytest.raises(AmountRefused):
+                PoissonSampledGaussian(*arguments)
+
+
+@pytest.mark.parametrize("steps", [0, -1, True, 1.0, "1", None, Fraction(1), 10**9 + 1], ids=str)
+def test_steps_are_a_positive_int(steps: Any) -> None:
+    """A float's or a fraction's number of steps is refused."""
+    with pytest.raises(AmountRefused, match="steps is"):
+        PoissonSampledGaussian(Fraction(1), Fraction(1, 2), steps)
+
+
+def test_each_event_names_the_adjacencies_it_is_valid_under() -> None:
+    """Sampling by chance is accounted under add_remove alone; the moves of the others carry the adjacency."""
+    assert PoissonSampledGaussian.adjacencies == {"add_remove"}
+    for kind in (DiscreteLaplace, DiscreteGaussian, Pure, ZeroConcentrated, Gaussian, ExponentialMechanism):
+        assert kind.adjacencies == {"add_remove", "replace_one"}
 
 
 def test_moves_are_a_tuple() -> None:

@@ -14,9 +14,18 @@ from dp_accounting.rdp import RdpAccountant
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.curves import renyi
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, Pure, ZeroConcentrated
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    PoissonSampledGaussian,
+    Pure,
+    ZeroConcentrated,
+)
 from privacy.accounting.second_backend import pld_epsilon
-from tests.privacy.test_accounting_convert import responses_delta
+from tests.privacy.test_accounting_convert import gaussian_delta, responses_delta
 
 TENTH, THIRD = Fraction(1, 10), Fraction(1, 3)
 
@@ -67,9 +76,42 @@ def test_our_gaussian_curve_is_the_librarys(sigma_squared: Fraction, count: int)
     assert ours >= theirs * 0.99
 
 
+@pytest.mark.parametrize("noise_multiplier", [Fraction(1, 2), Fraction(2), Fraction(10**5)])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fraction, delta: float) -> None:
+    """Four Gaussians are one of half the multiplier, whose delta has a closed form: covered, and within 0.1 %."""
+    events = [Gaussian(noise_multiplier)] * 4
+    epsilon = pld_epsilon(events, delta)
+    assert epsilon is not None
+    assert gaussian_delta(float(noise_multiplier) / 2, epsilon) <= delta * (1 + 1e-6)
+    assert epsilon <= 1e-6 or gaussian_delta(float(noise_multiplier) / 2, epsilon * 0.999) > delta
+    assert pld_epsilon([PoissonSampledGaussian(noise_multiplier, Fraction(1), 4)], delta) == pytest.approx(
+        epsilon, rel=1e-3, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(("noise_multiplier", "chance"), [(Fraction(1), Fraction(1, 100)), (Fraction(3), TENTH)])
+def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fraction, chance: Fraction) -> None:
+    """dp_accounting's PLDAccountant for the same steps, on its own grid: within 1 %."""
+    accountant = dp_accounting.pld.PLDAccountant()
+    gaussian = dp_accounting.GaussianDpEvent(float(noise_multiplier))
+    accountant.compose(dp_accounting.PoissonSampledDpEvent(float(chance), gaussian), 500)
+    epsilon = pld_epsilon([PoissonSampledGaussian(noise_multiplier, chance, 250)] * 2, 1e-6)
+    assert epsilon == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-2)
+
+
+def test_a_choice_is_bounded_as_the_worst_pure_step() -> None:
+    """The loss distribution knows only that it is pure."""
+    assert pld_epsilon([ExponentialMechanism(THIRD)] * 9, 1e-6) == pld_epsilon([Pure(THIRD)] * 9, 1e-6)
+
+
 @pytest.mark.parametrize(
     "events",
     [
+        [Gaussian(Fraction(7))] * 5,
+        [PoissonSampledGaussian(Fraction(1), Fraction(1, 100), 100)] * 3,
+        [PoissonSampledGaussian(Fraction(1, 2), Fraction(1, 100), 10)],
+        [Pure(THIRD), DiscreteGaussian(Fraction(50), (1,)), PoissonSampledGaussian(Fraction(2), TENTH, 50)],
         [DiscreteLaplace(TENTH, (1,))] * 50,
         [DiscreteGaussian(Fraction(50), (1,))] * 20,
         [DiscreteLaplace(THIRD, (1, 1)), DiscreteGaussian(Fraction(30), (1, 1)), Pure(THIRD)] * 3,

@@ -41,7 +41,7 @@ def contract(**terms: object) -> Contract:
             "name": "c",
             "table": "t",
             "columns": [column("a", "x", "y", "z"), column("b", "p", "q")],
-            "unit": {"kind": "row"},
+            "unit": {"kind": "row", "scope": "block"},
             "adjacency": "add_remove",
             **terms,
         }

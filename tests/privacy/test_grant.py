@@ -6,26 +6,29 @@ import os
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from privacy.accounting.amounts import PICO
+from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger import draws as draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Journal
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, marginal_moves, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.ledgers import CALCULI, HALF, Counted, ledger_with_account, request
+from tests.privacy.conftest import NewPlace
+from tests.privacy.ledgers import HALF, Counted, Place, bind, ledger_with_account, request, terms
 
+RENYI = RenyiCalculus(Fraction(12))
 ZEROS = np.zeros(12, dtype=np.int64)
 
 
-def opened(folder: Path, **changed: object) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(folder)
+def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
+    ledger = ledger_with_account(place)
     ledger.reserve(request(**changed))  # type: ignore[arg-type]
     return ledger, ledger.open_grant("run-1")
 
@@ -56,8 +59,8 @@ def test_nobody_can_look_into_a_handle() -> None:
         pickle.dumps(counted.handle)
 
 
-def test_the_grant_is_durable_before_the_first_count_is_read(tmp_path: Path) -> None:
-    ledger, grant = opened(tmp_path)
+def test_the_grant_is_durable_before_the_first_count_is_read(place: Place) -> None:
+    ledger, grant = opened(place)
     charge = ledger.charge("run-1")
     assert charge is not None
     assert (charge.status, charge.security) == ("opened", "csprng")
@@ -67,8 +70,8 @@ def test_the_grant_is_durable_before_the_first_count_is_read(tmp_path: Path) -> 
     assert counted.opened == 1
 
 
-def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(tmp_path: Path) -> None:
-    ledger, grant = opened(tmp_path)
+def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(place: Place) -> None:
+    ledger, grant = opened(place)
     measured = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     drawn = ledger.entries_of("run-1")[-1].body
     assert drawn["event"] == measured.event.to_json()
@@ -77,8 +80,8 @@ def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_valu
     assert measured.values.dtype == np.int64
 
 
-def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(tmp_path: Path) -> None:
-    ledger, grant = opened(tmp_path)
+def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place) -> None:
+    ledger, grant = opened(place)
     first = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     again = Counted(ZEROS)
     second = ledger.open_grant("run-1").measure(again.handle, noise=HALF, key="a")
@@ -87,8 +90,8 @@ def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(tmp_path: Pat
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
-def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(tmp_path: Path) -> None:
-    _, grant = opened(tmp_path)
+def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place) -> None:
+    _, grant = opened(place)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
         grant.measure(Counted(ZEROS, ("sex",)).handle, noise=HALF, key="a")
@@ -96,30 +99,109 @@ def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(tmp_path:
         grant.measure(Counted(ZEROS).handle, noise=LaplaceNoise(Fraction(1, 4)), key="a")
 
 
-@pytest.mark.parametrize("calculus", CALCULI, ids=lambda calculus: calculus.kind)
-def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(tmp_path: Path, calculus: object) -> None:
-    ledger = ledger_with_account(tmp_path, calculus)  # type: ignore[arg-type]
+def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Place, calculus: Calculus) -> None:
+    ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
     grant = ledger.open_grant("run-1")
     for key in ("a", "b"):
         grant.measure(Counted(ZEROS).handle, noise=HALF, key=key)
+    for noise in (HALF, LaplaceNoise(Fraction(1, 10**9))):
+        counted = Counted(ZEROS)
+        with pytest.raises(GrantExceeded, match="nothing was drawn"):
+            grant.measure(counted.handle, noise=noise, key="c")
+        assert counted.opened == 0
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 2
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1, 4)), GaussianNoise(Fraction(1, 10**6))])
+def test_noise_that_was_not_planned_is_refused_before_the_counts_are_read_however_little_it_costs(
+    place: Place, calculus: Calculus, noise: Noise
+) -> None:
+    """The journal says what was planned before a count was read; a run cannot choose otherwise after it."""
+    ledger = ledger_with_account(place, calculus)
+    ledger.reserve(request())
+    grant = ledger.open_grant("run-1")
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     counted = Counted(ZEROS)
-    with pytest.raises(GrantExceeded, match="nothing was drawn"):
-        grant.measure(counted.handle, noise=LaplaceNoise(Fraction(1, 10**9)), key="c")
+    with pytest.raises(GrantExceeded, match="not planned") as refused:
+        grant.measure(counted.handle, noise=noise, key="b")
+    assert [finding.field for finding in refused.value.findings] == ["plan"]
     assert counted.opened == 0
+    assert [path.name for path in (place.folder / "draws" / "run-1").glob("*.draw")] == ["000000.draw"]
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="b")
+    assert ledger.verify() == []
 
 
-def test_a_grant_measures_only_the_snapshot_that_was_charged(tmp_path: Path) -> None:
-    _, grant = opened(tmp_path)
+def test_each_planned_event_is_drawn_as_often_as_it_was_planned(place: Place) -> None:
+    """One of 1/2 and two of 1/4: what is left of the sum does not matter, what is left of the plan does."""
+    quarter = LaplaceNoise(Fraction(1, 4))
+    ledger, grant = opened(place, noise=(HALF, quarter, quarter))
+    for key, noise in (("a", quarter), ("b", HALF)):
+        grant.measure(Counted(ZEROS).handle, noise=noise, key=key)
+    with pytest.raises(GrantExceeded, match="as often as planned"):
+        grant.measure(Counted(ZEROS).handle, noise=HALF, key="c")
+    grant.measure(Counted(ZEROS).handle, noise=quarter, key="c")
+    assert ledger.verify() == []
+
+
+def charged_twice(place: Place) -> tuple[Ledger, Grant]:
+    """A grant on two accounts: an epsilon is one Laplace draw of 1 to the first, another amount to the second."""
+    ledger = place.open()
+    ledger.open_account(terms(block="2024"))
+    ledger.open_account(terms(RENYI, block="lifetime"))
+    bind(ledger, "2024")
+    ledger.reserve(request())
+    return ledger, ledger.open_grant("run-1")
+
+
+def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) -> None:
+    ledger, grant = charged_twice(place)
+    event = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").event
+    costs = ledger.entries_of("run-1")[-1].body["costs"]
+    assert costs == {"people-2024": PICO // 2, "people-lifetime": RENYI.cost((event,))}
+    assert costs["people-2024"] != costs["people-lifetime"]
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("poor", ["people-2024", "people-lifetime"])
+def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_others_hold(
+    place: Place, poor: str
+) -> None:
+    """A grant whose part of one account is one unit short of two draws; both accounts' parts are checked."""
+    ledger, grant = charged_twice(place)
+    charge = ledger.charge("run-1")
+    assert charge is not None
+    place.execute(f"UPDATE charge_parts SET amount = amount - 1 WHERE account = '{poor}'")
+    grant = ledger.open_grant("run-1")
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    counted = Counted(ZEROS)
+    with pytest.raises(GrantExceeded, match=rf"costs [0-9.]+ of account {poor}\n"):
+        grant.measure(counted.handle, noise=HALF, key="b")
+    assert counted.opened == 0
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+
+
+def test_a_grant_ends_when_its_charge_was_changed_behind_it(place: Place) -> None:
+    ledger, grant = charged_twice(place)
+    place.execute("UPDATE charge_parts SET amount = amount * 2")
+    counted = Counted(ZEROS)
+    with pytest.raises(LedgerCorrupt, match="not the one that was granted"):
+        grant.measure(counted.handle, noise=HALF, key="a")
+    assert counted.opened == 0
+    assert {finding.field for finding in ledger.verify()} == {"amounts"}
+
+
+def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place) -> None:
+    _, grant = opened(place)
     other = Counted(ZEROS, keyed_hash="d" * 64)
     with pytest.raises(LedgerRefusal, match="another snapshot"):
         grant.measure(other.handle, noise=HALF, key="a")
     assert other.opened == 0
 
 
-def test_two_holders_of_one_grant_get_one_draw(tmp_path: Path) -> None:
+def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
     """The second one has read the counts before it finds that the first has drawn: it gets the first one's values."""
-    ledger, grant = opened(tmp_path)
+    ledger, grant = opened(place)
     second = ledger.open_grant("run-1")
     first: list[np.ndarray] = []
 
@@ -132,13 +214,44 @@ def test_two_holders_of_one_grant_get_one_draw(tmp_path: Path) -> None:
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
-def test_a_draw_of_another_ledger_is_not_adopted(tmp_path: Path) -> None:
+def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: Place) -> None:
+    """Two copies of a workspace go on with the same run: the ledger holds the first one's draw, the second stops."""
+    ledger, grant = opened(place)
+    copy = Place(place.url, place.folder / "copy", place.opened).open().open_grant("run-1")
+    first: list[str] = []
+
+    class Slow(Counted):
+        def _count(self) -> np.ndarray:
+            first.append(grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").sha256)
+            return super()._count()
+
+    with pytest.raises(LedgerCorrupt, match=r"draw 0 of run run-1 .* another folder of draws"):
+        copy.measure(Slow(ZEROS).handle, noise=HALF, key="a")
+    drawn = [entry.body["sha256"] for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
+    assert drawn == first
+    with pytest.raises(LedgerCorrupt, match="not the values that were entered"):
+        copy.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    assert grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").sha256 == first[0]
+    assert ledger.verify() == []
+
+
+def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) -> None:
+    ledger, grant = opened(place)
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    copy = Place(place.url, place.folder / "copy", place.opened).open().open_grant("run-1")
+    counted = Counted(ZEROS)
+    with pytest.raises(LedgerCorrupt, match="its file is gone"):
+        copy.measure(counted.handle, noise=HALF, key="a")
+    assert counted.opened == 0
+    assert ledger.verify() == []
+
+
+def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     """Two ledgers that share a folder of draws do not share draws, seeded ones least of all."""
-    one = ledger_with_account(tmp_path)
+    places = new_place(), new_place()
+    one, two = (ledger_with_account(Place(place.url, places[0].folder, place.opened)) for place in places)
     one.reserve(request())
     one.open_grant("run-1", seeded=SeededBytes(3)).measure(Counted(ZEROS).handle, noise=HALF, key="a")
-    (tmp_path / "ledger.sqlite").rename(tmp_path / "first.sqlite")
-    two = ledger_with_account(tmp_path)
     two.reserve(request())
     with pytest.raises(LedgerCorrupt, match="not what was written"):
         two.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
@@ -163,16 +276,16 @@ CRASHES: dict[str, tuple[object, str]] = {
 
 @pytest.mark.parametrize("instant", CRASHES)
 def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instant: str
+    place: Place, monkeypatch: pytest.MonkeyPatch, instant: str
 ) -> None:
-    ledger, grant = opened(tmp_path)
+    ledger, grant = opened(place)
     where, name = CRASHES[instant]
     target: object = "privacy.ledger.grant.values_digest" if name == "values_digest" else where
     with monkeypatch.context() as patch:
         patch.setattr(target, die) if isinstance(target, str) else patch.setattr(target, name, die)
         with pytest.raises(Killed):
             grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
-    written = list((tmp_path / "draws" / "run-1").glob("*.draw")) if (tmp_path / "draws").exists() else []
+    written = list((place.folder / "draws" / "run-1").glob("*.draw")) if (place.folder / "draws").exists() else []
     counted = Counted(ZEROS)
     grant = ledger.open_grant("run-1")
     measured = grant.measure(counted.handle, noise=HALF, key="a")
@@ -189,12 +302,10 @@ def flip(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [flip, lambda content: content[:-8], lambda content: b"{}" + content])
-def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(
-    tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
-    ledger, grant = opened(tmp_path)
+def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damage: Callable[[bytes], bytes]) -> None:
+    ledger, grant = opened(place)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
-    file = next((tmp_path / "draws").rglob("*.draw"))
+    file = next((place.folder / "draws").rglob("*.draw"))
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(LedgerCorrupt):
         ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
@@ -205,9 +316,9 @@ def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(
 
 @pytest.mark.stat
 @pytest.mark.parametrize("wrong", [False, True])
-def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(tmp_path: Path, wrong: bool) -> None:
+def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: Place, wrong: bool) -> None:
     """DKW with n = 200,000 and α = 1e-9 (threshold 0.00732): the stated scale passes, one 10 % larger must fail."""
-    ledger = ledger_with_account(tmp_path)
+    ledger = ledger_with_account(place)
     ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
     exact = np.arange(200_000)
     grant = ledger.open_grant("run-1", seeded=SeededBytes(7))

@@ -1,51 +1,192 @@
-"""Merkle trees over entry hashes."""
+"""Merkle trees over entry hashes, against the definitions as RFC 6962 writes them down."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 
-from privacy.ledger.merkle import inclusion_proof, root, root_from_proof
+from privacy.ledger.merkle import (
+    Nodes,
+    appended,
+    consistency_proof,
+    inclusion_proof,
+    leaf,
+    root,
+    root_from_proof,
+    root_of,
+    roots_from_consistency,
+)
+
+SIZE = 70
+HASHES = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(SIZE)]
 
 
-def hashes(size: int) -> list[str]:
-    return [hashlib.sha256(str(i).encode()).hexdigest() for i in range(size)]
+def left_of(size: int) -> int:
+    """The largest power of two smaller than `size`."""
+    return max(2**power for power in range(20) if 2**power < size)
 
 
-def root_by_the_definition(entries: list[str]) -> bytes:
-    """RFC 6962, section 2.1, as it is written there."""
+def mth(entries: Sequence[str]) -> bytes:
+    """RFC 6962, section 2.1: the Merkle tree hash."""
+    if not entries:
+        return hashlib.sha256(b"").digest()
     if len(entries) == 1:
         return hashlib.sha256(b"\0" + bytes.fromhex(entries[0])).digest()
-    middle = 1
-    while middle * 2 < len(entries):
-        middle *= 2
-    parts = root_by_the_definition(entries[:middle]) + root_by_the_definition(entries[middle:])
-    return hashlib.sha256(b"\1" + parts).digest()
+    k = left_of(len(entries))
+    return hashlib.sha256(b"\1" + mth(entries[:k]) + mth(entries[k:])).digest()
 
 
-@pytest.mark.parametrize("size", [*range(1, 20), 63, 64, 65])
-def test_the_root_is_that_of_the_definition_and_every_entry_proves(size: int) -> None:
-    entries = hashes(size)
-    assert root(entries) == root_by_the_definition(entries).hex()
+def path(m: int, entries: Sequence[str]) -> list[bytes]:
+    """RFC 6962, section 2.1.1: the audit path."""
+    if len(entries) == 1:
+        return []
+    k = left_of(len(entries))
+    if m < k:
+        return [*path(m, entries[:k]), mth(entries[k:])]
+    return [*path(m - k, entries[k:]), mth(entries[:k])]
+
+
+def subproof(m: int, entries: Sequence[str], whole: bool) -> list[bytes]:
+    """RFC 6962, section 2.1.2: the consistency proof, PROOF(m, D) = SUBPROOF(m, D, true)."""
+    if m == len(entries):
+        return [] if whole else [mth(entries)]
+    k = left_of(len(entries))
+    if m <= k:
+        return [*subproof(m, entries[:k], whole), mth(entries[k:])]
+    return [*subproof(m - k, entries[k:], False), mth(entries[:k])]
+
+
+def grown(entries: Sequence[str]) -> tuple[list[tuple[str, ...]], Nodes]:
+    """Append entries one by one; return the frontier at each size and how nodes are found again."""
+    frontiers: list[tuple[str, ...]] = [()]
+    completed = []
+    for size, entry in enumerate(entries):
+        frontier, subtrees = appended(frontiers[-1], size, entry)
+        frontiers.append(frontier)
+        completed.append(subtrees)
+    return (
+        frontiers,
+        lambda level, index: leaf(entries[index]) if level == 0 else completed[((index + 1) << level) - 1][level - 1],
+    )
+
+
+FRONTIERS, NODES = grown(HASHES)
+
+
+def hexed(nodes: Sequence[bytes]) -> tuple[str, ...]:
+    return tuple(node.hex() for node in nodes)
+
+
+@pytest.mark.parametrize("size", range(SIZE + 1))
+def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: int) -> None:
+    entries, expected = HASHES[:size], mth(HASHES[:size]).hex()
+    assert root(FRONTIERS[size]) == root_of(NODES, size) == expected
+    assert len(FRONTIERS[size]) == size.bit_count()
     for index, entry in enumerate(entries):
-        assert root_from_proof(entry, index, size, inclusion_proof(entries, index)) == root(entries)
+        proof = inclusion_proof(NODES, index, size)
+        assert proof == hexed(path(index, entries))
+        assert root_from_proof(entry, index, size, proof) == expected
+    for earlier in range(1, size + 1):
+        proof = consistency_proof(NODES, earlier, size)
+        assert proof == hexed(subproof(earlier, entries, True))
+        held = mth(HASHES[:earlier]).hex()
+        assert roots_from_consistency(earlier, size, held, proof) == (held, expected)
 
 
-def test_another_entry_another_place_or_another_path_leads_elsewhere() -> None:
-    entries = hashes(11)
-    path = list(inclusion_proof(entries, 4))
-    assert root_from_proof(entries[5], 4, 11, path) != root(entries)
-    assert root_from_proof(entries[4], 5, 11, path) != root(entries)
-    assert root_from_proof(entries[4], 4, 11, [path[1], path[0], *path[2:]]) != root(entries)
-    for wrong in (path[:-1], [*path, path[0]]):
-        with pytest.raises(ValueError, match="audit path"):
-            root_from_proof(entries[4], 4, 11, wrong)
+def test_the_first_roots_by_hand() -> None:
+    """Written out, so that a mistake that both derivations share would show."""
+
+    def sha(prefix: bytes, *parts: str) -> str:
+        return hashlib.sha256(prefix + b"".join(map(bytes.fromhex, parts))).hexdigest()
+
+    a, b, c = (sha(b"\0", entry) for entry in HASHES[:3])
+    assert [root(FRONTIERS[size]) for size in range(4)] == [
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        a,
+        sha(b"\1", a, b),
+        sha(b"\1", sha(b"\1", a, b), c),
+    ]
 
 
-def test_the_empty_tree_is_the_hash_of_nothing_and_has_no_proof() -> None:
-    assert root([]) == hashlib.sha256(b"").hexdigest()
-    with pytest.raises(ValueError, match="index"):
-        inclusion_proof([], 0)
-    with pytest.raises(ValueError, match="index"):
-        root_from_proof(hashes(1)[0], 1, 1, [])
+def changed(proof: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Every proof that differs from one by a step left out, doubled, flipped or exchanged with the next."""
+    made = [(*proof, proof[0])] if proof else [(leaf(HASHES[0]),)]
+    for at, step in enumerate(proof):
+        flipped = f"{int(step[0], 16) ^ 1:x}{step[1:]}"
+        made += [
+            proof[:at] + proof[at + 1 :],
+            (*proof[:at], step, *proof[at:]),
+            (*proof[:at], flipped, *proof[at + 1 :]),
+        ]
+    for at, (one, next_one) in enumerate(pairwise(proof)):
+        made.append((*proof[:at], next_one, one, *proof[at + 2 :]))
+    return [each for each in made if each != proof]
+
+
+def refused(read: Callable[[], object], expected: object) -> bool:
+    try:
+        return read() != expected
+    except ValueError:
+        return True
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13, 64])
+def test_a_proof_of_something_else_is_refused(size: int) -> None:
+    """Another entry, another place, another size of the same shape, or any step of the path changed."""
+    expected = root(FRONTIERS[size])
+    for index, entry in enumerate(HASHES[:size]):
+        proof = inclusion_proof(NODES, index, size)
+        assert refused(lambda p=proof, i=index: root_from_proof(HASHES[i + 1], i, size, p), expected)  # type: ignore[misc]
+        for other in set(range(size)) - {index}:
+            assert refused(lambda p=proof, e=entry, o=other: root_from_proof(e, o, size, p), expected)  # type: ignore[misc]
+        for wrong in changed(proof):
+            assert refused(lambda w=wrong, e=entry, i=index: root_from_proof(e, i, size, w), expected)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13, 64])
+def test_a_tree_that_does_not_begin_with_the_earlier_one_cannot_show_it(size: int) -> None:
+    whole = root(FRONTIERS[size])
+    for earlier in range(1, size + 1):
+        held = root(FRONTIERS[earlier])
+        proof = consistency_proof(NODES, earlier, size)
+        for wrong in changed(proof):
+            assert refused(lambda w=wrong, e=earlier, h=held: roots_from_consistency(e, size, h, w), (held, whole))  # type: ignore[misc]
+        rewritten, nodes = grown([HASHES[-1], *HASHES[1:size]])
+        forged = consistency_proof(nodes, earlier, size)
+        claimed = (held, root(rewritten[size]))
+        assert refused(lambda f=forged, e=earlier, h=held: roots_from_consistency(e, size, h, f), claimed) or (  # type: ignore[misc]
+            earlier == size
+        )
+
+
+def test_a_node_cannot_be_passed_off_as_a_leaf() -> None:
+    """The root of two entries is not the root of one entry made of the two leaves."""
+    pair = leaf(HASHES[0]) + leaf(HASHES[1])
+    assert hashlib.sha256(b"\0" + bytes.fromhex(pair)).hexdigest() != root(FRONTIERS[2])
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (lambda: inclusion_proof(NODES, 0, 0), "index"),
+        (lambda: inclusion_proof(NODES, 3, 3), "index must lie in 0..2, not 3"),
+        (lambda: inclusion_proof(NODES, -1, 3), "index"),
+        (lambda: root_from_proof(HASHES[0], 1, 1, []), "index"),
+        (lambda: root_from_proof(HASHES[0], 0, 2, []), "too short"),
+        (lambda: root_from_proof(HASHES[0], 0, 1, [HASHES[1]]), "too long"),
+        (lambda: consistency_proof(NODES, 0, 3), "earlier must lie in 1..3, not 0"),
+        (lambda: consistency_proof(NODES, 4, 3), "earlier"),
+        (lambda: roots_from_consistency(0, 3, HASHES[0], []), "1 to 3 entries, not 0"),
+        (lambda: roots_from_consistency(4, 3, HASHES[0], []), "1 to 3 entries, not 4"),
+        (lambda: roots_from_consistency(3, 3, HASHES[0], [HASHES[1]]), "too long"),
+        (lambda: roots_from_consistency(2, 3, HASHES[0], []), "too short"),
+        (lambda: roots_from_consistency(3, 5, HASHES[0], []), "too short"),
+        (lambda: roots_from_consistency(2, 3, HASHES[0], [HASHES[1], HASHES[2]]), "too long"),
+    ],
+)
+def test_what_fits_no_tree_is_refused(asked: Callable[[], object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        asked()

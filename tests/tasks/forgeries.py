@@ -76,6 +76,30 @@ def in_charge(**changed: Any) -> Change:
     return lambda entries: of_kind(entries, "charge_reserved").update(changed)
 
 
+def taken(**changed: Any) -> Change:
+    """Change what the journal says that the charge took from its account."""
+    return lambda entries: of_kind(entries, "charge_reserved")["parts"][0].update(changed)
+
+
+def opened(**changed: Any) -> Change:
+    """Change what the journal says that the account was opened with."""
+    return lambda entries: of_kind(entries, "account_opened").update(changed)
+
+
+def cost_of_second(cost: int) -> Change:
+    """Change what the journal says that the second draw cost."""
+
+    def change(entries: list[Json]) -> None:
+        costs = [each["body"] for each in entries if each["kind"] == "noise_drawn"][1]["costs"]
+        costs.update(dict.fromkeys(costs, cost))
+
+    return change
+
+
+def without(kind: str) -> Change:
+    return lambda entries: entries.remove(next(each for each in entries if each["kind"] == kind))
+
+
 def event(number: int, change: Change) -> tuple[Change, Change]:
     """Change an event wherever it stands: in the record, in the charge's plan, in the draw's entry."""
 
@@ -124,28 +148,52 @@ FORGERIES = {
     ),
     "a smaller delta": Forgery({5, 7}, replay(lambda r: r["claim"].update(delta=1)), of="guild", says="claim.delta"),
     "before + amount is not after": Forgery(
-        {7}, amounts(after=5 * 10**11), in_charge(after=5 * 10**11), says="before + amount"
+        {7}, amounts(after=5 * 10**11), taken(after=5 * 10**11), says="before and amount"
     ),
-    "the account is overspent": Forgery({7}, amounts(cap=5 * 10**11), says="the account's cap"),
+    "the account is overspent": Forgery(
+        {7}, amounts(cap=5 * 10**11), opened(cap=5 * 10**11), says="the account is overspent"
+    ),
+    "a larger cap in the record": Forgery({7}, amounts(cap=9 * 10**12), says="replay.cap"),
+    "a cap above its epsilon": Forgery(
+        {7}, amounts(cap=9 * 10**12), opened(cap=9 * 10**12), says="with which the account was opened"
+    ),
+    "a cap above its epsilon (Rényi)": Forgery(
+        {7}, journal=opened(epsilon=10**11), of="guild", says="with which the account was opened"
+    ),
+    "an account for another relation": Forgery(
+        {7}, journal=opened(adjacency="replace_one"), says="as the charge says"
+    ),
+    "an account for another unit": Forgery({7}, journal=opened(unit="household"), says="as the charge says"),
+    "an account of no days": Forgery({5, 7}, journal=opened(block="soon"), says="a time block"),
+    "an account that was never opened": Forgery(
+        {4, 7}, journal=without("account_opened"), says="those of 'town-2024'"
+    ),
+    "another account that was opened": Forgery({4, 7}, journal=opened(name="other"), says="openings of 'other'"),
     "a charge below the costs": Forgery(
-        {7}, amounts(amount=10**11, after=10**11), in_charge(amount=10**11, after=10**11), says="the sum of the draws"
+        {7}, amounts(amount=10**11, after=10**11), taken(amount=10**11, after=10**11), says="what its draws cost"
     ),
     "a draw for less than it costs": Forgery(
         {7},
         both(replay(lambda r: r["draws"][1].update(cost=5)), amounts(amount=525_000_000_005, after=525_000_000_005)),
         both(
-            lambda entries: [e["body"] for e in entries if e["kind"] == "noise_drawn"][1].update(cost=5),
-            in_charge(amount=525_000_000_005, after=525_000_000_005),
+            cost_of_second(5),
+            taken(amount=525_000_000_005, after=525_000_000_005),
         ),
         says="recomputed from the event",
     ),
     "a calculus in which the loss is infinite": Forgery(
         {7},
         replay(lambda r: r.update(calculus={"kind": "pure"})),
+        opened(calculus={"kind": "pure"}),
         of="guild",
-        says="infinite in the account's calculus",
+        says="a finite loss",
     ),
-    "a calculus that is none": Forgery({7}, replay(lambda r: r.update(calculus={"kind": "free"})), says="calculus"),
+    "a calculus that is none": Forgery(
+        {7},
+        replay(lambda r: r.update(calculus={"kind": "free"})),
+        opened(calculus={"kind": "free"}),
+        says="kind pure",
+    ),
     "no delta for Gaussian noise": Forgery(
         {7},
         both(replay(lambda r: r["claim"].update(delta=0)), lambda r: told(r, "F.delta", "0")),
@@ -175,15 +223,15 @@ FORGERIES = {
         {5}, replay(lambda r: r["product"]["refine"].pop("lambda_")), says="another form"
     ),
     "other people's account": Forgery(
-        {5}, replay(lambda r: r["charge"].update(account="other")), says="charge.account"
+        {5, 6}, replay(lambda r: r["charge"].update(account="other")), says="charge.account"
     ),
     "sensitivity 1 where a unit moves two cells": Forgery({6, 7}, *event(0, set_moves), of="extract", says="[1, 1]"),
     "an event that was not planned": Forgery(
-        {6, 7, 8}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
+        {6, 8}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
     ),
-    "fewer draws than were charged": Forgery({5, 6, 7}, replay(lambda r: r["draws"].pop()), says="number of draws"),
+    "fewer draws than were charged": Forgery({5, 6}, replay(lambda r: r["draws"].pop()), says="number of draws"),
     "a draw that the journal does not have": Forgery(
-        {6}, journal=lambda entries: entries.pop(-2), says="number of draws"
+        {6, 7}, journal=lambda entries: entries.pop(-2), says="number of draws"
     ),
     "another contract": Forgery(
         {5}, replay(lambda r: r["contract"].update(adjacency="replace_one")), says="digest of the recorded contract"
@@ -194,6 +242,10 @@ FORGERIES = {
     "another version": Forgery({5}, lambda record: record.update(version=9), says="as the manifest says"),
     "a prettier epsilon for people": Forgery({5}, lambda r: told(r, "F.epsilon", "0.1"), says="groups.F.epsilon"),
     "a prettier balance for people": Forgery({5}, lambda r: told(r, "G.left", "99"), says="groups.G.left"),
+    "a wider scope for people": Forgery({5}, lambda r: told(r, "E.scope", "lifetime"), says="groups.E.scope"),
+    "a contract whose unit is none": Forgery(
+        {5}, replay(lambda r: r["contract"].update(unit="row")), says="groups.E.scope"
+    ),
     "other digests for people": Forgery(
         {5}, lambda r: r["groups"]["P"]["fields"]["files"]["value"].pop(), says="groups.P.files"
     ),
@@ -273,8 +325,8 @@ FORGERIES = {
     "another number published": Forgery(
         {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
     ),
-    "no opening": Forgery({4}, journal=lambda e: e.pop(1), says="grant_opened"),
-    "two charges": Forgery({4}, journal=lambda e: e.insert(0, {**e[0]}), says="in this order"),
+    "no opening": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
+    "two charges": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),
     "a draw number left out": Forgery(
         {4, 6},
         journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][2].update(number=3),
@@ -286,5 +338,5 @@ FORGERIES = {
         says="twice",
     ),
     "an entry of an unknown kind": Forgery({4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"),
-    "a body without its fields": Forgery({4}, journal=lambda e: e[0]["body"].pop("amount"), says="amount"),
+    "a body without its fields": Forgery({4}, journal=lambda e: e[1]["body"].pop("parts"), says="parts"),
 }

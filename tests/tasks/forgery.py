@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.merkle import inclusion_proof, root
+from privacy.ledger.merkle import appended, inclusion_proof, leaf, root
 from privacy.ledger.signing import Signer, key_id
 from tests.tasks.version_fixture import Version
 
@@ -68,11 +68,27 @@ def prove(entries: list[Json], signer: Signer) -> Json:
     for place, entry in enumerate(entries):
         previous = chained[-1].hash if chained else GENESIS
         chained.append(Entry(place, previous, entry["kind"], entry["at"], entry["body"]))
-    hashes = [entry.hash for entry in chained]
-    checkpoint = {"size": len(hashes), "root": root(hashes), "head": hashes[-1], "at": "2026-01-01T00:00:00Z"}
+    frontier: tuple[str, ...] = ()
+    completed: list[tuple[str, ...]] = []
+    for size, made in enumerate(chained):
+        frontier, subtrees = appended(frontier, size, made.hash)
+        completed.append(subtrees)
+
+    def node(level: int, index: int) -> str:
+        return completed[((index + 1) << level) - 1][level - 1] if level else leaf(chained[index].hash)
+
+    size, last = len(chained), chained[-1].hash
+    checkpoint = {
+        "ledger": chained[0].hash,
+        "size": size,
+        "root": root(frontier),
+        "head": last,
+        "at": "2026-01-01T00:00:00Z",
+    }
     return {
-        "schema": "sudare-proof/1",
-        "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(hashes, e.sequence))} for e in chained],
+        "schema": "sudare-proof/2",
+        "earlier": [],
+        "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
         "checkpoint": checkpoint,
         "key_id": key_id(signer.public_key),
         "signature": signer.sign("checkpoint", checkpoint),

@@ -82,9 +82,9 @@ ROWS = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "120,X
 
 def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tuple[str, ...] = ()) -> Contract:
     """Load the contract; with `rows_per_unit`, its unit is the id column `person`."""
-    unit = "{kind: row}"
+    unit = "{kind: row, scope: block}"
     if rows_per_unit is not None:
-        unit = f"{{kind: id, column: person, max_rows_per_unit: {rows_per_unit}}}"
+        unit = f"{{kind: id, scope: block, column: person, max_rows_per_unit: {rows_per_unit}}}"
     text = CONTRACT.replace("UNIT", unit).replace("GATES", str(list(gates)))
     text = text.replace("IDPROPERTY", ID_PROPERTY if rows_per_unit is not None else "")
     path = folder / "people.odcs.yaml"

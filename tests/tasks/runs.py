@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.blocks import LIFETIME, time_block
 from contracts.checks import checks
 from contracts.contract import Contract
 from contracts.odcs import load_contract
@@ -133,8 +134,9 @@ class Scenario:
         (folder / "spec.yaml").write_text(self.spec)
         contract, spec = load_contract(folder / "contract.odcs.yaml"), load_spec(folder / "spec.yaml")
         plan = plan_tables(spec, contract)
-        ledger = self._ledger(folder, spec.charge.account, contract.adjacency, contract.unit.column or "row")
-        ledger.bind_source(spec.source.name, *self.place)
+        ledger = self._ledger(folder, spec.charge.account, contract)
+        population, block = self.place
+        ledger.bind_source(spec.source.name, population, time_block(block))
         mark = snapshot_mark(KEYED_HASH, spec.digest)
         key = f"{spec.release}-{spec.digest[:8]}"
         request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark)
@@ -162,12 +164,16 @@ class Scenario:
             self.software,
         )
 
-    def _ledger(self, folder: Path, account: str, adjacency: str, unit: str) -> Ledger:
+    def _ledger(self, folder: Path, account: str, contract: Contract) -> Ledger:
+        """Open the ledger, the account, and one for the lifetime of its people where the contract asks for it."""
         ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: self.clock)
         population, block = self.place
         epsilon, delta = self.cap
-        terms = AccountTerms(account, population, block, unit, adjacency, self.calculus, epsilon, delta)  # type: ignore[arg-type]
+        unit, adjacency = contract.unit.column or "row", contract.adjacency
+        terms = AccountTerms(account, population, block, unit, adjacency, self.calculus, epsilon, delta)
         ledger.open_account(terms)
+        if contract.unit.scope == LIFETIME:
+            ledger.open_account(replace(terms, name=f"{account}/lifetime", block=LIFETIME, epsilon=2 * epsilon))
         return ledger
 
     def _earlier(self, ledger: Ledger, request: ChargeRequest, number: int) -> None:
@@ -206,7 +212,7 @@ def first() -> Scenario:
         version="1.0.0",
         description="description: {purpose: Town planning., limitations: Nothing of visitors., usage: Cite us.}",
         table="people",
-        privacy="          {unit: {kind: row}, adjacency: add_remove, invariants: [], gates: []}",
+        privacy="          {unit: {kind: row, scope: block}, adjacency: add_remove, invariants: [], gates: []}",
         properties=AGE + SEX,
     )
     spec = SPEC.format(
@@ -247,8 +253,8 @@ def second() -> Scenario:
         version="2.3.1",
         description="description: {purpose: Wage statistics., limitations: Trades are as reported., usage: CC BY.}",
         table="contracts_of_work",
-        privacy="          {unit: {kind: id, column: worker, max_rows_per_unit: 3}, adjacency: replace_one, "
-        'structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"]}',
+        privacy="          {unit: {kind: id, scope: lifetime, column: worker, max_rows_per_unit: 3}, "
+        'adjacency: replace_one, structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"]}',
         properties=WORKER + WAGE + HIRED + TRADE,
     )
     spec = SPEC.format(
@@ -272,7 +278,7 @@ def second() -> Scenario:
         spec,
         RenyiCalculus(Fraction(27, 2)),
         cap=(20 * PICO, ATTO // 10**7),
-        place=("members of the guild", "2020 to 2021"),
+        place=("members of the guild", "2020-01-01..2022-01-01"),
         clock="2027-08-09T10:11:12Z",
         rows=900,
         seeded=True,
@@ -292,7 +298,7 @@ def third() -> Scenario:
         version="1.1.0",
         description="",
         table="census",
-        privacy="          {unit: {kind: row}, adjacency: replace_one, "
+        privacy="          {unit: {kind: row, scope: block}, adjacency: replace_one, "
         'invariants: [{kind: total, value: 6000, reference: "yearbook, page 3"}], gates: ["nulls:sex"]}',
         properties=SEX + AGE,
     )

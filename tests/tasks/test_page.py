@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.page import charts
 from tasks.page.tables import room
-from tasks.page.words import at_most, beliefs, brief, posterior, relative_error
+from tasks.page.words import at_most, beliefs, brief, posterior, relative_error, subject
 
 LAPLACE = DiscreteLaplace(Fraction(1, 3), (1,))
 GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))
@@ -51,6 +51,14 @@ def test_beliefs_never_become_certain() -> None:
     text = [part for belief in beliefs("1000") for part in (belief.least, belief.most)]
     assert set(text) == {"almost 0 %", "almost 100 %"}
     assert [belief.most for belief in beliefs("1")] == ["2.67 %", "23.2 %", "73.1 %", "96.1 %"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"), [("block", "within one time block"), ("lifetime", "over all time blocks")]
+)
+def test_whom_the_accounts_protect_is_said_with_the_scope(scope: str, words: str) -> None:
+    """A unit alone does not say whether somebody who is in several time blocks is bounded over all of them."""
+    assert subject({"E.unit": "one row", "E.scope": scope}) == f"one row, {words}"
 
 
 @given(st.integers(1, 10**16))

@@ -125,6 +125,9 @@ def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[st
     assert (told["A.release_id"], told["A.version"], told["A.supersedes"]) == ("guild", 2, 1)
     assert told["A.measured_hour"] == "2027-08-09T11:00Z"
     assert (told["E.unit"], told["E.rows_per_unit"]) == ("one worker (at most 3 rows)", 3)
+    assert (told["E.scope"], fields(records["first"])["E.scope"]) == ("lifetime", "block")
+    assert "bounded by an account whose block is lifetime" in told["E.group_privacy"]
+    assert "the sum of what the accounts of those blocks allow" in fields(records["first"])["E.group_privacy"]
     assert told["E.sensitivity"] == [{"l1": 6, "l2_squared": 18}]
     assert told["F.delta"] == "1e-8"
     assert float(told["F.epsilon"]) <= 2.5

@@ -20,6 +20,7 @@ import pytest
 from contracts.contract import Contract
 from privacy.refine.tables import refine_table
 from tasks.facts import RunFacts
+from tasks.record.terms import SCOPE_WORDS
 from tasks.report import report
 from tasks.version import tidy
 from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
@@ -70,7 +71,7 @@ def wide(sizes: list[int], cliques: str) -> Scenario:
         for place, size in enumerate(sizes)
     )
     scenario = first()
-    privacy = "          {unit: {kind: row}, adjacency: add_remove}"
+    privacy = "          {unit: {kind: row, scope: block}, adjacency: add_remove}"
     scenario.contract = CONTRACT.format(
         api="v3.1.0",
         id="w",
@@ -210,6 +211,7 @@ def test_croissant_describes_every_data_file(reported: Reported) -> None:
     """Digest and size of each file, and a record set with its columns for each Parquet file."""
     described = json.loads((reported.folder / "croissant.json").read_bytes())
     assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert f"bounded {SCOPE_WORDS[reported.facts.contract.unit.scope]}" in described["description"]
     data = {name: content for name, content in reported.files().items() if "/" in name}
     listed = {file["contentUrl"]: file for file in described["distribution"]}
     assert set(listed) == set(data)
@@ -342,7 +344,7 @@ def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: 
     """The page says in words what the record says in fields."""
     told = {f"{k}.{n}": f["value"] for k, g in guild.record["groups"].items() for n, f in g["fields"].items()}
     assert f"{told['F.odds_factor']}&nbsp;:&nbsp;1" in guild.page
-    assert "one worker (at most 3 rows)" in guild.page
+    assert "one worker (at most 3 rows), over all time blocks" in guild.page
     assert "allowance of δ = 1e-8" in guild.page
     for quantity in told["H.quantities"]:
         assert quantity.replace(">", "&gt;") in guild.page
@@ -365,7 +367,7 @@ def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
         "[female, male]", f"['{attack}', '\"><img src=x onerror=alert(1)>']"
     )
     scenario.contract = scenario.contract.replace("census questionnaire, item 2", attack)
-    scenario.place = (attack, attack)
+    scenario.place = (attack, "2024")
     scenario.spec = scenario.spec.replace("account: town-2024", f"account: '{attack}'")
     scenario.spec = scenario.spec.replace("[age, sex]", "{columns: [age, sex], name: '&amp;x'}")
     reported = Reported(scenario, tmp_path)
@@ -393,3 +395,9 @@ def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
     assert len(reported.facts.tables) == 45
     assert len(reported.page.encode()) < 1.5 * LARGEST_PAGE
     assert reported.page.count('<article class="table"') == 45
+
+
+def test_the_page_shows_the_other_accounts_that_were_charged(guild: Reported) -> None:
+    """The account for the people's lifetime stands beside the one that the spec names, with what it has left."""
+    assert "guild-2020/lifetime" in guild.page
+    assert "charged to them too" in guild.page

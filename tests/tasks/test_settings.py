@@ -15,7 +15,13 @@ from tasks.settings import Workspace, WorkspaceRefused
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SUDARE_WORKSPACE", "SUDARE_LEDGER_URL", "PREFECT_API_URL"):
+    for name in (
+        "SUDARE_WORKSPACE",
+        "SUDARE_LEDGER_URL",
+        "SUDARE_SIGNING_KEY",
+        "SUDARE_SIGNING_KEY_FILE",
+        "PREFECT_API_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -173,3 +179,62 @@ def test_only_settings_reads_the_environment() -> None:
         if "os.environ" in (text := path.read_text(encoding="utf-8")) or "getenv" in text
     ]
     assert readers == ["tasks/settings.py"]
+
+
+# --- the signing key of a server, and the schedule ---------------------------------------------------------------
+
+SEED = bytes(range(32))
+
+
+def _public(seed: bytes) -> str:
+    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
+
+
+def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`init` then writes no secret signing key, and publishes the public half of the one it was told."""
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
+    workspace = Workspace.create(tmp_path)
+    assert workspace.signing_seed() == SEED
+    assert workspace.public_key_file.read_text() == f"{_public(SEED)}\n"
+    assert not (workspace.private / "keys" / "signing.key").exists()
+
+
+def test_a_server_s_signing_key_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_bytes(SEED)
+    monkeypatch.setenv("SUDARE_SIGNING_KEY_FILE", str(tmp_path / "secret"))
+    assert Workspace.create(tmp_path / "w").signing_seed() == SEED
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
+    with pytest.raises(WorkspaceRefused, match="one of the two"):
+        Workspace.open(tmp_path / "w").signing_seed()
+
+
+def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions signed with it would fail for everybody who pinned signing.pub."""
+    workspace = Workspace.create(tmp_path)
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
+    with pytest.raises(WorkspaceRefused, match="the public half of another key"):
+        workspace.signing_seed()
+
+
+@pytest.mark.parametrize("told", ["00", "z" * 64, SEED.hex() + "00"])
+def test_a_signing_key_of_another_form_is_refused_without_being_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", told)
+    with pytest.raises(WorkspaceRefused, match="64 hex digits") as refused:
+        Workspace.create(tmp_path)
+    assert told not in str(refused.value)
+
+
+def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path)
+    assert workspace.schedule == ()
+    file = tmp_path / "sudare.toml"
+    file.write_text(file.read_text() + '"specs/a.yaml" = "0 6 1 * *"\n')
+    [entry] = Workspace.open(tmp_path).schedule
+    assert (entry.spec, entry.path, entry.cron) == ("specs/a.yaml", tmp_path / "specs" / "a.yaml", "0 6 1 * *")
+    file.write_text(file.read_text() + '"specs/b.yaml" = 6\n')
+    with pytest.raises(WorkspaceRefused, match="five cron fields"):
+        Workspace.open(tmp_path)

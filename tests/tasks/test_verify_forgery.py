@@ -159,9 +159,9 @@ def test_a_charge_that_was_returned_before_does_not_disturb(versions: dict[str, 
     version = versions["town"].copy(tmp_path / "v")
 
     def returned(entries: list[Json]) -> None:
-        charge = entries[0]
-        body = {name: charge["body"][name] for name in ("run_key", "account", "amount")}
-        entries[:0] = [{**charge}, {"kind": "charge_returned", "at": charge["at"], "body": body}]
+        charge = entries[1]
+        body = {name: charge["body"][name] for name in ("run_key", "parts")}
+        entries[1:1] = [{**charge}, {"kind": "charge_returned", "at": charge["at"], "body": body}]
 
     forge(version, journal=returned)
     report = verify(version.folder, public_key=version.key)

@@ -53,7 +53,7 @@ def publish_version(scenario: Scenario, folder: Path) -> Version:
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: scenario.clock)
     signer = Signer(SEED)
     private = folder / "private"
-    private.mkdir()
+    private.mkdir(exist_ok=True)
     published = publish(
         ledger,
         signer,

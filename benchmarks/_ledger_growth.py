@@ -1,0 +1,176 @@
+"""A ledger that is grown to a million entries, and what a charge, a proof and a full check cost before and after.
+
+Each run is one charge, one grant, two draws and one publication, so the tables grow with the journal. The entries go
+through `Journal.append` itself; only the rows that it writes are collected and sent together, thousands at a time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+from sqlalchemy import Connection, Insert, Update
+
+from benchmarks._ledger_places import ACCOUNT, EPSILON, connect, request
+from contracts.canonical import digest
+from privacy.accounting.amounts import PICO
+from privacy.ledger import schema
+from privacy.ledger.admission import Admission
+from privacy.ledger.charging import take
+from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.journal import Journal
+from privacy.ledger.ledger import Ledger, utc_now
+from privacy.ledger.rows import to_text
+from privacy.ledger.signing import Signer
+from privacy.ledger.store import Store, Transaction
+from privacy.ledger.terms import AccountState, Part
+
+SMALL: Final = 1_000
+LARGE: Final = 1_000_000
+REPEATS: Final = 301
+_DRAWS: Final = 2
+_ENTRIES: Final = 3 + _DRAWS  # of a run
+_TOGETHER: Final = 2_000  # runs
+_VERSIONS: Final = 200  # of a release
+_AMOUNT: Final = int(EPSILON * PICO)
+
+
+class Collected:
+    """Takes the place of a connection that is only written to: it keeps the rows, and sends them all at the end."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, list[dict[str, Any]]] = {}
+        self._updates: dict[Any, tuple[Update, dict[str, Any]]] = {}
+
+    def execute(self, statement: Insert | Update, values: Any) -> None:
+        """Keep new rows, and of the updates of a table the last one: there is one head and one account."""
+        if isinstance(statement, Insert):
+            self.rows.setdefault(statement.table, []).extend(values if isinstance(values, list) else [values])
+        else:
+            self._updates[statement.table] = (statement, values)
+
+    def send(self, connection: Connection) -> None:
+        """Write everything; tables that others refer to come first, as they were first written to."""
+        for table, rows in self.rows.items():
+            connection.execute(table.insert(), rows)
+        for statement, values in self._updates.values():
+            connection.execute(statement, values)
+
+
+def grow(url: str, folder: Path, *, until: int) -> float:
+    """Grow the journal to about so many entries; return the seconds it took."""
+    began, store, journal = perf_counter(), Store(url), Journal(utc_now)
+    with closing(connect(url, folder)) as ledger:
+        account = ledger.account(ACCOUNT)
+    with closing(store):
+        for batch in _batches(until):
+            with store.writing() as transaction:
+                collected = Collected()
+                writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
+                for number in batch:
+                    account = _run(writing, collected, journal, number, account)
+                collected.send(transaction.connection)
+    return perf_counter() - began
+
+
+def _batches(until: int) -> Iterator[range]:
+    runs = until // _ENTRIES
+    for begin in range(0, runs, _TOGETHER):
+        yield range(begin, min(begin + _TOGETHER, runs))
+
+
+def _run(
+    writing: Transaction, collected: Collected, journal: Journal, number: int, account: AccountState
+) -> AccountState:
+    """Enter one whole run: charged, opened, drawn, published; return the account after it."""
+    run_key, release, version = f"grown-{number}", f"release-{number // _VERSIONS}", number % _VERSIONS + 1
+    asked, write = request(run_key, release=release, draws=_DRAWS), collected.execute
+    priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
+    take(writing, journal, asked, priced, again=False)
+    collected.rows[schema.charges][-1].update(status="published", security="csprng")
+    journal.append(writing, "grant_opened", {"run_key": run_key, "security": "csprng"}, subject=run_key)
+    for draw, event in enumerate(asked.events):
+        values = {"run_key": run_key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
+        write(schema.draws.insert(), {**values, "event": to_text(event.to_json())})
+        body = {**values, "event": event.to_json(), "costs": {ACCOUNT: _AMOUNT // _DRAWS}}
+        journal.append(writing, "noise_drawn", body, subject=run_key)
+    named = {"run_key": run_key, "release": release, "number": version, "manifest": digest(number)}
+    write(schema.versions.insert(), {**named, "status": "published" if version == _VERSIONS else "superseded"})
+    body = {**named, "supersedes": version - 1 or None}
+    journal.append(writing, "version_published", body, subject=run_key)
+    return replace(account, spent=account.spent + _AMOUNT)
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------
+
+
+def reserve(ledger: Ledger, run_key: str) -> None:
+    """Charge once."""
+    ledger.reserve(request(run_key))
+
+
+def refuse(ledger: Ledger, run_key: str) -> None:
+    """Ask for more than any account here holds."""
+    with suppress(BudgetExceeded):
+        ledger.reserve(request(run_key, epsilon=Fraction(10_000)))
+
+
+def prove(ledger: Ledger, run_key: str) -> None:
+    """Prove the first run that was grown."""
+    ledger.prove("grown-0", Signer(bytes(32)))
+
+
+def medians(ledgers: Sequence[Ledger], act: Callable[[Ledger, str], None], *, repeats: int) -> list[float]:
+    """Return the median seconds of an act on each ledger; they take turns, so that all meet the same load."""
+    seconds: list[list[float]] = [[] for _ in ledgers]
+    for repeat in range(-5, repeats):
+        for ledger, taken in zip(ledgers, seconds, strict=True):
+            began = perf_counter()
+            act(ledger, f"{act.__name__}-{repeat}")
+            if repeat >= 0:
+                taken.append(perf_counter() - began)
+    return [median(taken) for taken in seconds]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A full check of a ledger, in a process of its own.
+
+    Args:
+        findings: number of findings.
+        seconds: how long it took [s].
+        peak_mib: the most memory that the process held [MiB].
+    """
+
+    findings: int
+    seconds: float
+    peak_mib: float
+
+
+def checked(url: str, folder: Path) -> Checked:
+    """Check a whole ledger, with the checkpoints' signatures."""
+    context = multiprocessing.get_context("spawn")
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(target=_check, args=(url, folder, send))
+    process.start()
+    send.close()  # a process that fails is then the end of what can be received
+    told: Checked = receive.recv()
+    process.join()
+    return told
+
+
+def _check(url: str, folder: Path, send: Pipe) -> None:
+    with closing(connect(url, folder)) as ledger:
+        began = perf_counter()
+        findings = ledger.verify(public_key=Signer(bytes(32)).public_key)
+        seconds = perf_counter() - began
+    send.send(Checked(len(findings), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))

@@ -1,0 +1,145 @@
+"""`sudare budget show` and `history`: what accounts have lost, what is left and for how long, and the journal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from console.accounts import HEADINGS, NUMBERS, account_object, account_row, calendar_object, print_account
+from console.options import AsJson, At, ledger_at, workspace_at
+from console.render import answer, table
+from contracts.errors import Finding, Refused
+
+if TYPE_CHECKING:
+    from privacy.ledger.entries import Entry
+    from privacy.ledger.ledger import Ledger
+    from privacy.ledger.terms import AccountState
+
+Account = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
+Proofs = Annotated[
+    list[Path] | None,
+    typer.Option("--proof", metavar="FILE", help="Also hold the journal against this PROOF.json, kept elsewhere."),
+]
+
+
+class JournalBroken(Refused):
+    """The journal contradicts itself, or what was published."""
+
+    exit_code = 5
+
+
+def show(account: Account = None, workspace: At = None, as_json: AsJson = False) -> None:
+    """Show what is spent and by whom, what is left, how many scheduled runs still fit, and when it runs out.
+
+    Examples:
+
+        sudare budget show
+
+        sudare budget show adult-1994 --json
+    """
+    with ledger_at(workspace) as ledger:
+        if account is not None:
+            answer_account(ledger, ledger.account(account), workspace, as_json=as_json)
+            return
+        calendar = _calendar(ledger, workspace)
+        accounts = [_object(ledger, state, calendar) for state in ledger.accounts()]
+
+    def people(console: Console) -> None:
+        if accounts:
+            console.print(table(HEADINGS, [account_row(account) for account in accounts], numbers=NUMBERS))
+        else:
+            console.print("No account is open yet: sudare budget open --help")
+
+    answer({"accounts": accounts}, people, as_json=as_json)
+
+
+def history(
+    account: Account = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Also check the journal; exit 5 when it fails.")] = False,
+    proof: Proofs = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the journal: every account, charge, draw, publication and withdrawal.
+
+    With --verify every entry, cap and balance is checked, and that the journal still begins with what it held when
+    each version in the release store was published.
+
+    Examples:
+
+        sudare budget history
+
+        sudare budget history adult-1994 --verify
+
+        sudare budget history --verify --proof archive/v1/PROOF.json
+    """
+    from privacy.ledger.fold import summary
+
+    with ledger_at(workspace) as ledger:
+        held, findings = _verified(ledger, workspace, proof or []) if verify else (0, [])
+        if findings:
+            raise JournalBroken(findings)
+        entries = _entries_of(ledger, account)
+    payload: dict[str, Any] = {"entries": [{**entry.to_json(), "hash": entry.hash} for entry in entries]}
+    if verify:
+        payload |= {"verified": True, "published_checkpoints": held}
+
+    def people(console: Console) -> None:
+        for entry in entries:
+            told = summary(entry)
+            head = f"{told.pop('sequence'):>5}  {told.pop('at')}  {told.pop('kind'):<18}"
+            console.print(head, " ".join(f"{name}={value}" for name, value in told.items()), soft_wrap=True)
+        if verify:
+            console.print("The journal holds: every entry, every cap, every balance.")
+            console.print(f"It begins with what {held} published checkpoints have seen of it.")
+
+    answer(payload, people, as_json=as_json)
+
+
+def answer_account(ledger: Ledger, state: AccountState, workspace: Path | None, *, as_json: bool) -> None:
+    """Answer with one account as it stands."""
+    account = _object(ledger, state, _calendar(ledger, workspace))
+    answer(account, lambda console: print_account(console, account), as_json=as_json)
+
+
+def _object(ledger: Ledger, state: AccountState, calendar: dict[str, Any]) -> dict[str, Any]:
+    charges = ledger.charges(account=state.terms.name)
+    made = account_object(state, charges, ledger.sources(), ledger.accounts())
+    return {**made, **calendar_object(calendar, state)}
+
+
+def _calendar(ledger: Ledger, folder: Path | None) -> dict[str, Any]:
+    """Return the forecasts of the workspace's schedule, and which account refuses which run first."""
+    workspace = workspace_at(folder)
+    if not workspace.schedule:
+        return {"forecasts": [], "refusals": {}}
+    from flows.calendar import forecasts, refusals
+
+    now = datetime.now()
+    made = forecasts(ledger, workspace, now=now)
+    return {"forecasts": made, "refusals": refusals(ledger.accounts(), made, now=now)}
+
+
+def _verified(ledger: Ledger, folder: Path | None, proofs: list[Path]) -> tuple[int, list[Finding]]:
+    """Check the ledger, against the checkpoints of the release store and of the proofs that were named."""
+    from tasks.checkpoints import proofs_in, published_checkpoints
+    from tasks.verify import read_public_key
+
+    workspace = workspace_at(folder)
+    key = read_public_key(workspace.public_key_file)
+    checkpoints, findings = published_checkpoints([*proofs_in(workspace.releases), *proofs], public_key=key)
+    return len(checkpoints), findings + ledger.verify(checkpoints, public_key=key)
+
+
+def _entries_of(ledger: Ledger, account: str | None) -> list[Entry]:
+    """Return the journal, or those of its entries that are about one account."""
+    if account is None:
+        return list(ledger.journal())
+    subjects = [ledger.account(account).terms.name]
+    subjects += [charge.request.run_key for charge in ledger.charges(account=account)]
+    entries = [entry for subject in subjects for entry in ledger.entries_of(subject)]
+    return sorted(entries, key=lambda entry: entry.sequence)

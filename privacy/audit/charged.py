@@ -1,0 +1,134 @@
+"""Were all these people's accounts charged, each within its cap? For every account that the journal proves, in order.
+
+1. it is of the same population as the others, and for the unit and the neighbour relation of the charge
+2. its cap, in its calculus, is not more than the epsilon it was opened with, recomputed by independent code
+3. what was taken is what the draws cost in its calculus, recomputed; before and taken add up, within the cap
+4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
+
+Whether the people have further accounts, and which days the source is about, only the whole journal tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from contracts.blocks import LIFETIME, BlockRefused, TimeBlock, gap, time_block
+from contracts.canonical import canonical_json
+from contracts.errors import Finding
+from privacy.accounting.amounts import PICO, pico_to_text
+from privacy.audit.claimed import TOLERANCE
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.readable import printable, shown
+from privacy.audit.recompute import NotRecomputable, recompute, recompute_cap
+from privacy.audit.statements import AccountBody, DrawnBody, TakenStatement
+
+_OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
+
+
+def check_accounts(run: JournalledRun, *, where: str) -> list[Finding]:
+    """Check every account that was charged; empty when all of it holds."""
+    findings: list[Finding] = []
+    for part in run.charge.parts:
+        account = run.accounts.get(part.account)
+        if account is not None:
+            findings += _check_people(account, run, where)
+            findings += _check_cap(account, where)
+            findings += _check_taken(account, part, run.draws, where)
+    return findings + _check_blocks(list(run.accounts.values()), run.charge.scope, where)
+
+
+def _check_people(account: AccountBody, run: JournalledRun, where: str) -> list[Finding]:
+    charge = run.charge
+    populations = {other.population for other in run.accounts.values()}
+    findings = [
+        Finding(where, _field(account, field), shown(found), f"{shown(expected)}, as the charge says", _OVERSPENT)
+        for field, found, expected in (
+            ("unit", account.unit, charge.unit),
+            ("adjacency", account.adjacency, charge.adjacency),
+        )
+        if found != expected
+    ]
+    if len(populations) > 1:
+        allowed = "one population for all accounts of a charge"
+        findings.append(Finding(where, _field(account, "population"), shown(account.population), allowed, _OVERSPENT))
+    return findings
+
+
+def _check_cap(account: AccountBody, where: str) -> list[Finding]:
+    """Recompute which epsilon the cap amounts to."""
+    field = _field(account, "cap")
+    try:
+        epsilon = recompute_cap(account.cap, account.calculus, account.delta)
+    except NotRecomputable as error:
+        return [Finding(where, field, printable(str(error)), "a cap in a known calculus", _OVERSPENT)]
+    if epsilon is None or epsilon * PICO > account.epsilon * (1 + TOLERANCE):
+        found = "an infinite loss" if epsilon is None else f"a loss of epsilon {float(epsilon):.12g}"
+        allowed = f"at most {pico_to_text(account.epsilon)}, with which the account was opened"
+        return [Finding(where, field, found, allowed, _OVERSPENT)]
+    return []
+
+
+def _check_taken(account: AccountBody, part: TakenStatement, draws: Sequence[DrawnBody], where: str) -> list[Finding]:
+    findings = []
+    known: dict[bytes, Fraction | None] = {}
+    for draw in draws:
+        cost = draw.costs.get(account.name)
+        event = canonical_json(draw.event)
+        try:
+            loss = known[event] if event in known else _loss(draw.event, account.calculus)
+        except NotRecomputable as error:
+            findings.append(
+                Finding(where, _field(account, draw.key), printable(str(error)), "a known loss", _OVERSPENT)
+            )
+            continue
+        known[event] = loss
+        if loss is None or cost is None or not loss * PICO <= cost <= loss * PICO * (1 + TOLERANCE) + 1:
+            found = "nothing" if cost is None else pico_to_text(cost)
+            allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
+            findings.append(Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT))
+    together = sum(draw.costs.get(account.name, 0) for draw in draws)
+    for name, taken, expected, why in (
+        ("amount", part.amount, together, "what its draws cost"),
+        ("after", part.after, part.before + part.amount, "before and amount"),
+        ("after", part.after, min(part.after, account.cap), "its cap: the account is overspent"),
+    ):
+        if taken != expected:
+            text = f"{pico_to_text(expected)}, {why}"
+            findings.append(Finding(where, _field(account, name), pico_to_text(taken), text, _OVERSPENT))
+    return findings
+
+
+def _loss(event: Mapping[str, Any], calculus: Mapping[str, Any]) -> Fraction | None:
+    """Recompute one event's loss in the calculus; None where it is infinite."""
+    made = recompute([event], "0", calculus)
+    if made.renyi_loss_at_order is not None:
+        return Fraction(made.renyi_loss_at_order)
+    return made.pure_epsilon
+
+
+def _check_blocks(accounts: Sequence[AccountBody], scope: str, where: str) -> list[Finding]:
+    """Check that the blocks join up, and that a lifetime has an account."""
+    blocks: list[TimeBlock] = []
+    for account in accounts:
+        try:
+            blocks.append(time_block(account.block))
+        except BlockRefused:
+            return [Finding(where, _field(account, "block"), shown(account.block), "a time block", _OVERSPENT)]
+    if not blocks:
+        return []
+    hull = TimeBlock("", min(block.begins for block in blocks), max(block.ends for block in blocks))
+    missing = gap(hull, blocks)
+    findings = []
+    if missing is not None:
+        found = f"none for {missing[0]} to before {missing[1]}"
+        findings.append(Finding(where, "blocks of the accounts", found, "blocks without a day between", _OVERSPENT))
+    if scope == LIFETIME and not any(block.is_lifetime for block in blocks):
+        allowed = "an account with block lifetime, which the contract's scope asks for"
+        findings.append(Finding(where, "blocks of the accounts", "no lifetime", allowed, _OVERSPENT))
+    return findings
+
+
+def _field(account: AccountBody, name: str) -> str:
+    return printable(f"account {account.name}, {name}")

@@ -1,0 +1,92 @@
+"""How the auditor reads a record's numbers: each kind of event with exactly its fields, each field in its form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from contracts.errors import SudareError
+
+_RATIONAL: Final = re.compile(r"[0-9]{1,61}(/[1-9][0-9]{0,60})?")
+_DELTA: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
+
+
+class NotRecomputable(SudareError):
+    """The record's events, delta or calculus cannot be read as what they should be."""
+
+    exit_code = 5
+
+
+def read_event(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Read one event: its kind and its fields, in the order of `_FORMS`."""
+    kind = event.get("kind") if isinstance(event, Mapping) else None
+    if not isinstance(kind, str) or kind not in _FORMS:
+        raise NotRecomputable(f"event kind {str(kind)[:60]!r}; allowed: {', '.join(sorted(_FORMS))}")
+    form = _FORMS[kind]
+    if set(event) != {"kind", *form}:
+        raise NotRecomputable(f"event {kind}: fields {sorted(map(str, event))}")
+    return kind, *(read(event[name], f"event {kind}: {name}") for name, read in form.items())
+
+
+def _moves(moves: Any, what: str) -> tuple[int, ...]:
+    """Read the worst neighbour's change."""
+    if not isinstance(moves, list | tuple) or not moves or not all(map(_is_move, moves)):
+        raise NotRecomputable(f"{what} is {str(moves)[:60]}; allowed: non-zero integers, at least one")
+    return tuple(moves)
+
+
+def _count(count: Any, what: str) -> int:
+    """Read a number of steps."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10**9:
+        raise NotRecomputable(f"{what} is {str(count)[:60]}; allowed: an integer from 1 to 10^9")
+    return count
+
+
+def _chance(text: Any, what: str) -> Fraction:
+    """Read a sampling probability."""
+    chance = positive(text, what)
+    if not Fraction(1, 10**12) <= chance <= 1:
+        raise NotRecomputable(f"{what} is {text}; allowed: a probability >= 10^-12")
+    return chance
+
+
+def _multiplier(text: Any, what: str) -> Fraction:
+    """Read a noise multiplier that the integral can be computed for."""
+    multiplier = positive(text, what)
+    if not Fraction(1, 10) <= multiplier <= 10**9:
+        raise NotRecomputable(f"{what} is {text}; allowed: from 1/10 to 10^9")
+    return multiplier
+
+
+def _is_move(move: Any) -> bool:
+    """Tell whether a value is a non-zero integer of a size that counts have."""
+    return isinstance(move, int) and not isinstance(move, bool) and 0 < abs(move) <= 10**9
+
+
+def positive(text: Any, what: str) -> Fraction:
+    """Read a positive rational from text."""
+    if not isinstance(text, str) or not _RATIONAL.fullmatch(text) or Fraction(text) == 0:
+        raise NotRecomputable(f"{what} is {str(text)[:60]!r}; allowed: a positive rational such as '1/2'")
+    return Fraction(text)
+
+
+# kind -> its fields, and how each is read; the parameter that scales the loss comes first
+_FORMS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
+    "discrete_laplace": {"inverse_scale": positive, "moves": _moves},
+    "discrete_gaussian": {"sigma_squared": positive, "moves": _moves},
+    "pure": {"epsilon": positive},
+    "zero_concentrated": {"rho": positive},
+    "gaussian": {"noise_multiplier": positive},
+    "exponential_mechanism": {"epsilon": positive},
+    "poisson_sampled_gaussian": {"noise_multiplier": _multiplier, "sampling_probability": _chance, "steps": _count},
+}
+
+
+def probability(text: str) -> Decimal:
+    """Read delta from text."""
+    if not isinstance(text, str) or not _DELTA.fullmatch(text) or not 0 <= Decimal(text) < 1:
+        raise NotRecomputable(f"delta is {str(text)[:60]!r}; allowed: a number >= 0 and < 1")
+    return Decimal(text)

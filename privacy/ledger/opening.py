@@ -1,0 +1,164 @@
+"""Opening an account: its terms, and what its people lost before it was opened.
+
+An account bounds the loss of all people of its time block, so charges that were taken before on sources of these
+people, from accounts of other blocks, are taken from it as well. People of one population whose blocks overlap have
+one unit and one neighbour relation: losses to different units do not add up.
+
+A Rényi filter needs an order that was fixed before its first charge, and whoever opens an account that inherits
+charges may have seen what was released. So its order is that of the population's first Rényi account, if that was
+open before the first charge it inherits (docs/privacy_model.md, section 8). Pure losses have no order to choose.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from contracts.blocks import LIFETIME, time_block
+from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.ledger.admission import cost_of
+from privacy.ledger.errors import refusal
+from privacy.ledger.journal import Journal
+from privacy.ledger.rows import (
+    accounts_of,
+    charges_of_people,
+    find_account,
+    insert_account,
+    insert_parts,
+    populations,
+)
+from privacy.ledger.schema import LONGEST_NAME
+from privacy.ledger.store import Transaction
+from privacy.ledger.terms import AccountState, AccountTerms, Part
+
+
+def open_account(transaction: Transaction, journal: Journal, terms: AccountTerms) -> None:
+    """Open an account, or find the one with these terms; refuse what would be a second cap on the same people."""
+    connection = transaction.connection
+    known = find_account(connection, terms.name)
+    if known is not None:
+        _check_same(known.terms, terms)
+        return
+    check_name("account", terms.name)
+    check_name("unit", terms.unit)
+    check_population(connection, terms.population)
+    for other in accounts_of(connection, terms.population, terms.days):
+        _check_beside(terms, other)
+    cap = terms.calculus.cap(terms.epsilon, terms.delta)
+    inherited = _inherited(connection, terms)
+    if inherited and isinstance(terms.calculus, RenyiCalculus):
+        _check_order(connection, journal, terms, terms.calculus, first=inherited[0][0])
+    spent = sum(part.amount for _, part in inherited)
+    if spent > cap:
+        raise refusal(
+            f"account {terms.name}",
+            "cap",
+            f"{pico_to_text(cap)}, and these people have lost {pico_to_text(spent)} already",
+            "a cap that holds what was charged before on sources of these people",
+            "open it with a larger epsilon, or leave the cap to the accounts that they have",
+        )
+    insert_account(connection, terms, cap=cap, spent=spent)
+    for run_key, part in inherited:
+        insert_parts(connection, run_key, [part])
+    body = {**terms.to_json(), "cap": cap, "spent": spent}
+    journal.append(transaction, "account_opened", body, subject=terms.name)
+    if inherited:
+        # An entry of its own: the opening is shown with every version, these runs are not.
+        parts = [{"run_key": run_key, "amount": part.amount} for run_key, part in inherited]
+        journal.append(transaction, "charges_inherited", {"account": terms.name, "parts": parts}, subject=terms.name)
+
+
+def check_population(connection: Connection, name: str) -> None:
+    """Refuse a name that differs from a known one by case, spaces or signs only: a second budget."""
+    check_name("population", name)
+    alike = [known for known in populations(connection) if _plain(known) == _plain(name) and known != name]
+    if alike:
+        allowed = f"{alike[0]!r}, as it is written elsewhere"
+        raise refusal(f"population {name!r}", "name", repr(name), allowed, "the same people have one name")
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a name that a column cannot hold, or that shows nothing."""
+    if not name.strip() or len(name) > LONGEST_NAME:
+        allowed = f"1 to {LONGEST_NAME} characters"
+        raise refusal(f"{what} {name[:40]!r}", "name", f"{len(name)} characters", allowed, "choose a shorter one")
+
+
+def _plain(name: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if sign.isalnum())
+
+
+def _check_same(known: AccountTerms, terms: AccountTerms) -> None:
+    if known != terms:
+        raise refusal(
+            f"account {terms.name}",
+            "terms",
+            "an account of this name with other terms",
+            "the terms that it was opened with; a cap never changes",
+            "open an account under another name, for other people or another time block",
+        )
+
+
+def _check_beside(terms: AccountTerms, other: AccountState) -> None:
+    """Refuse an account beside one of the same days, or with another unit or relation for some of the same people."""
+    theirs = other.terms
+    if theirs.days == terms.days:
+        raise refusal(
+            f"account {terms.name}",
+            "people",
+            f"{terms.population}, block {terms.block}",
+            f"people without an account; these have {theirs.name}",
+            f"charge {theirs.name}: a second account would be a second cap on the same people",
+        )
+    for field, found, allowed in (
+        ("unit", terms.unit, theirs.unit),
+        ("adjacency", terms.adjacency, theirs.adjacency),
+    ):
+        if found != allowed:
+            allowed = f"{allowed}, as account {theirs.name} has it for overlapping days ({theirs.block})"
+            raise refusal(f"account {terms.name}", field, found, allowed, "losses to different units do not add up")
+
+
+def _check_order(
+    connection: Connection, journal: Journal, terms: AccountTerms, calculus: RenyiCalculus, *, first: str
+) -> None:
+    """Refuse an order that was not fixed before the first inherited charge, that of run `first`."""
+    charged = next(e.sequence for e in journal.entries(connection, subject=first) if e.kind == "charge_reserved")
+    opened = (
+        (entry.sequence, known.terms)
+        for known in accounts_of(connection, terms.population, time_block(LIFETIME))
+        if isinstance(known.terms.calculus, RenyiCalculus)
+        for entry in journal.entries(connection, kind="account_opened", subject=known.terms.name)
+    )
+    sequence, oldest = min(opened, key=lambda each: each[0], default=(charged, None))
+    where = f"account {terms.name}"
+    if oldest is None or sequence >= charged:
+        raise refusal(
+            where,
+            "calculus",
+            "renyi, after releases on these people",
+            "pure, or an account that was opened before their first release",
+            "an order that is chosen after outcomes were seen bounds nothing: open it for later days",
+        )
+    if oldest.calculus != calculus:
+        fixed = getattr(oldest.calculus, "order", None)
+        raise refusal(
+            where,
+            "order",
+            str(calculus.order),
+            f"{fixed}, that of {oldest.name}, which was fixed before the first release on these people",
+            f"open it with --order {fixed}",
+        )
+
+
+def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, Part]]:
+    """Return what charges of the past on these people take from the new account."""
+    past = charges_of_people(connection, terms.population, terms.days)
+    return [
+        (charge.request.run_key, Part(terms.name, cost_of(terms, charge.request)))
+        for charge in past
+        if charge.status != "returned"
+    ]

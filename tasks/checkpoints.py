@@ -1,0 +1,50 @@
+"""The checkpoints that published versions carry: what a ledger can no longer deny having held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from contracts.errors import Finding
+from privacy.audit.inclusion import check_signature
+from privacy.audit.statements import Proof, read_statement
+from privacy.ledger.fold import Checkpoint
+
+
+def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[Checkpoint], list[Finding]]:
+    """Read the signed checkpoint of each PROOF.json.
+
+    Args:
+        proofs: the files.
+        public_key: the key that they must be signed with.
+    Returns:
+        tuple: the checkpoints whose signature holds, and a finding for each file without one.
+    """
+    checkpoints: list[Checkpoint] = []
+    findings: list[Finding] = []
+    for path in proofs:
+        proof, wrong = _read(path)
+        if proof is not None:
+            signed = proof.checkpoint.model_dump()
+            wrong = check_signature(
+                "checkpoint", signed, proof.key_id, proof.signature, public_key=public_key, where=str(path)
+            )
+        findings += wrong
+        if proof is not None and not wrong:
+            held = proof.checkpoint
+            checkpoints.append(Checkpoint(str(path), held.ledger, held.size, held.root, held.head))
+    return checkpoints, findings
+
+
+def proofs_in(store: Path) -> list[Path]:
+    """Return the proofs of all published versions in a store."""
+    return sorted(store.glob("*/v*/PROOF.json"))
+
+
+def _read(path: Path) -> tuple[Proof | None, list[Finding]]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        return None, [Finding(str(path), "the file", type(error).__name__, "a readable PROOF.json")]
+    return read_statement(Proof, value, where=str(path))

@@ -1,0 +1,66 @@
+"""`sudare budget show` with a schedule: how many runs fit, when it runs out, what stands in the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from privacy.accounting.amounts import PICO
+from tests.console.conftest import Place, Typed
+
+
+def _schedule(place: Place, *entries: tuple[str, str]) -> None:
+    file = place.workspace.root / "sudare.toml"
+    lines = [f'"{spec}" = "{cron}"' for spec, cron in entries]
+    file.write_text(file.read_text().partition("[schedule]")[0] + "\n".join(["[schedule]", *lines]) + "\n")
+
+
+def test_scheduled_specs_are_reckoned_with(place: Place, typed: Typed) -> None:
+    """Runs left are what is left over what one costs; the account is used up at one of the monthly runs after."""
+    _schedule(place, (str(place.spec("monthly", ("epsilon: 1.0", "epsilon: 0.1"))), "0 6 1 * *"))
+    account = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json
+    [scheduled] = account["schedule"]
+    cost, left = (round(float(text) * PICO) for text in (scheduled["cost"], account["loss"]["remaining"]))
+    assert scheduled["runs_left"] == left // cost > 0
+    assert account["runs_out"]["release"] == "monthly"
+    assert account["runs_out"]["at"].endswith("-01T06:00:00")
+    lines = typed("budget", "show", "adult-1994", at=place.workspace).out
+    assert "when monthly is refused" in lines
+    assert account["runs_out"]["at"][:10] in typed("budget", "show", at=place.workspace).out
+
+
+def test_a_spec_that_would_never_run_is_told_not_hidden(place: Place, typed: Typed) -> None:
+    _schedule(place, ("nowhere.yaml", "0 6 1 * *"))
+    [scheduled] = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["schedule"]
+    assert scheduled["runs_left"] == 0
+    assert "nowhere.yaml" in scheduled["trouble"]
+    assert "no such file" in typed("budget", "show", "adult-1994", at=place.workspace).out
+
+
+@pytest.mark.parametrize("cron", ["often", "0 6 31 2 *", "61 * * * *", ""])
+def test_a_cron_that_is_none_is_refused_with_its_line(place: Place, typed: Typed, cron: str) -> None:
+    _schedule(place, ("a.yaml", cron))
+    said = typed("budget", "show", at=place.workspace)
+    assert said.code == 2
+    assert 'schedule."a.yaml"' in said.err
+    assert "cron" in said.err
+
+
+def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Typed) -> None:
+    """A Rényi account tells both; asking for what it tells fits, asking for a little more does not.
+
+    Of Laplace noise it tells what fits as one draw; this release splits its ε over four, which cost less together.
+    """
+    account = typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json
+    assert set(account["fits"]) == {"laplace", "gaussian"}
+    for kind, mechanism in (("laplace", "laplace"), ("gaussian", "gaussian")):
+        epsilon = float(account["fits"][kind])
+        delta = "0" if kind == "laplace" else "1e-9"
+        for factor, fits in ((1, True), (1.05, False) if kind == "gaussian" else (2, False)):
+            spec = shared.spec(
+                f"{kind}-{fits}".lower(),
+                ("epsilon: 1.0", f"epsilon: {epsilon * factor:.12g}"),
+                ("delta: 0", f"delta: {delta}"),
+                ("mechanism: laplace", f"mechanism: {mechanism}"),
+            )
+            told = typed("plan", str(spec), "--json", at=shared.workspace).json["account"]
+            assert told["fits"] is fits, (kind, factor, told)

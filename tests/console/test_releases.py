@@ -1,0 +1,124 @@
+"""`sudare releases` and what the journal says of versions: superseded, withdrawn, and never denied again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks.orchestration import release_plainly
+from tests.console.conftest import Place, Typed
+
+HALF = ("epsilon: 1.0", "epsilon: 0.5")
+NAME = "again"
+
+
+@pytest.fixture(scope="module")
+def twice(shared: Place) -> Place:
+    """A release with two versions; `before.sqlite` is the ledger as it was between them."""
+    release_plainly(shared.spec(NAME), shared.workspace.root)
+    ledger = shared.workspace.private / "ledger.sqlite"
+    _copy(ledger, ledger.with_name("before.sqlite"))
+    release_plainly(shared.spec(NAME, HALF), shared.workspace.root)
+    return shared
+
+
+def _key(place: Place) -> str:
+    return str(place.workspace.public_key_file)
+
+
+def _statuses(place: Place, typed: Typed) -> list[tuple[int, str]]:
+    listed = typed("releases", "list", "--json", at=place.workspace).json["versions"]
+    return [(each["version"], each["status"]) for each in listed if each["release"] == NAME]
+
+
+def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Place, typed: Typed) -> None:
+    assert _statuses(twice, typed) == [(1, "superseded"), (2, "published")]
+    account = typed("budget", "show", "adult-1994", "--json", at=twice.workspace).json
+    [spent] = [each for each in account["releases"] if each["release"] == NAME]
+    assert spent["runs"] == 2
+    assert {each["status"] for each in account["charges"]} == {"published"}
+
+
+def test_each_version_s_proof_builds_on_the_one_before(twice: Place, typed: Typed) -> None:
+    """The second names the first one's checkpoint; verify holds both against each other."""
+    store = twice.workspace.releases / NAME
+    first, second = (json.loads((store / v / "PROOF.json").read_bytes()) for v in ("v1", "v2"))
+    assert first["earlier"] == []
+    assert [each["size"] for each in second["earlier"]] == [first["checkpoint"]["size"]]
+    assert typed("verify", str(store / "v2"), "--key", _key(twice)).code == 0
+
+
+def test_the_journal_is_held_against_what_was_published(twice: Place, typed: Typed) -> None:
+    """A ledger restored from an older copy has lost its tail: exit 5, and the proof that has seen more is named."""
+    said = typed("budget", "history", "--verify", "--json", at=twice.workspace)
+    assert (said.code, said.json["published_checkpoints"]) == (0, 2)
+    ledger = twice.workspace.private / "ledger.sqlite"
+    newer = ledger.with_name("newer.sqlite")
+    _copy(ledger, newer)
+    _copy(ledger.with_name("before.sqlite"), ledger)
+    said = typed("budget", "history", "--verify", at=twice.workspace)
+    _copy(newer, ledger)
+    assert said.code == 5
+    assert "v2/PROOF.json: size" in said.err
+    assert "entries are missing from the end" in said.err
+    assert typed("budget", "history", "--verify", at=twice.workspace).code == 0
+
+
+def _copy(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as held, closing(sqlite3.connect(target)) as copied:
+        held.backup(copied)
+
+
+def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
+    twice: Place, typed: Typed, tmp_path: Path
+) -> None:
+    kept = tmp_path / "PROOF.json"
+    shutil.copyfile(twice.workspace.releases / NAME / "v1" / "PROOF.json", kept)
+    said = typed("budget", "history", "--verify", "--proof", str(kept), "--json", at=twice.workspace)
+    assert (said.code, said.json["published_checkpoints"]) == (0, 3)
+    proof = json.loads(kept.read_bytes())
+    proof["checkpoint"]["root"] = "0" * 64
+    kept.chmod(0o644)
+    kept.write_text(json.dumps(proof))
+    said = typed("budget", "history", "--verify", "--proof", str(kept), at=twice.workspace)
+    assert said.code == 5
+    assert "does not hold" in said.err
+    missing = typed("budget", "history", "--verify", "--proof", str(tmp_path / "none.json"), at=twice.workspace)
+    assert missing.code == 5
+    assert "none.json" in missing.err
+
+
+def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(place: Place, typed: Typed) -> None:
+    release_plainly(place.spec(NAME), place.workspace.root)
+    store = place.workspace.releases / NAME
+    before = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"]
+    withdraw = ["releases", "withdraw", NAME, "--version", "1", "--reason", "wrong reference year"]
+    said = typed(*withdraw, "--json", at=place.workspace)
+    assert (said.code, said.json["status"]) == (0, "withdrawn")
+    assert _statuses(place, typed) == [(1, "withdrawn")]
+    assert not (store / "latest").is_symlink()
+    assert typed("verify", str(store / "v1"), "--key", _key(place)).code == 0
+    assert typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"] == before
+    entry = typed("budget", "history", "--verify", "--json", at=place.workspace).json["entries"][-1]
+    assert (entry["kind"], entry["body"]["reason"]) == ("version_withdrawn", "wrong reference year")
+    again = typed(*withdraw, at=place.workspace)
+    assert again.code == 4
+    assert "found:   withdrawn" in again.err
+    release_plainly(place.spec(NAME, HALF), place.workspace.root)
+    assert (store / "latest").readlink() == Path("v2")
+    assert _statuses(place, typed) == [(1, "withdrawn"), (2, "published")]
+
+
+@pytest.mark.parametrize(("release", "version", "told"), [("nobody", "1", "releases list"), (NAME, "9", "v1, v2")])
+def test_a_version_that_is_not_there_is_named_with_those_that_are(
+    twice: Place, typed: Typed, release: str, version: str, told: str
+) -> None:
+    words = ["releases", "withdraw", release, "--version", version, "--reason", "none"]
+    said = typed(*words, at=twice.workspace)
+    assert said.code == 4
+    assert told in said.err

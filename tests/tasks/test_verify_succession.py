@@ -1,0 +1,197 @@
+"""A version beside the one before it: whoever cut or rewrote the journal between them is found, and nobody else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.canonical import readable_json
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
+from tasks.verification.report import VerificationReport
+from tasks.verify import verify
+from tests.tasks.forgery import Json, edit, load, prove
+from tests.tasks.runs import first
+from tests.tasks.version_fixture import SEED, Version, broken, publish_version
+
+SIGNER = Signer(SEED)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ledger and a store with v1 and v2 of one release."""
+    folder = tmp_path_factory.mktemp("twice")
+    publish_version(first(), folder)
+    publish_version(replace(first(), spec=first().spec.replace("epsilon: 1.0", "epsilon: 0.5")), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(published: Path, tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    copy = tmp_path / "copy"
+    shutil.copytree(published, copy, symlinks=True)
+    for path in (copy, *copy.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    return copy
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Iterator[Ledger]:
+    opened = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
+    yield opened
+    opened.close()
+
+
+def version(folder: Path, number: int) -> Version:
+    return Version(folder / "releases" / "town" / f"v{number}", SIGNER)
+
+
+def proof_of(folder: Path, number: int) -> Path:
+    return version(folder, number).folder / "PROOF.json"
+
+
+def checked(folder: Path, number: int) -> VerificationReport:
+    return verify(version(folder, number).folder, public_key=SIGNER.public_key)
+
+
+def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path) -> None:
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+    size, root = (load(proof_of(folder, 1))["checkpoint"][name] for name in ("size", "root"))
+    assert [(each["size"], each["root"]) for each in load(proof_of(folder, 2))["earlier"]] == [(size, root)]
+
+
+# --- a journal that was cut or rewritten ----------------------------------------------------------------------
+
+
+def regrow(folder: Path, *, before: int, change: Callable[[Json], object] = lambda proof: None) -> None:
+    """Prove v2 in another journal, with `before` other entries before its own; signed with the publisher's key."""
+    path = proof_of(folder, 2)
+    ledger = load(path)["checkpoint"]["ledger"]
+    other: Json = {"kind": "gate_failed", "at": "2026-01-01T00:00:00Z", "body": {}}
+    proof = prove([other] * before + [proven["entry"] for proven in load(path)["entries"]], SIGNER)
+    proof["entries"] = proof["entries"][before:]
+    proof["checkpoint"]["ledger"] = ledger
+    change(proof)
+    proof["signature"] = SIGNER.sign("checkpoint", proof["checkpoint"])
+    path.write_bytes(readable_json(proof))
+
+
+def accused(folder: Path, field: str) -> str:
+    """Check that v2 fails rule 4 alone, once, in this field, and v1 does not; return what stands there."""
+    report = checked(folder, 2)
+    assert broken(report) == {4}
+    (finding,) = report.findings
+    assert (finding.where, finding.field) == ("PROOF.json", field)
+    assert "the journal was cut, rewritten or swapped" in finding.remedy
+    assert checked(folder, 1).ok
+    return finding.found
+
+
+def test_a_proof_that_leaves_the_checkpoint_before_out_is_found(folder: Path) -> None:
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    assert accused(folder, "earlier") == "no earlier checkpoint"
+
+
+def test_a_journal_that_was_cut_and_grown_anew_is_found_though_the_publisher_signs_it(folder: Path) -> None:
+    regrow(folder, before=20)
+    assert accused(folder, "earlier") == "no earlier checkpoint"
+
+
+def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: Path) -> None:
+    """Its own root at that size is another one; the root that was published is not one of it."""
+    honest = load(proof_of(folder, 2))
+    before = honest["checkpoint"]["size"] - len(honest["entries"])
+    regrow(folder, before=before, change=lambda proof: proof.update(earlier=honest["earlier"]))
+    assert "other roots" in accused(folder, "earlier[0]")
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder: Path, before: int) -> None:
+    regrow(folder, before=before, change=lambda proof: proof["checkpoint"].update(ledger="f" * 64))
+    assert accused(folder, "checkpoint.ledger") == "f" * 64
+
+
+# --- who is no witness ----------------------------------------------------------------------------------------
+
+
+def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger) -> None:
+    """Its checkpoint has seen more than theirs: the later proof of v1 says nothing about that of v2."""
+    run_key = ledger.versions("town")[0].run_key
+    later = ledger.prove(run_key, SIGNER)
+    assert later["checkpoint"]["size"] >= load(proof_of(folder, 2))["checkpoint"]["size"]
+    proof_of(folder, 1).write_bytes(readable_json(later))
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+
+
+def garble(folder: Path) -> None:
+    proof_of(folder, 1).write_bytes(b"no JSON")
+
+
+def remove(folder: Path) -> None:
+    proof_of(folder, 1).unlink()
+
+
+def sign_otherwise(folder: Path) -> None:
+    other = Signer(bytes(32))
+    entries = [proven["entry"] for proven in load(proof_of(folder, 1))["entries"]]
+    proof_of(folder, 1).write_bytes(readable_json(prove(entries, other)))
+
+
+def sign_nothing(folder: Path) -> None:
+    edit(proof_of(folder, 1), lambda proof: proof["checkpoint"].update(root="0" * 64))
+
+
+def be_of_another_release(folder: Path) -> None:
+    entries = [proven["entry"] for proven in load(proof_of(folder, 1))["entries"]]
+    entries[-1]["body"]["release"] = "village"
+    proof_of(folder, 1).write_bytes(readable_json(prove(entries, SIGNER)))
+
+
+@pytest.mark.parametrize("spoil", [garble, remove, sign_otherwise, sign_nothing, be_of_another_release])
+def test_a_version_before_that_does_not_hold_itself_is_no_witness(
+    folder: Path, spoil: Callable[[Path], None]
+) -> None:
+    """Whoever can put a folder beside a version cannot make it fail; the folder fails where it is verified itself."""
+    spoil(folder)
+    assert checked(folder, 2).findings == ()
+    assert not checked(folder, 1).ok
+
+
+def test_a_later_version_is_no_witness_of_an_earlier_one(folder: Path) -> None:
+    edit(proof_of(folder, 1), lambda proof: proof.update(earlier=[]))
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    assert checked(folder, 1).ok
+
+
+def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    for name in ("v01", "v1.5", ".staging-v1", "w1", "v3"):
+        shutil.copytree(store / "v1", store / name)
+    shutil.rmtree(store / "v1")
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    assert checked(folder, 2).findings == ()
+
+
+# --- a version that was withdrawn -----------------------------------------------------------------------------
+
+
+def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path, ledger: Ledger) -> None:
+    """Its withdrawal is the journal's to tell; the proof is of what was published."""
+    run_key = ledger.versions("town")[0].run_key
+    ledger.withdraw("town", 1, reason="a column was mislabelled")
+    assert checked(folder, 1).ok
+    again = ledger.prove(run_key, SIGNER)
+    assert [proven["entry"]["kind"] for proven in again["entries"]][-1] == "version_published"
+    assert again["entries"][-1]["entry"]["body"]["run_key"] == run_key
+    proof_of(folder, 1).write_bytes(readable_json(again))
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+    assert ledger.verify(public_key=SIGNER.public_key) == []
