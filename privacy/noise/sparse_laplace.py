@@ -1,0 +1,298 @@
+"""Discrete Laplace noise on a table too large to write down: the cells whose noisy value is tau or more.
+
+The table has N cells, of which a few are populated. The dense path adds X with P(x) = (1 - r) / (1 + r) r^|x|,
+r = e^-t, to every cell and keeps those >= tau. Here the same is drawn with work in proportion to what is kept:
+
+1. Populated cells get ordinary draws.
+2. An empty cell is kept when X >= tau, independently of all others. For tau >= 1 (in fact for tau >= 0)
+       P(X >= tau) = (1 - r) / (1 + r) sum_{x >= tau} r^x = r^tau / (1 + r).
+   Where the kept ones are, in the order of the codes, is drawn by their gaps (`geometric_gaps`).
+3. Given X >= tau, P(X = tau + g) = (1 - r) r^g: tau plus a geometric variable (`geometric`).
+
+Lowering tau to s draws what lies between, given that everything >= tau is known. Of the empty cells that were not
+kept, each is kept now with
+       P(X >= s | X < tau) = (r^s - r^tau) / (1 + r - r^tau),
+and its value is s plus a geometric variable cut off at tau - s. Populated cells below tau keep the draw that they
+have; where another process has it (`resume`), X is drawn again given X <= b, b = tau - 1 - count, which is exact
+because nothing but "below tau" is known of it: b - g for a geometric g where b < 0, ordinary draws until one is <= b
+otherwise (at least half of them are).
+
+tau >= 1 is required, since at 0 and below more than half of all empty cells would be kept; and an absent cell then
+reads "< tau", which includes 0. Only cells at or above tau ever leave this object: the value of a populated
+cell below tau, or that there is one, would tell that it is populated. The probabilities are rational functions of
+r, not constant, as `geometric_gaps` requires.
+
+Source: Cormode, Procopiuc, Srivastava and Tran 2012, "Differentially private summaries for sparse data" (filtering at
+a high threshold), draw the number of kept empty cells from a binomial distribution; here no number is rounded.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.noise.binary_expansion import Bounds, _directed, _exp_minus_bounds
+from privacy.noise.discrete_laplace import (
+    LARGEST_INVERSE_SCALE,
+    SMALLEST_INVERSE_SCALE,
+    discrete_laplace,
+)
+from privacy.noise.geometric import geometric
+from privacy.noise.geometric_gaps import successes
+from privacy.noise.limits import NoiseRefused, check_fraction, check_size
+from privacy.noise.random_bytes import RandomBytes
+
+Cells: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Codes in ascending order, and a number for each."""
+
+MOST_CELLS: Final = 2**63 - 1
+_MOST_UNITS: Final = 2**62
+_LIMIT_REASON: Final = "below it a draw might not fit into 64 bits, above it there is no noise"
+
+
+def sparse_discrete_laplace(
+    codes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    *,
+    cells: int,
+    inverse_scale: Fraction,
+    threshold: int,
+    source: RandomBytes,
+) -> Cells:
+    """Add exact discrete Laplace noise to every cell of a huge table and keep the noisy values >= threshold.
+
+    Formula:  {(c, count_c + X_c) : 0 <= c < cells, count_c + X_c >= tau},  count_c = 0 where c is not in `codes`
+
+    Args:
+        codes: populated cells, ascending and distinct, from 0 to cells - 1, shape (n,).
+        counts: exact counts, shape (n,), from 0 to 2^62 - 1 [units].
+        cells: N, size of the declared domain, from 1 to 2^63 - 1.
+        inverse_scale: t, from 2^-50 to 2^20 [1 / unit].
+        threshold: tau, from 1 to 2^62 - 1, derived from public parameters [units].
+        source: uniform bytes.
+    Returns:
+        Codes of the kept cells, ascending, and their noisy values [units].
+    Raises:
+        NoiseRefused: an argument is out of its limits; nothing was drawn.
+    Privacy: post-processing of the (t * l1_sensitivity)-DP noisy table over the whole domain. The time and the memory
+        that it takes depend on the number of populated cells.
+    Source: the module's docstring.
+    """
+    table = SparseLaplace(codes, counts, cells=cells, inverse_scale=inverse_scale, threshold=threshold, source=source)
+    return table.drawn()
+
+
+class _Layers(NamedTuple):
+    """What is drawn at or above the threshold, and the populated cells below it, which stay hidden."""
+
+    drawn: Cells
+    hidden: Cells
+    threshold: int
+
+
+class SparseLaplace:
+    """A noisy table that is drawn from the top down to a threshold, and further down on request.
+
+    It holds exact draws of populated cells below the threshold, which must not be seen: it shows no value and
+    refuses pickling. Arguments as for `sparse_discrete_laplace`.
+    """
+
+    __slots__ = ("_cells", "_inverse_scale", "_layers", "_source")
+
+    def __init__(
+        self,
+        codes: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        *,
+        cells: int,
+        inverse_scale: Fraction,
+        threshold: int,
+        source: RandomBytes,
+    ) -> None:
+        _check_table(codes, counts, cells)
+        _check_noise(inverse_scale, threshold)
+        self._cells, self._inverse_scale, self._source = cells, inverse_scale, source
+        noise = discrete_laplace(codes.size, inverse_scale=inverse_scale, source=source)
+        noise += counts
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._layers = self._draw(nothing, (codes, noise), threshold, above=None)
+
+    @classmethod
+    def resume(
+        cls,
+        codes: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        *,
+        drawn: Cells,
+        cells: int,
+        inverse_scale: Fraction,
+        threshold: int,
+        source: RandomBytes,
+    ) -> SparseLaplace:
+        """Go on from what another process drew and wrote down: everything at or above `threshold`.
+
+        What is populated and not among it is drawn given that it lies below, so that nothing that was seen changes.
+
+        Raises:
+            NoiseRefused: an argument is out of its limits, or a drawn value lies below the threshold.
+        """
+        _check_table(codes, counts, cells)
+        _check_noise(inverse_scale, threshold)
+        _check_table(*drawn, cells, names=("drawn codes", "drawn values"), least=threshold)
+        table = cls.__new__(cls)
+        table._cells, table._inverse_scale, table._source = cells, inverse_scale, source
+        missing = ~np.isin(codes, drawn[0], assume_unique=True)
+        bound = threshold - 1 - counts[missing]
+        noise = _noise_up_to(bound, inverse_scale, source)
+        table._layers = _Layers(drawn, (codes[missing], counts[missing] + noise), threshold)
+        return table
+
+    def __repr__(self) -> str:
+        """Show the public parameters only."""
+        return f"SparseLaplace(cells={self._cells}, threshold={self.threshold})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copying and pickling: what lies below the threshold stays in this object."""
+        raise TypeError("SparseLaplace cannot be copied or pickled: draws below its threshold are private")
+
+    @property
+    def threshold(self) -> int:
+        """The threshold: every cell that is not among the drawn ones reads "less than this" [units]."""
+        return self._layers.threshold
+
+    def drawn(self) -> Cells:
+        """Return the codes of all cells at or above the threshold, ascending, and their noisy values, read-only."""
+        codes, values = (array.view() for array in self._layers.drawn)
+        codes.flags.writeable = values.flags.writeable = False
+        return codes, values
+
+    def lower(self, threshold: int) -> Cells:
+        """Draw what lies from `threshold` up to the present one, exactly, and return all that is drawn then.
+
+        Args:
+            threshold: from 1 to the present threshold; from public parameters and what was drawn before [units].
+        Returns:
+            As `drawn`.
+        Raises:
+            NoiseRefused: the threshold is out of its limits; nothing was drawn.
+        Privacy: post-processing of the noisy table.
+        """
+        _check_noise(self._inverse_scale, threshold)
+        drawn, hidden, above = self._layers
+        if threshold > above:
+            raise NoiseRefused("threshold", str(threshold), f"at most {above}, the present one")
+        if threshold < above:
+            self._layers = self._draw(drawn, hidden, threshold, above=above)
+        return self.drawn()
+
+    def _draw(self, drawn: Cells, hidden: Cells, threshold: int, *, above: int | None) -> _Layers:
+        """Draw the empty cells of the next layer, and uncover the populated ones that belong to it."""
+        known = _merge(hidden, drawn)[0]
+        odds = layer_probability(self._inverse_scale, threshold, above)
+        ranks = successes(self._cells - known.size, probability=odds, source=self._source)
+        below = None if above is None else above - threshold
+        values = geometric(ranks.size, inverse_scale=self._inverse_scale, source=self._source, below=below)
+        values += threshold
+        codes, noisy = hidden
+        uncovered = noisy >= threshold
+        layer = _merge((codes[uncovered], noisy[uncovered]), (_skip(ranks, known), values))
+        return _Layers(_merge(layer, drawn), (codes[~uncovered], noisy[~uncovered]), threshold)
+
+
+@lru_cache(maxsize=64)
+def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None) -> Bounds:
+    """Bound the probability that noise is at least s = threshold, given that it is below tau = `above`.
+
+    Formula:  r^s / (1 + r) without an upper end, else (r^s - r^tau) / (1 + r - r^tau);  1 <= s < tau
+    """
+
+    def bounds(digits: int) -> tuple[Decimal, Decimal]:
+        down, up = _directed(digits)
+        r_least, r_most = _exp_minus_bounds(inverse_scale, digits)
+        s_least, s_most = _exp_minus_bounds(inverse_scale * threshold, digits)
+        tau_least, tau_most = (
+            (Decimal(0), Decimal(0)) if above is None else _exp_minus_bounds(inverse_scale * above, digits)
+        )
+        least = max(down.subtract(s_least, tau_most), Decimal(0))
+        most = up.subtract(s_most, tau_least)
+        rest_least = down.subtract(down.add(1, r_least), tau_most)
+        rest_most = up.subtract(up.add(1, r_most), tau_least)
+        return down.divide(least, rest_most), up.divide(most, rest_least)
+
+    return bounds
+
+
+def _noise_up_to(bound: NDArray[np.int64], inverse_scale: Fraction, source: RandomBytes) -> NDArray[np.int64]:
+    """Draw X given X <= bound, for each bound."""
+    noise = bound - geometric(bound.size, inverse_scale=inverse_scale, source=source)
+    wrong = np.flatnonzero(bound >= 0)
+    while wrong.size:
+        noise[wrong] = discrete_laplace(wrong.size, inverse_scale=inverse_scale, source=source)
+        wrong = wrong[noise[wrong] > bound[wrong]]
+    return noise
+
+
+def _skip(ranks: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Turn ranks among the cells that are not known into codes, in place; both ascending.
+
+    The code of rank k is k plus the number of known codes e_i (i = 0, 1, ...) with e_i - i <= k.
+    """
+    before = known - np.arange(known.size)
+    if known.size < ranks.size:
+        first = np.searchsorted(ranks, before, side="left")
+        ranks += np.cumsum(np.bincount(first, minlength=ranks.size + 1)[: ranks.size])
+    else:
+        ranks += np.searchsorted(before, ranks, side="right")
+    return ranks
+
+
+def _merge(left: Cells, right: Cells) -> Cells:
+    """Merge two lists of cells that have none in common, by the codes."""
+    few, many = (left, right) if left[0].size < right[0].size else (right, left)
+    if few[0].size == 0:
+        return many
+    places = np.searchsorted(many[0], few[0])
+    places += np.arange(few[0].size)
+    others = np.ones(few[0].size + many[0].size, np.bool_)
+    others[places] = False
+    merged = np.empty(others.size, np.int64), np.empty(others.size, np.int64)
+    for whole, some, rest in zip(merged, few, many, strict=True):
+        whole[places] = some
+        whole[others] = rest
+    return merged
+
+
+def _check_noise(inverse_scale: Fraction, threshold: int) -> None:
+    limits = SMALLEST_INVERSE_SCALE, LARGEST_INVERSE_SCALE
+    check_fraction("inverse_scale", inverse_scale, *limits, _LIMIT_REASON)
+    if not 1 <= check_size("threshold", threshold) < _MOST_UNITS:
+        raise NoiseRefused("threshold", str(threshold), "a whole number from 1 to 2^62 - 1")
+
+
+def _check_table(
+    codes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    cells: int,
+    *,
+    names: tuple[str, str] = ("codes", "counts"),
+    least: int = 0,
+) -> None:
+    """Refuse what is not a list of distinct cells with a number each; no row's value is told."""
+    if not 1 <= check_size("cells", cells) <= MOST_CELLS:
+        raise NoiseRefused("cells", str(cells), "a whole number from 1 to 2^63 - 1")
+    for name, array in zip(names, (codes, counts), strict=True):
+        if array.dtype != np.int64 or array.ndim != 1:
+            raise NoiseRefused(name, f"{array.dtype} in {array.ndim} dimensions", "int64 in 1 dimension")
+    if codes.size != counts.size:
+        raise NoiseRefused(names[1], "of another length than the codes", "one for each code")
+    if codes.size and (codes[0] < 0 or codes[-1] >= cells):
+        raise NoiseRefused(names[0], "outside of the domain", f"from 0 to {cells - 1}")
+    if np.any(codes[1:] <= codes[:-1]):
+        raise NoiseRefused(names[0], "not ascending, or not distinct", "ascending distinct codes")
+    if counts.size and (counts.min() < least or counts.max() >= _MOST_UNITS):
+        raise NoiseRefused(names[1], "out of its limits", f"from {least} to 2^62 - 1")
