@@ -11,28 +11,37 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.simplex import Values, check_projectable, threshold
+from privacy.refine.simplex import Values, project_divided
 
 
-def negative_l2(values: Values, total: float, *, lambda_: float) -> NDArray[np.float64]:
+def negative_l2(
+    values: Values,
+    total: float,
+    *,
+    lambda_: float,
+    out: NDArray[np.float64] | None = None,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
     """Return the minimiser of eq. 11 over the scaled simplex.
 
     Args:
         values: noisy counts, any shape, finite [units].
         total: the sum to reach, ≥ 0 [units].
         lambda_: strength λ in [0, 1); 0 is the plain projection [dimensionless].
+        out: where to put the result, as in `project_simplex`.
+        threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         NDArray[float64]: same shape, non-negative, summing to total up to float rounding [units].
     Raises:
-        ValueError: λ outside [0, 1), a total below 0, or a cell that is not finite.
+        ValueError: λ outside [0, 1), a total below 0, a cell that is not finite, or an `out` that does not fit.
     Privacy: post-processing.
     Source: negative ℓ2 paper, eq. 11 and 14 with γ = 1 - λ.
     """
+    check_lambda(lambda_)
+    return project_divided(values, total, gamma=1.0 - lambda_, out=out, threads=threads)
+
+
+def check_lambda(lambda_: float) -> None:
+    """Refuse a λ outside [0, 1); raises `ValueError`."""
     if not 0 <= lambda_ < 1:
         raise ValueError(f"lambda must lie in [0, 1), not {lambda_}")
-    check_projectable(values, total)
-    if total == 0 or values.size == 0:
-        return np.zeros(values.shape, dtype=np.float64)
-    gamma = 1.0 - lambda_
-    # The threshold of v/γ for `total` is that of v for γ·total, divided by γ: v itself stays in exact integers.
-    return np.maximum(values - threshold(values, gamma * total), 0.0) / gamma

@@ -1,23 +1,38 @@
 """Refinement of a measured table: total, structural zeros, sparsity, whole numbers. Costs nothing.
 
-The same function serves the release and its verification, so that what was published can be replayed from the
-published noisy measurements alone.
+The same function serves the release and its verification, so that what was published, and what was chosen on the way,
+can be replayed from the published noisy measurements alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, assert_never
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from contracts.product import AUTO, Refine
+from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
+from privacy.refine.noise_mass import NoiseEvent
 
-Method = Literal["none", "simplex", "negative_l2"]
+NO_SUM = "The noisy total was below zero and was set to zero."
+ALL_ZERO = "The total is zero, so every cell is zero and nothing was left to choose."
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the noisy values decided instead of the spec.
+
+    Args:
+        of: λ, or the method.
+        by: least estimated error (auto), or the wanted share of nonzero cells (sparsity).
+    """
+
+    of: Literal["lambda", "method"]
+    by: Literal["auto", "sparsity"]
 
 
 @dataclass(frozen=True)
@@ -28,60 +43,76 @@ class Refined:
         values: int64 when whole numbers were asked for, else float64; shape of the table [units].
         total: the sum that was reached, or None where no total was used [units].
         notes: what a reader of the record should know.
+        method: the one that was used.
+        lambda_: the λ that was used, if any.
+        chosen: what was chosen from the noisy values; None where the spec says it all.
+        estimated_rmse: of each method that was judged, by name [units].
     """
 
-    values: NDArray[np.int64] | NDArray[np.float64]
+    values: Counts
     total: int | None
     notes: tuple[str, ...]
+    method: Method
+    lambda_: Decimal | None
+    chosen: Chosen | None
+    estimated_rmse: Mapping[str, float]
 
 
 def refine_table(
     noisy: NDArray[np.int64],
+    terms: Refine,
     *,
     impossible: NDArray[np.bool_],
     total: int | None,
-    method: Method,
-    lambda_: Decimal | None,
-    integers: bool,
+    event: NoiseEvent,
+    ordered: tuple[int, ...],
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
     Args:
         noisy: noisy counts over the declared domain, any shape [units].
+        terms: method, how λ is found, and whether the counts are whole; method "none" only sets structural zeros.
         impossible: declared structural zeros, same shape.
         total: sum to reach, noisy or declared public; a negative one becomes 0 with a note; None only with
             method "none" [units].
-        method: none (structural zeros only), simplex, or negative_l2.
-        lambda_: λ of negative_l2.
-        integers: round to whole numbers that keep the total.
+        event: the noise.
+        ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
     Returns:
         Refined: same shape.
     Raises:
-        ValueError: λ missing, no total, or every cell a structural zero while the total is positive.
-    Privacy: post-processing.
+        ValueError: no total, no ordered axis for method "neighbourhood", or every cell a structural zero while the
+            total is positive.
+    Privacy: post-processing; deterministic.
     """
-    if method == "none":
-        return Refined(np.where(impossible, 0, noisy), None, ())
+    if terms.method == "none":
+        return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {})
     if total is None:
-        raise ValueError(f"method {method!r} needs a total")
-    notes = () if total >= 0 else ("The noisy total was below zero and was set to zero.",)
-    total = max(0, total)
-    values = np.zeros(noisy.shape, dtype=np.float64)
-    values[~impossible] = _estimate(noisy[~impossible], total, method, lambda_)
-    if not integers:
-        return Refined(values, total, notes)
-    return Refined(round_to_total(values, total), total, notes)
+        raise ValueError(f"method {terms.method!r} needs a total")
+    notes = () if total >= 0 else (NO_SUM,)
+    chosen = _chosen(terms)
+    if total <= 0:
+        counts: Counts = np.zeros(noisy.shape, np.int64) if terms.integers else np.zeros(noisy.shape)
+        method, lambda_ = _trivial(terms)
+        return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {})
+    cells = Cells(noisy, impossible, event, ordered, total)
+    made: Estimate = estimate(cells, terms)
+    counts = cells.whole_table(made.counts)
+    return Refined(counts, total, (*notes, *made.notes), made.method, made.lambda_, chosen, made.estimated_rmse)
 
 
-def _estimate(
-    noisy: NDArray[np.int64], total: int, method: Literal["simplex", "negative_l2"], lambda_: Decimal | None
-) -> NDArray[np.float64]:
-    match method:
-        case "simplex":
-            return project_simplex(noisy, total)
-        case "negative_l2":
-            if lambda_ is None:
-                raise ValueError("method 'negative_l2' needs lambda")
-            return negative_l2(noisy, total, lambda_=float(lambda_))
-        case _:
-            assert_never(method)
+def _chosen(terms: Refine) -> Chosen | None:
+    """Say what the spec leaves to the noisy values."""
+    if terms.sparsity is not None:
+        return Chosen("lambda", "sparsity")
+    if terms.lambda_ == AUTO:
+        return Chosen("lambda", "auto")
+    return Chosen("method", "auto") if terms.method == "auto" else None
+
+
+def _trivial(terms: Refine) -> tuple[Method, Decimal | None]:
+    """Return method and λ for a table of zeros, on which all methods agree."""
+    if terms.method == "auto":
+        return "simplex", None
+    if terms.method == "negative_l2":
+        return "negative_l2", terms.lambda_ if isinstance(terms.lambda_, Decimal) else Decimal(0)
+    return terms.method, None

@@ -11,16 +11,22 @@ import numpy as np
 import pytest
 
 from contracts.contract import Contract
+from contracts.product import TablesProduct
 from privacy.accounting.events import DiscreteLaplace
+from privacy.audit.identity import Meaning
 from privacy.audit.replay import (
     Difference,
+    check_choice,
     first_difference,
     label_codes,
-    refined_column,
+    refined_again,
     uncertainty_columns,
     values_sha256,
 )
 from privacy.audit.statements import TableStatement
+from privacy.refine.tables import Refined
+
+EVENT = DiscreteLaplace(Fraction(1, 2), (1,))
 
 
 def contract(**terms: object) -> Contract:
@@ -54,6 +60,8 @@ def table(**changed: object) -> TableStatement:
         "columns": ["a", "b"],
         "method": "simplex",
         "lambda": None,
+        "chosen": None,
+        "estimated_rmse": {},
         "integers": True,
         "data": "data/t.parquet",
         "measurements": "measurements/t.parquet",
@@ -103,31 +111,71 @@ def test_uncertainty_agrees_with_sums_over_the_distribution() -> None:
     assert columns["structural_zero"].tolist() == [False, True]
 
 
+def meaning(about: Contract, **refine: object) -> Meaning:
+    terms = {"kind": "tables", "mechanism": "laplace", "tables": [["a", "b"]], "refine": refine}
+    return Meaning(about, TablesProduct.model_validate(terms))
+
+
+def again(noisy: list[int], about: Contract, total: int | None, **refine: object) -> Refined:
+    values = np.array(noisy, dtype=np.int64)
+    return refined_again(values, ("a", "b"), meaning(about, **refine), total=total, event=EVENT)
+
+
 def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:
     zero = contract(structural_zeros=[{"a": ["y"], "b": ["q"]}])
-    noisy = np.array([4, 9, 3, 50, -6, 2])
-    counts = refined_column(noisy, table(), zero, 20)
+    noisy = [4, 9, 3, 50, -6, 2]
+    counts = again(noisy, zero, 20, method="simplex").values.reshape(-1)
     assert counts.sum() == 20
     assert counts[3] == 0
     assert counts.min() >= 0
-    raw = refined_column(noisy, table(method="none"), zero, None)
+    raw = again(noisy, zero, None, method="none").values.reshape(-1)
     assert raw.tolist() == [4, 9, 3, 0, -6, 2]
-    shrunk = refined_column(noisy, table(method="negative_l2", **{"lambda": "0.5"}, integers=False), contract(), 20)
+    shrunk = again(noisy, contract(), 20, method="negative_l2", **{"lambda": "0.5"}, integers=False).values
     assert shrunk.sum() == pytest.approx(20)
 
 
+EXTREME = [2**63 - 1, -(2**63), 2**62, -1, 0, 5]
+
+
 @pytest.mark.parametrize(
-    ("stated", "total", "noisy"),
+    ("refine", "total", "noisy"),
     [
-        ({}, None, [1] * 6),
-        ({"method": "negative_l2", "lambda": None}, 5, [1] * 6),
-        ({"method": "negative_l2", "lambda": "1.5"}, 5, [1] * 6),
-        ({}, 2**62, [2**63 - 1, -(2**63), 2**62, -1, 0, 5]),
+        ({"method": "simplex"}, None, [1] * 6),
+        ({"method": "neighbourhood"}, 5, [1] * 6),
+        ({"method": "negative_l2", "lambda": "auto"}, 1, EXTREME),
+        ({"method": "negative_l2", "sparsity": "0.5"}, 1, EXTREME),
+        ({"method": "empirical_bayes"}, 5, EXTREME),
+        ({"method": "auto"}, 5, EXTREME),
     ],
 )
 def test_what_cannot_be_refined_is_a_value_error(
-    stated: dict[str, object], total: int | None, noisy: list[int]
+    refine: dict[str, object], total: int | None, noisy: list[int]
 ) -> None:
-    values = np.array(noisy, dtype=np.int64)
     with pytest.raises(ValueError, match=r"."):
-        refined_column(values, table(**stated), contract(), total)
+        again(noisy, contract(), total, **refine)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"method": "simplex"}, "method"),
+        ({"lambda": "0.5"}, "lambda"),
+        ({"lambda": None}, "lambda"),
+        ({"chosen": None}, "chosen"),
+        ({"chosen": {"of": "lambda", "by": "sparsity"}}, "chosen"),
+        ({"estimated_rmse": {}}, "estimated_rmse"),
+        ({"estimated_rmse": {"negative_l2": "0.1"}}, "estimated_rmse of negative_l2"),
+    ],
+)
+def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, object], says: str) -> None:
+    made = again([9, 1, -2, 30, 0, 4], contract(), 40, method="negative_l2", **{"lambda": "auto"})
+    error = f"{made.estimated_rmse['negative_l2']:.6g}"
+    stated = {
+        "method": "negative_l2",
+        "lambda": str(made.lambda_),
+        "chosen": {"of": "lambda", "by": "auto"},
+        "estimated_rmse": {"negative_l2": error},
+    }
+    assert check_choice(table(**stated), made, where="record.json") == []
+    (finding,) = check_choice(table(**{**stated, **changed}), made, where="record.json")
+    assert says in finding.field

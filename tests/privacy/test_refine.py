@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,11 +12,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from contracts.product import Refine
+from privacy.accounting.events import DiscreteLaplace
+from privacy.refine.methods import NO_NEIGHBOURS
 from privacy.refine.negative_l2 import negative_l2
+from privacy.refine.posterior import refine_posterior
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
-from privacy.refine.tables import refine_table
+from privacy.refine.spatial import spatial_bayes
+from privacy.refine.tables import ALL_ZERO, NO_SUM, Chosen, Refined, refine_table
 
+EVENT = DiscreteLaplace(Fraction(1, 2), (1,))
 NOISY = arrays.arrays(np.int64, st.integers(1, 60), elements=st.integers(-1000, 1000))
 TOTALS = st.integers(0, 5000)
 LAMBDAS = st.floats(0, 0.95)
@@ -125,15 +132,28 @@ def test_a_total_of_zero_gives_zeros() -> None:
 
 def refine(noisy: list[int], **changed: object) -> NDArray[np.int64]:
     values = np.array(noisy)
-    terms: dict[str, object] = {
-        "impossible": np.zeros(values.shape, bool),
-        "total": 10,
-        "method": "simplex",
-        "lambda_": None,
-        "integers": True,
-        **changed,
-    }
-    return refine_table(values, **terms).values  # type: ignore[arg-type, return-value]
+    terms = {"impossible": np.zeros(values.shape, bool), "total": 10, "method": "simplex", **changed}
+    return refined(values, **terms).values  # type: ignore[arg-type, return-value]
+
+
+def refined(
+    noisy: NDArray[np.int64],
+    *,
+    total: int | None,
+    impossible: NDArray[np.bool_] | None = None,
+    ordered: tuple[int, ...] = (),
+    **terms: object,
+) -> Refined:
+    """Refine a table by the terms of a spec; the noise has a standard deviation of about 2.8."""
+    none = np.zeros(noisy.shape, bool)
+    return refine_table(
+        noisy,
+        Refine.model_validate(terms),
+        impossible=none if impossible is None else impossible,
+        total=total,
+        event=EVENT,
+        ordered=ordered,
+    )
 
 
 def test_structural_zeros_stay_zero_and_the_rest_carries_the_total() -> None:
@@ -143,29 +163,157 @@ def test_structural_zeros_stay_zero_and_the_rest_carries_the_total() -> None:
 
 
 def test_a_negative_noisy_total_becomes_zero_with_a_note() -> None:
-    none = np.zeros(2, bool)
-    refined = refine_table(
-        np.array([3, -4]), impossible=none, total=-2, method="simplex", lambda_=None, integers=True
-    )
-    assert (refined.total, refined.values.tolist()) == (0, [0, 0])
-    assert "below zero" in refined.notes[0]
+    made = refined(np.array([3, -4]), total=-2, method="simplex")
+    assert (made.total, made.values.tolist()) == (0, [0, 0])
+    assert "below zero" in made.notes[0]
 
 
 def test_a_method_without_its_terms_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a total"):
         refine([1, 2], total=None)
-    with pytest.raises(ValueError, match="needs lambda"):
-        refine([1, 2], method="negative_l2")
+    with pytest.raises(ValueError, match="ordered"):
+        refine([1, 2], method="neighbourhood")
 
 
 def test_without_integers_the_values_are_the_real_solution() -> None:
     noisy = np.array([7, 1, -3])
-    refined = refine_table(
-        noisy,
-        impossible=np.zeros(3, bool),
-        total=6,
-        method="negative_l2",
-        lambda_=Decimal("0.25"),
-        integers=False,
+    made = refined(noisy, total=6, method="negative_l2", **{"lambda": "0.25"}, integers=False)
+    np.testing.assert_array_equal(made.values, negative_l2(noisy, 6, lambda_=0.25))
+    assert (made.method, made.lambda_, made.chosen) == ("negative_l2", Decimal("0.25"), None)
+
+
+COUNTS = np.zeros((12, 3, 10), np.int64)
+COUNTS[4:8, 1, 3:7] = np.array([3, 40, 60, 12])
+COUNTS[:, 2, :] = np.arange(12)[:, None]
+NOISY_TABLE = COUNTS + np.random.default_rng(7).integers(-4, 5, COUNTS.shape)
+IMPOSSIBLE = np.zeros(COUNTS.shape, bool)
+IMPOSSIBLE[:, 0, ::2] = True
+TOTAL = int(COUNTS.sum())
+WAYS: list[dict[str, object]] = [
+    {"method": "simplex"},
+    {"method": "negative_l2", "lambda": "0.2"},
+    {"method": "negative_l2", "lambda": "auto"},
+    {"method": "negative_l2", "sparsity": "0.3"},
+    {"method": "empirical_bayes"},
+    {"method": "neighbourhood"},
+    {"method": "auto"},
+]
+
+
+def named(way: dict[str, object]) -> str:
+    return " ".join(map(str, way.values()))
+
+
+@pytest.mark.parametrize("ordered", [(0,), (2,), (0, 2)])
+@pytest.mark.parametrize("integers", [True, False])
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_every_method_keeps_the_total_and_the_structural_zeros(
+    way: dict[str, object], integers: bool, ordered: tuple[int, ...]
+) -> None:
+    """Whatever stands in an impossible cell, it becomes 0 and changes nothing else."""
+    made = refined(NOISY_TABLE, total=TOTAL, impossible=IMPOSSIBLE, ordered=ordered, integers=integers, **way)
+    assert made.values.dtype == (np.int64 if integers else np.float64)
+    assert made.values.min() >= 0
+    assert made.values.sum() == pytest.approx(TOTAL)
+    assert not made.values[IMPOSSIBLE].any()
+    spoilt = np.where(IMPOSSIBLE, 10**6, NOISY_TABLE)
+    again = refined(spoilt, total=TOTAL, impossible=IMPOSSIBLE, ordered=ordered, integers=integers, **way)
+    assert again.values.tobytes() == made.values.tobytes()
+    assert again.lambda_ == made.lambda_
+
+
+def test_a_table_is_refined_alike_whichever_way_its_axes_stand() -> None:
+    """The ordered axes in front, or at the end as `spatial` wants them."""
+    front = refined(NOISY_TABLE, total=TOTAL, ordered=(0, 2), method="neighbourhood", integers=False)
+    laid = np.moveaxis(NOISY_TABLE, (0, 2), (1, 2))
+    end = refined(laid, total=TOTAL, ordered=(1, 2), method="neighbourhood", integers=False)
+    np.testing.assert_allclose(np.moveaxis(end.values, (1, 2), (0, 2)), front.values)
+    direct = refine_posterior(spatial_bayes(laid.copy(), EVENT, axes=2), total=TOTAL, integers=False)
+    np.testing.assert_allclose(end.values, direct)
+
+
+@pytest.mark.parametrize("ordered", [(), (0,), (0, 2)])
+@pytest.mark.parametrize("impossible", [None, IMPOSSIBLE], ids=["all", "some"])
+def test_auto_gives_the_table_of_the_method_that_it_picks(
+    ordered: tuple[int, ...], impossible: NDArray[np.bool_] | None
+) -> None:
+    """The least estimated error of those listed; asked for by name, that method gives the same bytes."""
+    made = refined(NOISY_TABLE, total=TOTAL, ordered=ordered, impossible=impossible, method="auto")
+    assert made.estimated_rmse[made.method] == min(made.estimated_rmse.values())
+    judged = {"simplex", "negative_l2", "empirical_bayes"} | ({"neighbourhood"} if ordered else set())
+    assert set(made.estimated_rmse) == judged
+    assert made.chosen == Chosen("method", "auto")
+    by_name = refined(NOISY_TABLE, total=TOTAL, ordered=ordered, impossible=impossible, method=made.method)
+    assert by_name.values.tobytes() == made.values.tobytes()
+    assert by_name.chosen is None
+
+
+def test_a_chosen_lambda_can_be_written_down_and_used_again() -> None:
+    for way in ({"lambda": "auto"}, {"sparsity": "0.3"}):
+        made = refined(NOISY_TABLE, total=TOTAL, method="negative_l2", **way)
+        again = refined(NOISY_TABLE, total=TOTAL, method="negative_l2", **{"lambda": str(made.lambda_)})
+        assert again.values.tobytes() == made.values.tobytes()
+        assert again.lambda_ == made.lambda_
+    share = np.count_nonzero(made.values) / made.values.size
+    assert share == pytest.approx(0.3, abs=0.02)
+
+
+def test_the_neighbourhood_errs_less_than_the_projection_on_a_smooth_table() -> None:
+    """Against the true counts, and by its own estimate."""
+    plain = refined(NOISY_TABLE, total=TOTAL, method="simplex")
+    smooth = refined(NOISY_TABLE, total=TOTAL, ordered=(0, 2), method="neighbourhood")
+    errors = [float(np.sqrt(np.mean((made.values - COUNTS) ** 2))) for made in (plain, smooth)]
+    assert errors[1] < errors[0]
+    assert smooth.estimated_rmse["neighbourhood"] == pytest.approx(errors[1], rel=0.5)
+
+
+@pytest.mark.parametrize("total", [0, -3])
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_a_total_of_zero_leaves_zeros_and_nothing_to_choose(way: dict[str, object], total: int) -> None:
+    made = refined(NOISY_TABLE, total=total, impossible=IMPOSSIBLE, ordered=(0,), **way)
+    assert not made.values.any()
+    assert made.total == 0
+    assert (made.notes[:1] == (NO_SUM,)) == (total < 0)
+    assert (ALL_ZERO in made.notes) == (made.chosen is not None)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_a_table_without_possible_cells_has_no_place_for_a_total(way: dict[str, object]) -> None:
+    nowhere = np.ones(COUNTS.shape, bool)
+    assert not refined(NOISY_TABLE, total=0, impossible=nowhere, ordered=(0,), **way).values.any()
+    with pytest.raises(ValueError, match=r"."):
+        refined(NOISY_TABLE, total=5, impossible=nowhere, ordered=(0,), **way)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_the_smallest_tables_are_refined_too(way: dict[str, object]) -> None:
+    for shape in ((1,), (2,), (1, 1), (3, 1)):
+        made = refined(np.full(shape, 4), total=9, ordered=tuple(range(len(shape))), **way)
+        assert made.values.sum() == 9
+
+
+@pytest.mark.parametrize("method", ["neighbourhood", "auto"])
+def test_counts_far_larger_than_their_noise_are_refined_without_their_neighbours(method: str) -> None:
+    """Each cell depends on the others by a singular system: the run goes on, and says so, since noise was drawn."""
+    noisy = 10**9 * np.array([[1, 2], [2, 4], [4, 8], [8, 16], [16, 32]])
+    made = refined(noisy, total=int(noisy.sum()), ordered=(0, 1), method=method)
+    np.testing.assert_array_equal(made.values, noisy)
+    if NO_NEIGHBOURS in made.notes:
+        assert made.method != "neighbourhood"
+    else:
+        assert "neighbourhood" in made.estimated_rmse
+
+
+@pytest.mark.parametrize("method", ["neighbourhood", "auto"])
+def test_a_regression_without_a_solution_does_not_stop_a_run(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def singular(*_: object) -> None:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(np.linalg, "solve", singular)
+    made = refined(NOISY_TABLE, total=TOTAL, ordered=(0, 2), method=method)
+    assert NO_NEIGHBOURS in made.notes
+    assert made.method in (
+        {"empirical_bayes"} if method == "neighbourhood" else {"empirical_bayes", "simplex", "negative_l2"}
     )
-    np.testing.assert_array_equal(refined.values, negative_l2(noisy, 6, lambda_=0.25))
+    assert "neighbourhood" not in made.estimated_rmse
+    assert made.values.sum() == TOTAL

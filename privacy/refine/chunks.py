@@ -1,0 +1,41 @@
+"""Work over a large array in fixed chunks, on every core. The chunks never depend on the number of threads.
+
+numpy releases the interpreter's lock inside its loops, so threads are enough. Results come back in the order of the
+chunks, and what is summed over chunks is summed in that order: the same bytes with one thread or with many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+CHUNK: Final = 1 << 17
+"""Cells in a chunk: one MiB of 64-bit numbers stays in a core's cache between two loops over it."""
+Result = TypeVar("Result")
+
+
+def over_chunks(work: Callable[[slice], Result], size: int, *, threads: int | None = None) -> list[Result]:
+    """Call `work` once for each chunk of range(size) and return the results in order.
+
+    Args:
+        work: what to do with one slice; it writes at most into that slice of shared arrays.
+        size: how many cells, ≥ 0.
+        threads: at most so many, ≥ 1; None for one a core.
+    Raises:
+        ValueError: threads is below 1.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}")
+    chunks = [slice(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
+    workers = min(threads or _cores(), len(chunks))
+    if workers <= 1:
+        return [work(chunk) for chunk in chunks]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, chunks))
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

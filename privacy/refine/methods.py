@@ -1,0 +1,203 @@
+"""The refinement methods by the name that a spec calls them, on the cells of a table that can hold something.
+
+A declared structural zero is known to be 0 and takes no part: totals, shares and priors are of the other cells alone.
+Only for `neighbourhood` does it stand in its place with the value 0, since its neighbours must stay where they are;
+that pulls the cells right beside it down a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.product import AUTO, Refine
+from contracts.written import plain_decimal
+from privacy.refine.empirical_bayes import empirical_bayes
+from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_sparsity
+from privacy.refine.negative_l2 import negative_l2
+from privacy.refine.noise_mass import NoiseEvent
+from privacy.refine.posterior import Posterior, refine_posterior
+from privacy.refine.risk import Choice, estimate_risk, refine_auto
+from privacy.refine.rounding import round_to_total
+from privacy.refine.simplex import project_simplex
+from privacy.refine.spatial import spatial_bayes
+
+Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]
+Counts = NDArray[np.int64] | NDArray[np.float64]
+NO_NEIGHBOURS = "The cells around a cell did not tell it apart; each cell was refined by itself."
+"""Where counts are far larger than their noise, the regression on the neighbours may have no solution."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A noisy table with all that its refinement may look at.
+
+    Args:
+        noisy: noisy counts over the declared domain [units].
+        impossible: declared structural zeros, same shape.
+        event: the noise.
+        ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
+        total: sum to reach, > 0 [units].
+    """
+
+    noisy: NDArray[np.int64]
+    impossible: NDArray[np.bool_]
+    event: NoiseEvent
+    ordered: tuple[int, ...]
+    total: int
+
+    @property
+    def possible(self) -> NDArray[np.int64]:
+        """Return the noisy counts of the cells that are no structural zeros, shape (possible cells,)."""
+        return self.noisy[~self.impossible]
+
+    def whole_table(self, counts: Counts) -> NDArray[Any]:
+        """Put one count for each possible cell back into the table, with 0 elsewhere."""
+        table: NDArray[Any] = np.zeros(self.noisy.shape, dtype=counts.dtype)
+        table[~self.impossible] = counts
+        return table
+
+    def ordered_last(self, table: Counts) -> NDArray[Any]:
+        """Move the ordered axes to the end."""
+        return np.ascontiguousarray(np.moveaxis(table, self.ordered, range(-len(self.ordered), 0)))
+
+    def as_declared(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Move the ordered axes from the end to where they belong."""
+        return np.moveaxis(table, range(-len(self.ordered), 0), self.ordered)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a method made of the possible cells.
+
+    Args:
+        counts: one a possible cell; int64 if whole numbers were asked for [units].
+        method: the one that made them; never "auto".
+        lambda_: the λ that was used, if any.
+        estimated_rmse: of each method that was judged, the RMSE that is expected from the noisy values [units].
+        notes: what a reader of the record should know.
+    """
+
+    counts: Counts
+    method: Method
+    lambda_: Decimal | None
+    estimated_rmse: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+
+def estimate(cells: Cells, terms: Refine) -> Estimate:
+    """Refine the possible cells by the method of the spec.
+
+    Args:
+        cells: the noisy table.
+        terms: what the spec asks for; not method "none".
+    Raises:
+        ValueError: method neighbourhood without an ordered axis, or no possible cell.
+    Privacy: post-processing; deterministic.
+    """
+    match terms.method:
+        case "none":
+            raise ValueError("method 'none' refines nothing")
+        case "simplex":
+            return Estimate(_counts(project_simplex(cells.possible, cells.total), cells, terms), "simplex", None, {})
+        case "negative_l2":
+            return _negative_l2(cells, terms)
+        case "empirical_bayes":
+            posterior = empirical_bayes(cells.possible, cells.event)
+            return _from_posterior(posterior, cells, terms, "empirical_bayes")
+        case "neighbourhood":
+            return _neighbourhood(cells, terms)
+        case "auto":
+            return _auto(cells, terms)
+        case _:
+            assert_never(terms.method)
+
+
+def _counts(values: NDArray[np.float64], cells: Cells, terms: Refine) -> Counts:
+    return round_to_total(values, cells.total) if terms.integers else values
+
+
+def _negative_l2(cells: Cells, terms: Refine) -> Estimate:
+    """Use the λ that is written, or choose one from the noisy values."""
+    noisy, lambda_, risks = cells.possible, terms.lambda_, {}
+    if terms.sparsity is not None:
+        target = float(terms.sparsity)
+        sparse = lambda_for_sparsity(noisy, cells.total, target_share=target, integers=terms.integers)
+        lambda_ = _exactly(sparse.lambda_)
+    elif lambda_ == AUTO:
+        best = choose_lambda_auto(noisy, cells.total, event=cells.event, integers=terms.integers)
+        lambda_ = _exactly(best.lambda_)
+        risks = {} if best.expected_rmse is None else {"negative_l2": best.expected_rmse}
+    if not isinstance(lambda_, Decimal):
+        raise ValueError("method 'negative_l2' needs lambda")
+    values = negative_l2(noisy, cells.total, lambda_=float(lambda_))
+    return Estimate(_counts(values, cells, terms), "negative_l2", lambda_, risks)
+
+
+def _exactly(lambda_: float) -> Decimal:
+    """Return a chosen λ as it is written down; read again it is the same float."""
+    return plain_decimal(Decimal(repr(lambda_)))
+
+
+def _neighbourhood(cells: Cells, terms: Refine) -> Estimate:
+    """Refine each cell given the cells around it, or by itself where these tell nothing."""
+    if not cells.ordered:
+        raise ValueError("method 'neighbourhood' needs a column whose cells are ordered")
+    try:
+        return _from_posterior(_neighbours(cells), cells, terms, "neighbourhood")
+    except np.linalg.LinAlgError:
+        alone = _from_posterior(empirical_bayes(cells.possible, cells.event), cells, terms, "empirical_bayes")
+        return replace(alone, notes=(NO_NEIGHBOURS,))
+
+
+def _neighbours(cells: Cells) -> Posterior:
+    """Return the posterior of the possible cells given the table around them."""
+    laid = cells.ordered_last(np.where(cells.impossible, 0, cells.noisy))
+    posterior = spatial_bayes(laid, cells.event, axes=len(cells.ordered))
+    return replace(posterior, codes=cells.as_declared(posterior.codes)[~cells.impossible])
+
+
+def _from_posterior(posterior: Posterior, cells: Cells, terms: Refine, method: Method) -> Estimate:
+    counts = refine_posterior(posterior, total=cells.total, integers=terms.integers)
+    return Estimate(counts, method, None, {method: estimate_risk(counts, posterior)})
+
+
+def _auto(cells: Cells, terms: Refine) -> Estimate:
+    """Let the methods compete, then use the best one as if the spec had named it.
+
+    Where ordered axes leave structural zeros in their places, they are judged as zeros that were measured.
+    """
+    rival = _negative_l2(
+        cells, Refine.model_validate({"method": "negative_l2", "lambda": AUTO, "integers": terms.integers})
+    )
+    noisy, table = cells.possible, rival.counts
+    if cells.ordered:
+        noisy = cells.ordered_last(np.where(cells.impossible, 0, cells.noisy))
+        table = cells.ordered_last(cells.whole_table(rival.counts))
+
+    def judged(axes: int) -> Choice:
+        others, total = {"negative_l2": table}, cells.total
+        return refine_auto(noisy, cells.event, total=total, axes=axes, integers=terms.integers, others=others)
+
+    notes: tuple[str, ...] = ()
+    try:
+        choice = judged(len(cells.ordered))
+    except np.linalg.LinAlgError:
+        choice, notes = judged(0), (NO_NEIGHBOURS,)
+    risks: dict[str, float] = {_NAMES[name]: risk for name, risk in choice.risks.items()}
+    method = _NAMES[choice.method]
+    best = rival if method == "negative_l2" else estimate(cells, Refine(method=method, integers=terms.integers))
+    return replace(best, estimated_rmse=risks, notes=notes)
+
+
+_NAMES: Mapping[str, Method] = {
+    "simplex": "simplex",
+    "negative_l2": "negative_l2",
+    "empirical_bayes": "empirical_bayes",
+    "spatial": "neighbourhood",
+}

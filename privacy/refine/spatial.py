@@ -1,0 +1,244 @@
+"""Empirical Bayes for ordered axes and meshes: the prior of a cell is conditioned on what its neighbours say.
+
+    SMOOTH    each cell by itself: posterior mean under one prior for all (`empirical_bayes`).
+    PREDICT   each cell from the rings around it, itself left out (`neighbourhood`).
+    COMBINE   where the prediction x is small, a mixture of dispersions around x (`count_mixture`);
+              where it is large, x + s (noisy - x) with s = τ² / (τ² + σ²), τ² the variance of count - x among 30
+              cells of like x; where such x says little (s > 0.8), a prior deconvolved from cells of like x.
+In tables of more than 2^20 cells those with next to nothing around them are not predicted one by one: the level
+around them, in half-octaves, takes the prediction's place.
+Source: Laine, Karras, Lehtinen and Aila 2019 (blind-spot prior times own likelihood); Batson and Royer 2019; Efron
+and Morris 1973 for the linear shrinkage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from privacy.refine.count_mixture import mixture_priors
+from privacy.refine.empirical_bayes import (
+    Lattice,
+    Rows,
+    check_noisy,
+    deconvolve,
+    exact_rows,
+    join,
+    lattice,
+    summaries,
+)
+from privacy.refine.neighbourhood import Flat, Frame, level_weights, predict
+from privacy.refine.noise_mass import NoiseEvent, noise_unit
+from privacy.refine.posterior import Floats, Posterior
+from privacy.refine.shrinkage import shrink, shrunk_rows
+
+T = TypeVar("T")
+QUIET_LEVEL: Final = 0.1
+"""Below it, in units, the surroundings of a cell are as good as empty."""
+SMALL_TABLE: Final = 1 << 20
+LEAST_PREDICTION: Final = 0.01
+LARGE_PREDICTION: Final = 16.0
+ROW_STEP: Final = 0.05
+BROAD: Final = 0.8
+_QUIET_ROWS: Final = 16
+_CHUNK: Final = 1 << 18
+_THREADS: Final = 2
+
+
+def spatial_bayes(noisy: NDArray[np.int64], event: NoiseEvent, *, axes: int, side: Floats | None = None) -> Posterior:
+    """Return the posterior of every cell of a table whose last axes are ordered.
+
+    Args:
+        noisy: exact counts plus independent noise; the last `axes` axes are ordered (times, ages, a mesh), the ones
+            before them are not; whole numbers [units].
+        event: the noise.
+        axes: 1 or 2.
+        side: what else may predict a cell and has noise independent of the cell's, such as coarser counts of a
+            hierarchy spread over their cells; finite, shape of noisy and one more axis.
+    Returns:
+        Posterior: turn it into a table with `refine_posterior`.
+    Raises:
+        ValueError: noisy is not an array of whole numbers, or has fewer axes; axes is neither 1 nor 2; side has
+            another shape.
+    Privacy: post-processing; deterministic.
+    Source: see the module. Deviation: the blind-spot predictor is a ridge regression by level, not a network.
+    """
+    if axes not in (1, 2):
+        raise ValueError(f"axes must be 1 or 2, not {axes}")
+    table = check_noisy(noisy)
+    if table.ndim < axes:
+        raise ValueError(f"noisy must have at least axes = {axes} axes, not {table.ndim}")
+    frame, unit = lattice(event), noise_unit(event)
+    values = table.reshape(-1)
+    codes = frame.index(values)
+    layout = Frame.of(table.shape, axes)
+    smooth = _smooth(values, codes, frame, layout)
+    quiet, busy = _split(smooth, layout, unit)
+    predicted = _predict(values, smooth, layout, busy, unit, _side(side, values.size))
+    posterior = _combine(values, codes, quiet, busy, predicted, frame, event)
+    return replace(posterior, codes=posterior.codes.reshape(table.shape))
+
+
+def _smooth(values: NDArray[np.int64], bins: NDArray[np.int32], frame: Lattice, layout: Frame) -> Flat:
+    """SMOOTH: the posterior mean of each cell by itself, laid out."""
+    parts = _chunked(values.size, lambda part: np.bincount(bins[part], minlength=frame.bins + 1))
+    prior = deconvolve(sum(parts, np.zeros(frame.bins + 1, np.int64))[: frame.bins], frame)
+    mean = np.append(summaries(prior[None, :], frame).mean, 0).astype(np.float32)
+    smoothed = np.empty(values.size, np.float32)
+
+    def look_up(part: slice) -> None:
+        smoothed[part] = mean[bins[part]]
+        above = bins[part] == frame.bins
+        smoothed[part][above] = values[part][above]
+
+    _chunked(values.size, look_up)
+    return layout.lay(smoothed, np.float32)
+
+
+def _split(smooth: Flat, layout: Frame, unit: float) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the half-octave of the level around each cell, and the numbers of the cells to predict one by one."""
+    cells = int(np.prod(layout.shape))
+    if cells <= SMALL_TABLE:
+        return np.zeros(cells, np.uint8), np.arange(cells)
+    highest = int(np.float32(QUIET_LEVEL * unit).view(np.int32)) >> 22
+    octaves = np.empty(smooth.size, np.uint8)
+
+    def classify(part: slice) -> None:
+        level = layout.levels(smooth, part.start, part.stop)
+        halves = (level.view(np.int32) >> 22) - (highest - _QUIET_ROWS)  # exponent and first bit of the fraction
+        octaves[part] = np.clip(halves, 0, _QUIET_ROWS)
+
+    _chunked(smooth.size, classify)
+    quiet = np.ascontiguousarray(layout.view(octaves)).reshape(-1)
+    return quiet, np.flatnonzero(quiet == _QUIET_ROWS)
+
+
+def _side(side: Floats | None, cells: int) -> Floats | None:
+    """Return the side features, shape (cells, features)."""
+    if side is None:
+        return None
+    if side.size == 0 or side.size % side.shape[-1] or side.size // side.shape[-1] != cells:
+        raise ValueError(f"side must have the shape of noisy and one more axis, not {side.shape}")
+    if not np.isfinite(side).all():
+        raise ValueError("side must be finite")
+    return side.reshape(cells, -1)
+
+
+def _predict(
+    values: NDArray[np.int64],
+    smooth: Flat,
+    layout: Frame,
+    busy: NDArray[np.int64],
+    unit: float,
+    side: Floats | None,
+) -> Floats:
+    """PREDICT: the busy cells from the rings around them."""
+    laid, present = layout.lay(values, np.float64), layout.lay(np.ones(values.size, np.float32), np.uint8)
+    rings = len(layout.rings)
+    features = np.empty((busy.size, 2 * rings + (0 if side is None else side.shape[1])))
+
+    def gather(part: slice) -> None:
+        places = layout.places(busy[part])
+        layout.ring_means(laid, present, places, features[part, :rings])
+        layout.ring_means(smooth, present, places, features[part, rings : 2 * rings])
+        if side is not None:
+            features[part, 2 * rings :] = side[busy[part]]
+
+    _chunked(busy.size, gather)
+    level = features[:, rings : 2 * rings] @ level_weights(rings)
+    return predict(values[busy].astype(np.float64), features, level, unit)
+
+
+def _combine(
+    values: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    quiet: NDArray[np.uint8],
+    busy: NDArray[np.int64],
+    predicted: Floats,
+    frame: Lattice,
+    event: NoiseEvent,
+) -> Posterior:
+    """COMBINE: give each cell a row of priors, fit them, and look the posterior up; what was shrunk comes apart."""
+    unit = noise_unit(event)
+    scaled = np.maximum(predicted / unit, LEAST_PREDICTION)
+    steps = np.rint(np.log(scaled / LEAST_PREDICTION) / ROW_STEP).astype(np.int64)
+    mixed = _QUIET_ROWS + int(steps.max(initial=0)) + 1
+    large = np.flatnonzero(scaled >= LARGE_PREDICTION)
+    means, shares = shrink(values[busy[large]], predicted[large], event)
+    broad = shares > BROAD
+    steps[large] = mixed - _QUIET_ROWS + np.log2(scaled[large] / LARGE_PREDICTION).astype(np.int64)
+    row_of = quiet.astype(np.int32)
+    row_of[busy] = _QUIET_ROWS + steps
+    rows = int(row_of.max(initial=0)) + 1
+    codes = _codes(row_of, bins, frame)
+    apart = busy[large[~broad]]
+    histograms = _histograms(codes, apart, rows, frame)
+    priors = _priors(histograms, mixed, frame, unit)
+    above = bins == frame.bins
+    above[apart] = False
+    kept, own = np.unique(values[above], return_inverse=True)
+    tables = _padded(histograms, priors, frame)
+    codes[above] = tables.mean.size + own.astype(np.int32)
+    codes[apart] = tables.mean.size + kept.size + np.arange(apart.size, dtype=np.int32)
+    return join(codes, tables, exact_rows(kept, event), shrunk_rows(means[~broad], shares[~broad], event))
+
+
+def _codes(row_of: NDArray[np.int32], bins: NDArray[np.int32], frame: Lattice) -> NDArray[np.int32]:
+    """Return row * (bins + 1) + bin; the last bin of a row stands for what lies above."""
+    row_of *= np.int32(frame.bins + 1)
+    row_of += bins
+    return row_of
+
+
+def _histograms(codes: NDArray[np.int32], apart: NDArray[np.int64], rows: int, frame: Lattice) -> NDArray[np.int64]:
+    """Count the cells by row and bin, those that were shrunk left out."""
+    size = rows * (frame.bins + 1)
+    total = sum(_chunked(codes.size, lambda part: np.bincount(codes[part], minlength=size)), np.zeros(size, np.int64))
+    total -= np.bincount(codes[apart], minlength=size)
+    return total.reshape(rows, frame.bins + 1)[:, :-1]
+
+
+def _priors(histograms: NDArray[np.int64], mixed: int, frame: Lattice, unit: float) -> Floats:
+    """Fit the prior of every row: mixtures around a prediction, then deconvolved ones."""
+    x = LEAST_PREDICTION * np.exp(ROW_STEP * np.arange(mixed - _QUIET_ROWS)) * unit
+    predictions = np.concatenate([_quiet_predictions(histograms[:_QUIET_ROWS], frame, unit), x])
+    priors = np.zeros((len(histograms), frame.truths.size))
+    used = np.flatnonzero(histograms[:mixed].any(axis=1))
+    priors[used] = mixture_priors(histograms[used], predictions[used], frame, unit)
+    for row in range(mixed, len(histograms)):
+        priors[row] = deconvolve(histograms[row], frame)
+    return priors
+
+
+def _quiet_predictions(histograms: NDArray[np.int64], frame: Lattice, unit: float) -> Floats:
+    """Return the mean of each quiet row's noisy values, made increasing with the level around the cells."""
+    counts = histograms.sum(axis=1)
+    centres = frame.low + frame.width * np.arange(frame.bins) + (frame.width - 1) / 2
+    means = histograms @ centres / np.maximum(counts, 1)
+    rising = isotonic_regression(means[: len(counts)], weights=np.maximum(counts, 1e-9)).x
+    return np.maximum(rising, LEAST_PREDICTION * unit)
+
+
+def _padded(histograms: NDArray[np.int64], priors: Floats, frame: Lattice) -> Rows:
+    """Return the summaries of the rows that are in use, zeros elsewhere, with a place above the bins."""
+    used = np.flatnonzero(histograms.any(axis=1))
+    shape = (len(priors), frame.bins + 1)
+    filled = [np.zeros(shape) for _ in range(6)]
+    for target, part in zip(filled, summaries(priors[used], frame).parts(), strict=True):
+        target[used, :-1] = part.reshape(used.size, frame.bins)
+    return Rows(*(target.reshape(-1) for target in filled))
+
+
+def _chunked(size: int, work: Callable[[slice], T]) -> list[T]:
+    """Apply work to slices of the range, two at a time; the results in order."""
+    parts = [slice(start, min(size, start + _CHUNK)) for start in range(0, size, _CHUNK)]
+    if len(parts) <= 1:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, parts))

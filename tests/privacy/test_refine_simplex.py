@@ -1,0 +1,176 @@
+"""The projection: the paper's sorting procedure as second derivation, exactness, threads, memory."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+
+from privacy.refine import chunks
+from privacy.refine.chunks import over_chunks
+from privacy.refine.simplex import project_divided, project_simplex, threshold
+
+LARGE = 700_000
+"""Several chunks, and above the size from which a sample gives the bound."""
+
+
+def exact_theta(values: list[int], total: int) -> Fraction:
+    """Eq. 9 and 10 in fractions."""
+    descending = sorted(values, reverse=True)
+    candidates = [Fraction(sum(descending[:j]) - total, j) for j in range(1, len(values) + 1)]
+    return [theta for value, theta in zip(descending, candidates, strict=True) if value > theta][-1]
+
+
+def mesh(kind: str, seed: int = 1) -> tuple[NDArray[np.int64], int]:
+    """A large noisy table: sparse and heavy-tailed, dense, with one giant cell, or of one repeated value."""
+    generator = np.random.default_rng(seed)
+    noise = np.rint(generator.laplace(0, 10, LARGE)).astype(np.int64)
+    match kind:
+        case "sparse":
+            truth = np.where(generator.random(LARGE) < 0.02, generator.pareto(1.2, LARGE) * 50, 0).astype(np.int64)
+        case "dense":
+            truth = generator.poisson(400, LARGE)
+        case "giant":
+            truth = np.zeros(LARGE, np.int64)
+            truth[123_456] = 10**12
+        case _:
+            truth, noise = np.full(LARGE, 7), np.zeros(LARGE, np.int64)
+    return truth + noise, int(truth.sum())
+
+
+def by_sorting(values: NDArray[np.int64], total: int) -> float:
+    """Eq. 9 and 10 in numpy."""
+    descending = np.sort(values)[::-1]
+    thetas = (np.cumsum(descending) - total) / np.arange(1, values.size + 1)
+    return float(thetas[np.flatnonzero(descending > thetas)[-1]])
+
+
+@given(st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40), st.integers(1, 10**15))
+def test_the_threshold_is_the_exact_fraction_rounded_once(values: list[int], total: int) -> None:
+    """Also where the cells are far larger than what a float resolves beside the total."""
+    assert threshold(np.array(values), total) == float(exact_theta(values, total))
+
+
+@given(
+    st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=40),
+    st.integers(1, 1000),
+    st.sampled_from([2**62, -(2**62)]),
+)
+def test_cells_near_the_end_of_int64_are_projected_as_their_differences(
+    values: list[int], total: int, far: int
+) -> None:
+    """θ moves with the cells: what is left does not change, though no float tells 2^62 from its neighbours."""
+    near, moved = np.array(values), np.array([value + far for value in values])
+    np.testing.assert_array_equal(project_simplex(moved, total), project_simplex(near, total))
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense", "giant", "repeated"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_large_tables_agree_with_the_sorting_procedure(kind: str, dtype: type[np.int64 | np.float64]) -> None:
+    noisy, total = mesh(kind)
+    cells = noisy.astype(dtype)
+    theta = by_sorting(noisy, total)
+    assert threshold(cells, total) == pytest.approx(theta, abs=1e-6)
+    projected = project_simplex(cells, total)
+    assert projected.min() == 0 or kind != "sparse"
+    np.testing.assert_allclose(projected, np.maximum(noisy - theta, 0), rtol=1e-12, atol=1e-6)
+
+
+@pytest.mark.parametrize("total_share", [0.0001, 0.5, 3.0])
+def test_a_total_far_from_the_sum_of_the_cells_is_reached_too(total_share: float) -> None:
+    """The sampled bound may then be useless; the answer is the same."""
+    noisy, total = mesh("sparse")
+    wanted = max(1, round(total * total_share))
+    assert project_simplex(noisy, wanted).sum() == pytest.approx(wanted, rel=1e-9)
+    assert threshold(noisy, wanted) == pytest.approx(by_sorting(noisy, wanted), abs=1e-6)
+
+
+@pytest.mark.parametrize("shift", [-3000, 0, 3000])
+def test_hardly_any_noise_leaves_the_cells_at_zero_out(shift: int) -> None:
+    """ε = 10: θ lies within a thousandth of 0, which nearly all cells hold, on one side or the other."""
+    generator = np.random.default_rng(3)
+    noisy = np.where(generator.random(LARGE) < 0.02, generator.integers(1, 500, LARGE), 0)
+    noisy += np.where(generator.random(LARGE) < 1e-4, generator.choice([-1, 1], LARGE), 0)
+    total = int(noisy.sum()) + shift
+    assert threshold(noisy, total) == pytest.approx(by_sorting(noisy, total), abs=1e-9)
+    assert project_simplex(noisy, total).sum() == pytest.approx(total, rel=1e-12)
+
+
+def test_a_sample_that_misleads_changes_nothing() -> None:
+    """Every 61st cell holds a million, all others 0 or 1: the sample sees only the former."""
+    noisy = np.arange(LARGE) % 2
+    noisy[::61] = 10**6
+    assert threshold(noisy, 10_000_000) == pytest.approx(by_sorting(noisy, 10_000_000), rel=1e-12)
+    noisy[::61] = -(10**6)
+    assert threshold(noisy, 1000) == pytest.approx(by_sorting(noisy, 1000), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_the_number_of_threads_changes_no_byte(dtype: type[np.int64 | np.float64]) -> None:
+    noisy, total = mesh("sparse")
+    cells = noisy.astype(dtype) if dtype is np.int64 else noisy + np.random.default_rng(2).random(LARGE)
+    one, three = (project_divided(cells, total, gamma=0.97, threads=threads) for threads in (1, 3))
+    assert one.tobytes() == three.tobytes() == project_divided(cells, total, gamma=0.97).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_in_place_gives_the_same_bytes(dtype: type[np.int64 | np.float64]) -> None:
+    noisy, total = mesh("sparse")
+    expected = project_simplex(noisy.astype(dtype).reshape(700, 1000), total)
+    cells = noisy.astype(dtype).reshape(700, 1000)
+    out = cells.view(np.float64)
+    assert project_simplex(cells, total, out=out) is out
+    assert out.tobytes() == expected.tobytes()
+    assert project_simplex(cells.view(np.float64), 0, out=out).any() == np.False_
+
+
+def test_a_result_array_that_does_not_fit_is_refused() -> None:
+    cells = np.arange(10.0)
+    for wrong in (np.empty(9), np.empty(10, np.float32), np.empty(20)[::2]):
+        with pytest.raises(ValueError, match="out must be a contiguous float64 array of shape"):
+            project_simplex(cells, 5, out=wrong)  # type: ignore[arg-type]
+    memory = np.arange(11.0)
+    with pytest.raises(ValueError, match="out must not overlap values"):
+        project_simplex(memory[:10], 5, out=memory[1:])
+
+
+@given(arrays.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 1e7))
+def test_float_cells_meet_the_conditions_of_the_optimum(values: NDArray[np.float64], total: float) -> None:
+    """Kuhn-Tucker: positive cells lie θ below their value, the others are at or below θ, and the sum is the total."""
+    projected, theta = project_simplex(values, total), threshold(values, total)
+    scale = 1e-9 * max(total, float(np.abs(values).max()))
+    np.testing.assert_allclose(projected, np.maximum(values - theta, 0), atol=scale)
+    assert projected.sum() == pytest.approx(total, abs=scale * values.size)
+
+
+def test_a_slice_with_steps_is_projected_as_what_it_holds() -> None:
+    cells = np.arange(20)[::-3]
+    np.testing.assert_array_equal(project_simplex(cells, 12), project_simplex(cells.copy(), 12))
+
+
+def test_a_total_beyond_int64_still_gives_a_point_of_the_simplex() -> None:
+    projected = project_simplex(np.array([1, 2, 3]), 1e30)
+    assert projected.sum() == pytest.approx(1e30)
+    assert np.isfinite(projected).all()
+
+
+def test_chunks_cover_every_cell_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 8)
+    for size in (0, 1, 8, 9, 100):
+        for threads in (None, 1, 3):
+            spans = over_chunks(lambda cells: (cells.start, cells.stop), size, threads=threads)
+            assert [cell for start, stop in spans for cell in range(start, stop)] == list(range(size))
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        over_chunks(lambda cells: cells, 5, threads=0)
+
+
+def test_what_fails_in_a_thread_is_raised() -> None:
+    noisy = np.zeros(LARGE)
+    noisy[-1] = np.nan
+    with pytest.raises(ValueError, match="values must be finite"):
+        project_simplex(noisy, 5)
