@@ -127,6 +127,14 @@ class Contract(PrivacyTerms):
             excluded[np.ix_(*[np.asarray(axis, dtype=np.intp) for axis in axes])] = True
         return excluded
 
+    def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the places of the last two ordered columns of a clique; fewer where it has fewer.
+
+        Args:
+            clique: the columns of the marginal, in the order of its axes.
+        """
+        return tuple(place for place, name in enumerate(clique) if self.column(name).ordered)[-2:]
+
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of the parsed contract.

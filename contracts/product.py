@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from contracts.domain_terms import Frozen
-from contracts.written import Amount, Flag, Label, Problem, as_tuple, plain_decimal, refuse, show
+from contracts.written import (
+    FINEST_DECIMALS,
+    Amount,
+    Flag,
+    Label,
+    Problem,
+    as_tuple,
+    nearest,
+    parse_decimal,
+    plain_decimal,
+    refuse,
+    show,
+)
 
 _UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
 _LONGEST_NAME = 120
 _OTHER_KINDS = ("synthetic", "model")
+_LAMBDAS = "a number from 0 to below 1, or auto"
+AUTO: Final = "auto"
 
 
 class TableSpec(Frozen):
@@ -86,38 +101,63 @@ class TableSpec(Frozen):
         return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
 
 
+def _parse_lambda(written: object) -> Decimal | str:
+    """Read λ: `auto`, or a number from 0 to below 1."""
+    if written == AUTO:
+        return AUTO
+    try:
+        lambda_ = parse_decimal(written)
+    except PydanticCustomError:
+        remedy = nearest(str(written), [AUTO]) or "auto chooses it from the noisy values, at no cost"
+        refuse([Problem(show(written), _LAMBDAS, remedy)])
+    if not 0 <= lambda_ < 1:
+        refuse([Problem(str(lambda_), _LAMBDAS)])
+    if lambda_ and lambda_.adjusted() < -FINEST_DECIMALS:
+        refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
+    return plain_decimal(lambda_)
+
+
+Lambda = Annotated[
+    Decimal | Literal["auto"],
+    BeforeValidator(_parse_lambda),
+    WithJsonSchema({"anyOf": [{"type": ["number", "string"]}, {"const": AUTO}]}),
+]
+
+
 class Refine(Frozen):
-    """Post-processing of the noisy counts: non-negative (simplex), shrunk as well (negative_l2), whole numbers."""
+    """Post-processing of the noisy counts, at no cost: how they lose negative values and noise, and whole numbers.
+
+    `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto` and `sparsity: SHARE of the cells`; `auto` takes the
+    method that errs least by what the noisy values tell.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
-    method: Literal["none", "simplex", "negative_l2"]
-    lambda_: Amount | None = Field(default=None, alias="lambda")
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "auto"]
+    lambda_: Lambda | None = Field(default=None, alias="lambda")
+    sparsity: Amount | None = Field(default=None, exclude_if=lambda sparsity: sparsity is None)
     integers: Flag = True
 
-    @field_validator("lambda_", mode="before")
+    @field_validator("sparsity")
     @classmethod
-    def _a_number(cls, written: Any) -> Any:
-        if written == "auto":
-            refuse([Problem("'auto'", "a number from 0 to below 1", "choose one; it is not estimated here")])
-        return written
-
-    @field_validator("lambda_")
-    @classmethod
-    def _below_one(cls, lambda_: Decimal | None) -> Decimal | None:
-        if lambda_ is not None and not 0 <= lambda_ < 1:
-            refuse([Problem(str(lambda_), "a number from 0 to below 1")])
-        if lambda_ is not None and lambda_ and lambda_.adjusted() < -15:
-            refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
-        return None if lambda_ is None else plain_decimal(lambda_)
+    def _a_share(cls, sparsity: Decimal | None) -> Decimal | None:
+        if sparsity is not None and (not 0 < sparsity <= 1 or sparsity.adjusted() < -FINEST_DECIMALS):
+            allowed = "the wanted share of nonzero cells: above 0, at most 1"
+            refuse([Problem(str(sparsity), allowed, "write 0.05 for one cell in twenty")])
+        return None if sparsity is None else plain_decimal(sparsity)
 
     @model_validator(mode="after")
-    def _lambda_goes_with_negative_l2(self) -> Refine:
-        if self.method == "negative_l2" and self.lambda_ is None:
-            refuse([Problem("negative_l2 without `lambda`", "a number from 0 to below 1", "add `lambda:`")])
-        if self.method != "negative_l2" and self.lambda_ is not None:
-            found, remedy = f"`lambda` with method {self.method}", "drop it, or choose negative_l2"
-            refuse([Problem(found, "`lambda` with negative_l2 only", remedy, ("lambda",))])
+    def _one_way_to_lambda(self) -> Refine:
+        given = [key for key, value in (("lambda", self.lambda_), ("sparsity", self.sparsity)) if value is not None]
+        if self.method != "negative_l2" and given:
+            found, remedy = f"`{given[0]}` with method {self.method}", "drop it, or choose negative_l2"
+            refuse([Problem(found, f"`{given[0]}` with negative_l2 only", remedy, (given[0],))])
+        if self.method == "negative_l2" and not given:
+            remedy = "add `lambda: auto`, or one of the others"
+            refuse([Problem("negative_l2 without `lambda`", f"`lambda:` {_LAMBDAS}, or `sparsity:`", remedy)])
+        if len(given) > 1:
+            remedy = "drop one: lambda is chosen for the sparsity"
+            refuse([Problem("`lambda` and `sparsity`", "one of the two", remedy, ("sparsity",))])
         return self
 
 

@@ -237,8 +237,22 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
             found = f"{product} = {contract.cells(table.columns)} cells"
             remedy = "take fewer columns, or coarser bins"
             findings.append(spec.finding(at, Problem(found, f"at most {MOST_CELLS} cells", remedy)))
+        if not unknown:
+            findings += _neighbour_findings(spec, contract, at, table)
         findings += _name_findings(spec, at, table)
     return findings
+
+
+def _neighbour_findings(spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec) -> list[Finding]:
+    """Refinement by the neighbourhood needs cells that have neighbours."""
+    if spec.product.refine.method != "neighbourhood" or contract.ordered_axes(table.columns):
+        return []
+    found = (
+        f"table {table.name!r} of {', '.join(table.columns)}: no column with ordered cells, but method neighbourhood"
+    )
+    allowed = "with that method a column of numbers or dates in bins, in every table"
+    remedy = "choose method: empirical_bayes, or auto, which picks for each table"
+    return [spec.finding((*at, "columns"), Problem(found, allowed, remedy))]
 
 
 def _name_findings(spec: ReleaseSpec, at: FieldPath, table: TableSpec) -> list[Finding]:

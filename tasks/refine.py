@@ -41,7 +41,7 @@ def refine(
     Args:
         product: the tables product of the spec.
         plan: the plan; gives the public total where one is declared.
-        contract: gives the structural zeros.
+        contract: gives the structural zeros and the order of the cells.
         measurements: what the grant drew.
     Returns:
         tuple[ReleasedTable, ...]: in the order of the spec.
@@ -56,11 +56,11 @@ def refine(
             measurement = drawn[f"table:{table.name}"]
             refined = refine_table(
                 measurement.values,
+                product.refine,
                 impossible=contract.impossible(table.columns),
                 total=total,
-                method=product.refine.method,
-                lambda_=product.refine.lambda_,
-                integers=product.refine.integers,
+                event=measurement.event,
+                ordered=contract.ordered_axes(table.columns),
             )
             tables.append(ReleasedTable(table.name, table.columns, measurement, refined))
             bar.advance(number / len(product.tables))

@@ -6,9 +6,9 @@ Pure functions over arrays; `tasks.verification.tables` brings the arrays and tu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isclose, prod
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from contracts.contract import Contract
 from contracts.errors import Finding
 from privacy.audit.drawn import NoiseEvent, needs_drawn_total
-from privacy.audit.identity import Meaning, recorded_lambda
-from privacy.audit.statements import Replay, TableStatement
+from privacy.audit.identity import Meaning, differences, recorded_lambda
+from privacy.audit.readable import printable
+from privacy.audit.statements import ChosenStatement, Replay, TableStatement
 from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine.tables import refine_table
+from privacy.refine.tables import Chosen, Refined, refine_table
 
 CONFIDENCE: Final = 0.95
 RELATIVE_TOLERANCE: Final = 1e-9
+ERROR_TOLERANCE: Final = 1e-4
+"""Two machines add up squares in different orders; six digits are stated."""
+_AGAIN: Final = "chosen again from the published noisy values"
 _NOT_POST_PROCESSED: Final = "the published numbers are not what the declared steps make of the noisy ones"
 
 
@@ -88,35 +92,68 @@ def uncertainty_columns(
     }
 
 
-def refined_column(
-    noisy: NDArray[np.int64], table: TableStatement, contract: Contract, total: int | None
-) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Refine a table again.
+def refined_again(
+    noisy: NDArray[np.int64], columns: Sequence[str], meaning: Meaning, *, total: int | None, event: NoiseEvent
+) -> Refined:
+    """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
 
     Args:
         noisy: published noisy values, one a row [units].
-        table: how it was refined.
-        contract: gives the structural zeros.
+        columns: the table's columns.
+        meaning: contract and product.
         total: the total that the record states [units].
+        event: the event of the table's noise.
     Returns:
-        One value a row; int64, or float64 where the record says that the values are not whole.
+        Refined: in the shape of the table.
     Raises:
         ValueError: no such refinement is possible.
     """
-    impossible = contract.impossible(table.columns)
+    impossible = meaning.contract.impossible(columns)
     with np.errstate(all="ignore"):
         try:
-            refined = refine_table(
+            return refine_table(
                 noisy.reshape(impossible.shape),
+                meaning.product.refine,
                 impossible=impossible,
                 total=total,
-                method=table.method,
-                lambda_=recorded_lambda(table),
-                integers=table.integers,
+                event=event,
+                ordered=meaning.contract.ordered_axes(columns),
             )
-        except (OverflowError, ZeroDivisionError) as error:
+        except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error
-    return refined.values.reshape(-1)
+
+
+def check_choice(table: TableStatement, refined: Refined, *, where: str) -> list[Finding]:
+    """Check that the record states the method, λ, choice and estimated errors that the noisy values lead to.
+
+    Args:
+        table: what the record states.
+        refined: the table, refined again.
+        where: the record's file name.
+    """
+    pairs: list[tuple[str, object, object]] = [
+        ("method", table.method, refined.method),
+        ("lambda", recorded_lambda(table), refined.lambda_),
+        ("chosen", _choice(table.chosen), _choice(refined.chosen)),
+        ("estimated_rmse", _names(table.estimated_rmse), _names(refined.estimated_rmse)),
+    ]
+    for name, stated in table.estimated_rmse.items():
+        error = refined.estimated_rmse.get(name)
+        if error is not None and not isclose(float(stated), error, rel_tol=ERROR_TOLERANCE, abs_tol=ERROR_TOLERANCE):
+            pairs.append((f"estimated_rmse of {name}", stated, f"{error:.6g}"))
+    at = printable(f"replay.tables, {table.name}")
+    named = [(f"{at}: {field}", found, expected) for field, found, expected in pairs]
+    return list(differences(named, where=where, allowed=_AGAIN))
+
+
+def _names(errors: Mapping[str, object]) -> str:
+    """Name the methods whose error was estimated."""
+    return ", ".join(sorted(errors)) or "of no method"
+
+
+def _choice(chosen: ChosenStatement | Chosen | None) -> str:
+    """Say what was chosen."""
+    return "nothing" if chosen is None else f"{chosen.of} by {chosen.by}"
 
 
 def check_total(replay: Replay, meaning: Meaning, drawn: int | None, *, where: str) -> list[Finding]:

@@ -29,6 +29,7 @@ Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 Text = Annotated[str, Field(max_length=4096)]
 Units = Annotated[int, Field(ge=0, le=10**30)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
+Number = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")]
 Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 
@@ -213,15 +214,22 @@ class TotalStatement(Statement):
     value: Value | None
 
 
+class ChosenStatement(Statement):
+    """What the noisy values decided instead of the spec."""
+
+    of: Literal["lambda", "method"]
+    by: Literal["auto", "sparsity"]
+
+
 class TableStatement(Statement):
-    """What the record says of one table."""
+    """What the record says of one table: what was used, whoever chose it."""
 
     name: Text
     columns: Listed[Text]
-    method: Literal["none", "simplex", "negative_l2"]
-    lambda_: Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")] | None = Field(
-        alias="lambda"
-    )
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]
+    lambda_: Number | None = Field(alias="lambda")
+    chosen: ChosenStatement | None
+    estimated_rmse: dict[Text, Number]
     integers: bool
     data: Text
     measurements: Text

@@ -35,7 +35,33 @@ def check_told(record: Record, run: JournalledRun | None, manifest: Manifest, *,
             found = "nothing" if field is None else _difference(field.value, expected)
             allowed = f"{_difference(expected, field.value if field else None)}, as it was computed"
             findings.append(Finding(where, f"groups.{path}", found, allowed, _MISLEADING))
-    return findings + _check_listed_files(record, manifest, where)
+    return findings + _check_refinement(record, where) + _check_listed_files(record, manifest, where)
+
+
+def _check_refinement(record: Record, where: str) -> list[Finding]:
+    """Compare what people are told of each table's refinement with what is replayed."""
+    group = record.groups.get("K")
+    field = group.fields.get("tables") if group is not None else None
+    listed = field.value if field is not None and isinstance(field.value, list) else []
+    told = {str(entry.get("table")): entry for entry in listed if isinstance(entry, dict)}
+    findings = []
+    for table in record.replay.tables:
+        entry = told.get(table.name, {})
+        stated = {name: entry.get(name) for name in ("method", "lambda")} | _errors(entry.get("estimated_rmse"))
+        stated["chosen"] = entry.get("chosen", "none") != "none"
+        expected: dict[str, Any] = {"method": table.method, "lambda": table.lambda_ or "none"}
+        expected |= _errors(table.estimated_rmse)
+        expected["chosen"] = table.chosen is not None
+        if stated != expected:
+            allowed = f"{_difference(expected, stated)}, as it was computed"
+            at = printable(f"groups.K.tables, {table.name}")
+            findings.append(Finding(where, at, _difference(stated, expected), allowed, _MISLEADING))
+    return findings
+
+
+def _errors(stated: Any) -> dict[str, Any]:
+    """List estimated errors one by one; of what is none, nothing."""
+    return {f"estimated_rmse of {name}": error for name, error in stated.items()} if isinstance(stated, dict) else {}
 
 
 def _check_listed_files(record: Record, manifest: Manifest, where: str) -> list[Finding]:

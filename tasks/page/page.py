@@ -73,6 +73,7 @@ def _template() -> Any:
     )
     environment.filters["spaced"] = lambda name: name.replace("_", " ")
     environment.filters["clipped"] = clipped
+    environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
     environment.tests["uniform"] = uniform
     environment.globals["most_items"] = MOST_ITEMS

@@ -16,6 +16,7 @@ ENTROPY = {
     "csprng": "AES-256 in counter mode under keys from the operating system's CSPRNG; keys are never stored",
     "seeded": "a seeded generator: for tests, never published",
 }
+KEPT = "likely zeros set to zero, and projection of the others, keeping the total"
 BIAS: dict[str, tuple[str, list[str]]] = {
     "none": (
         "none: each count is unbiased, and may be negative; tables do not add up to the same total",
@@ -31,7 +32,27 @@ BIAS: dict[str, tuple[str, list[str]]] = {
         "stays positive is scaled up by 1 / (1 - lambda). Small cells become zero; large ones are pulled up",
         ["projection with negative l2 regularisation, keeping the total"],
     ),
+    "empirical_bayes": (
+        "no count is negative and the total is kept: each count is drawn towards those counts that the table's noisy "
+        "values make likely, and becomes zero where zero is likely. Cells unlike the others, small ones above all, "
+        "are pulled to the others",
+        ["posterior mean under a prior that is estimated from the table's noisy values", KEPT],
+    ),
+    "neighbourhood": (
+        "no count is negative and the total is kept: each count is drawn towards what the cells around it in the "
+        "ordered columns suggest, and becomes zero where zero is likely. Lone peaks and sharp edges are smoothed",
+        ["posterior mean given the noisy values of the cell and of the cells around it", KEPT],
+    ),
 }
+CHOICE: dict[tuple[str, str], str] = {
+    ("lambda", "auto"): "lambda has the least error that is expected from the noisy values (parametric bootstrap)",
+    (
+        "lambda",
+        "sparsity",
+    ): "lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values",
+    ("method", "auto"): "the method has the least error that is expected from the noisy values, of those listed",
+}
+FREE = "only noisy values were read, so that this is post-processing and costs nothing"
 
 
 def samplers(run: Run) -> list[str]:
@@ -70,23 +91,31 @@ def post_processing(run: Run) -> list[dict[str, Any]]:
 
 
 def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
-    refine = run.facts.spec.product.refine
-    bias, estimate = BIAS[refine.method]
+    refined, integers = table.refined, run.facts.spec.product.refine.integers
+    bias, estimate = BIAS[refined.method]
     impossible = int(run.facts.contract.impossible(table.columns).sum())
     zeros = [f"{impossible} cells declared impossible set to zero"] if impossible else []
-    rounding = ["whole numbers by largest remainder"] if refine.integers and refine.method != "none" else []
+    rounding = ["whole numbers by largest remainder"] if integers and refined.method != "none" else []
     return {
         "table": table.name,
         "steps": [*zeros, *estimate, *rounding] or NONE,
-        "lambda": NONE if refine.lambda_ is None else str(refine.lambda_),
-        "total": NONE if table.refined.total is None else table.refined.total,
+        "method": refined.method,
+        "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
+        "chosen": NONE if refined.chosen is None else f"{CHOICE[refined.chosen.of, refined.chosen.by]}: {FREE}",
+        "estimated_rmse": estimated_rmse(table) or NONE,
+        "total": NONE if refined.total is None else refined.total,
         "total_from": total_kind(run),
-        "notes": list(table.refined.notes) or NONE,
+        "notes": list(refined.notes) or NONE,
         "known_bias": bias,
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),
     }
+
+
+def estimated_rmse(table: ReleasedTable) -> dict[str, str]:
+    """Give the error that is expected of each method that was judged [rows], as text of six digits."""
+    return {name: f"{error:.6g}" for name, error in sorted(table.refined.estimated_rmse.items())}
 
 
 def total_kind(run: Run) -> str:

@@ -11,7 +11,7 @@ from privacy.ledger.terms import Charge
 from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
-from tasks.record.making import total_kind
+from tasks.record.making import estimated_rmse, total_kind
 from tasks.refine import ReleasedTable
 from tasks.version.tidy import DATA, MEASUREMENTS
 
@@ -73,13 +73,15 @@ def _total(facts: RunFacts) -> int | None:
 
 
 def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
-    refine = facts.spec.product.refine
+    refined = table.refined
     return {
         "name": table.name,
         "columns": list(table.columns),
-        "method": refine.method,
-        "lambda": None if refine.lambda_ is None else str(refine.lambda_),
-        "integers": refine.integers,
+        "method": refined.method,
+        "lambda": None if refined.lambda_ is None else str(refined.lambda_),
+        "chosen": None if refined.chosen is None else {"of": refined.chosen.of, "by": refined.chosen.by},
+        "estimated_rmse": estimated_rmse(table),
+        "integers": facts.spec.product.refine.integers,
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
         "sha256": _values_digest(table),

@@ -97,12 +97,15 @@ def _draw() -> dict[str, Any]:
 
 
 def _table() -> dict[str, Any]:
+    chosen = _object({"of": {"enum": ["lambda", "method"]}, "by": {"enum": ["auto", "sparsity"]}})
     return _object(
         {
             "name": _TEXT,
             "columns": {**_NAMES, "minItems": 1},
-            "method": {"enum": ["none", "simplex", "negative_l2"]},
+            "method": {"enum": ["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]},
             "lambda": {"type": ["string", "null"]},
+            "chosen": {"anyOf": [chosen, {"type": "null"}]},
+            "estimated_rmse": {"type": "object", "additionalProperties": _TEXT},
             "integers": {"type": "boolean"},
             "data": _TEXT,
             "measurements": _TEXT,

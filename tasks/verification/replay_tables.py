@@ -12,7 +12,14 @@ from contracts.errors import Finding
 from privacy.audit.drawn import NoiseEvent
 from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from privacy.audit.readable import printable
-from privacy.audit.replay import RELATIVE_TOLERANCE, check_total, refined_column, uncertainty_columns, values_sha256
+from privacy.audit.replay import (
+    RELATIVE_TOLERANCE,
+    check_choice,
+    check_total,
+    refined_again,
+    uncertainty_columns,
+    values_sha256,
+)
 from privacy.audit.statements import DrawStatement, Manifest, Replay, TableStatement
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
@@ -47,7 +54,7 @@ def replay_tables(
     Returns:
         tuple: findings and skipped parts of rule 8, and of rule 9.
     """
-    tables = _Tables(folder, manifest, sound, replay, meaning)
+    tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
     total = None
     if "total" in drawn:
@@ -55,8 +62,8 @@ def replay_tables(
         total = int(noisy[0]) if noisy is not None else None
     tables.refined += check_total(replay, meaning, total, where=where)
     for table in replay.tables:
-        noisy = tables.measured(table.measurements, *drawn[f"table:{table.name}"])
-        tables.replayed(table, noisy)
+        draw, event = drawn[f"table:{table.name}"]
+        tables.replayed(table, tables.measured(table.measurements, draw, event), event)
     return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
 
 
@@ -64,10 +71,16 @@ class _Tables:
     """The tables of one version, and what was found out about them so far."""
 
     def __init__(
-        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str], replay: Replay, meaning: Meaning
+        self,
+        folder: VersionFolder,
+        manifest: Manifest,
+        sound: frozenset[str],
+        replay: Replay,
+        meaning: Meaning,
+        where: str,
     ) -> None:
         self._folder, self._manifest, self._sound = folder, manifest, sound
-        self._replay, self._contract = replay, meaning.contract
+        self._replay, self._meaning, self._contract, self._record = replay, meaning, meaning.contract, where
         self.measurements: list[Finding] = []
         self.unmeasured: list[str] = []
         self.refined: list[Finding] = []
@@ -100,7 +113,7 @@ class _Tables:
             )
         return noisy
 
-    def replayed(self, table: TableStatement, noisy: NDArray[np.int64] | None) -> None:
+    def replayed(self, table: TableStatement, noisy: NDArray[np.int64] | None, event: NoiseEvent) -> None:
         """Check one refined table and its CSV copy against the refinement of its noisy values."""
         values: Types = {"count": "int64" if table.integers or table.method == "none" else "double"}
         columns, findings, skipped = self._read(table.data, table.columns, values)
@@ -112,23 +125,29 @@ class _Tables:
         if noisy is None:
             self.unrefined.append(f"{printable(table.data)}: its measurements cannot be read")
         else:
-            counts = self._refine(table, noisy, counts)
+            counts = self._refine(table, noisy, counts, event)
         if csv_of(table) in self._manifest.files:
             self._check_csv(table, counts, values)
 
     def _refine(
-        self, table: TableStatement, noisy: NDArray[np.int64], counts: NDArray[Any] | None
+        self, table: TableStatement, noisy: NDArray[np.int64], counts: NDArray[Any] | None, event: NoiseEvent
     ) -> NDArray[Any] | None:
-        """Refine again and compare; returns the values that the table must have, as far as they are known."""
+        """Refine again, choose again what was chosen, and compare.
+
+        Returns the values that the table must have, as far as they are known.
+        """
         where = printable(table.data)
         try:
-            expected = refined_column(noisy, table, self._contract, self._replay.total.value)
+            total = self._replay.total.value
+            again = refined_again(noisy, table.columns, self._meaning, total=total, event=event)
         except ValueError as error:
             allowed = "noisy values and a total that can be refined"
             self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE))
             return counts
+        self.refined += check_choice(table, again, where=self._record)
+        expected = again.values.reshape(-1)
         if counts is not None:
-            source = f"replayed by {table.method} from the noisy values"
+            source = f"replayed by {again.method} from the noisy values"
             self.refined += compare_column(
                 counts, expected, where=where, name="count", source=source, remedy=_OTHER_TABLE
             )

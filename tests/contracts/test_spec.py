@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
 import yaml
 
 from contracts.errors import SpecRefused
+from contracts.product import Refine
 from contracts.spec import check_spec, load_spec, source_name, spec_schema
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
 
@@ -40,6 +42,59 @@ def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) 
     spec = load_spec(write(tmp_path, "people.yaml", text))
     assert (spec.product.refine.method, spec.product.refine.lambda_) == ("none", None)
     assert spec.publish.formats == ("parquet",)
+
+
+@pytest.mark.parametrize(
+    ("written", "lambda_", "sparsity"),
+    [
+        ("{method: negative_l2, lambda: auto}", "auto", None),
+        ("{method: negative_l2, sparsity: 0.050}", None, Decimal("0.05")),
+        ("{method: negative_l2, sparsity: 1}", None, Decimal(1)),
+        ("{method: empirical_bayes}", None, None),
+        ("{method: neighbourhood, integers: false}", None, None),
+        ("{method: auto}", None, None),
+    ],
+)
+def test_every_refinement_can_be_written(
+    tmp_path: Path, written: str, lambda_: object, sparsity: Decimal | None
+) -> None:
+    """It loads, passes the published schema, and is the same after a round through JSON."""
+    text = replaced(SPEC, ("{method: negative_l2, lambda: 0.1}", written))
+    refine = load_spec(write(tmp_path, "people.yaml", text)).product.refine
+    assert (refine.lambda_, refine.sparsity) == (lambda_, sparsity)
+    assert Refine.model_validate(refine.model_dump(mode="json")) == refine
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+
+
+def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
+    """docs/refinement.md shows each method, and each way to lambda."""
+    manual = (SCHEMA_FILE.parents[1] / "refinement.md").read_text(encoding="utf-8")
+    shown = [line.split("#")[0] for line in manual.splitlines() if line.startswith("refine: {")]
+    refines = []
+    for line in shown:
+        text = replaced(SPEC, ("refine: {method: negative_l2, lambda: 0.1}", line.strip()))
+        refines.append(load_spec(write(tmp_path, "people.yaml", text)).product.refine)
+    assert {refine.method for refine in refines} == set(get_args(Refine.model_fields["method"].annotation))
+    assert len(refines) == 8
+
+
+def test_a_refinement_without_sparsity_is_recorded_as_before_there_was_one() -> None:
+    """The digests of specs that do not use it stay the same."""
+    dumped = Refine.model_validate({"method": "negative_l2", "lambda": "0.1"}).model_dump(mode="json")
+    assert dumped == {"method": "negative_l2", "lambda_": "0.1", "integers": True}
+
+
+def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path) -> None:
+    """The finding names file, line, table and columns, and what to do; `auto` takes any table."""
+    refine = "{method: negative_l2, lambda: 0.1}"
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (refine, "{method: neighbourhood}"))))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.where.endswith("people.yaml:10")
+    assert finding.field == "product.tables[1].columns"
+    assert "table 'jobs' of job" in finding.found
+    assert "choose method: empirical_bayes" in finding.remedy
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (refine, "{method: auto}"))))
+    assert check_spec(spec, loaded(tmp_path)) == []
 
 
 MISTAKES = [
@@ -97,9 +152,21 @@ MISTAKES = [
     ("weight: 2", "wieght: 2", "tables[1].wieght", "write 'weight' instead of 'wieght'"),
     ("lambda: 0.1", "lambda: 1", "refine.lambda", "from 0 to below 1"),
     ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "from 0 to below 1"),
-    ("lambda: 0.1", "lambda: auto", "refine.lambda", "from 0 to below 1"),
-    (", lambda: 0.1", "", "refine", "add `lambda:`"),
+    ("lambda: 0.1", "lambda: automatic", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: Auto", "refine.lambda", "write 'auto' instead of 'Auto'"),
+    ("lambda: 0.1", "lambda: nan", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: [auto]", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: 1e-30", "refine.lambda", "a number from 1e-15"),
+    (", lambda: 0.1", "", "refine", "add `lambda: auto`"),
     ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
+    ("negative_l2, lambda: 0.1", "auto, lambda: auto", "refine.lambda", "`lambda` with method auto"),
+    ("negative_l2, lambda: 0.1", "empirical_bayes, sparsity: 0.1", "refine.sparsity", "with negative_l2 only"),
+    ("lambda: 0.1", "lambda: 0.1, sparsity: 0.1", "refine.sparsity", "`lambda` and `sparsity`"),
+    ("lambda: 0.1", "lambda: auto, sparsity: 0.1", "refine.sparsity", "one of the two"),
+    ("lambda: 0.1", "sparsity: 0", "refine.sparsity", "above 0, at most 1"),
+    ("lambda: 0.1", "sparsity: 1.01", "refine.sparsity", "write 0.05 for one cell in twenty"),
+    ("lambda: 0.1", "sparsity: auto", "refine.sparsity", "a finite decimal number"),
+    ("negative_l2, lambda: 0.1", "neighborhood", "refine.method", "write 'neighbourhood' instead of 'neighborhood'"),
     ("lambda: 0.1", "lambda: 0.1, integers: maybe", "refine.integers", "true or false"),
     ("to: releases/", "to: s3://bucket", "publish.to", "a path of a folder"),
     ("to: releases/", "to: ''", "publish.to", "a path"),

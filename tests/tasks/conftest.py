@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.tasks.runs import first, second, third
+from tests.tasks.runs import first, fourth, second, third
 from tests.tasks.version_fixture import Version, publish_version
 
-SCENARIOS = {"town": first, "guild": second, "extract": third}
+SCENARIOS = {"town": first, "guild": second, "extract": third, "chosen": fourth}
 
 
 @pytest.fixture(scope="session")
 def versions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
-    """Pure and simplex; Gaussian, negative l2, CSV and a second version; a public total."""
+    """Pure and simplex; Gaussian, negative l2, CSV, a second version; public total, picked method; chosen lambda."""
     return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in SCENARIOS.items()}
 
 

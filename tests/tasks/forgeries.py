@@ -124,6 +124,17 @@ def refined(row: int, by: int) -> Forgery:
     return Forgery({9}, files=files, says=f"row {row + 1}", where={"data/age.parquet"})
 
 
+def processed(record: Json, table: str) -> Json:
+    """Find what people are told of one table's refinement."""
+    entries: list[Json] = record["groups"]["K"]["fields"]["tables"]["value"]
+    return next(entry for entry in entries if entry["table"] == table)
+
+
+def refinement(table: str, **changed: Any) -> Change:
+    """Tell people something else of one table's refinement."""
+    return lambda record: processed(record, table).update(changed)
+
+
 def set_moves(entry: Json) -> None:
     entry["moves"] = [1]
 
@@ -254,7 +265,75 @@ FORGERIES = {
     ),
     "a gap that is not listed": Forgery({5}, lambda r: r["not_available"].remove("B.approvers"), says="B.approvers"),
     "a table less": Forgery({5, 6}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
-    "another method": Forgery({5}, replay(lambda r: r["tables"][0].update(method="none")), says="tables[0].method"),
+    "another method": Forgery(
+        {5},
+        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("age", method="none")),
+        says="tables[0].method",
+    ),
+    "another lambda than the product's": Forgery(
+        {5},
+        both(replay(lambda r: r["tables"][0].update({"lambda": "0.25"})), refinement("pay", **{"lambda": "0.25"})),
+        of="guild",
+        says="tables[0].lambda",
+    ),
+    "another lambda than the noisy values lead to": Forgery(
+        {9},
+        both(replay(lambda r: r["tables"][0].update({"lambda": "0.25"})), refinement("pay", **{"lambda": "0.25"})),
+        of="chosen",
+        says="lambda",
+    ),
+    "a lambda that was written, they say": Forgery(
+        {9},
+        both(
+            replay(lambda r: r["tables"][0].update(chosen=None, estimated_rmse={})),
+            refinement("pay", chosen="none", estimated_rmse="none"),
+        ),
+        of="chosen",
+        says="lambda by auto",
+    ),
+    "a lambda for a sparsity, they say": Forgery(
+        {9}, replay(lambda r: r["tables"][1]["chosen"].update(by="sparsity")), of="chosen", says="lambda by auto"
+    ),
+    "a smaller estimated error": Forgery(
+        {9},
+        both(
+            replay(lambda r: r["tables"][0].update(estimated_rmse={"negative_l2": "0.001"})),
+            refinement("pay", estimated_rmse={"negative_l2": "0.001"}),
+        ),
+        of="chosen",
+        says="estimated_rmse of negative_l2",
+    ),
+    "another method than was picked": Forgery(
+        {9},
+        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("sex_x_age", method="none")),
+        of="extract",
+        says="method",
+    ),
+    "a candidate that was not judged": Forgery(
+        {9},
+        both(
+            replay(lambda r: r["tables"][0]["estimated_rmse"].pop("simplex")),
+            lambda r: processed(r, "sex_x_age")["estimated_rmse"].pop("simplex"),
+        ),
+        of="extract",
+        says="simplex",
+    ),
+    "a lambda picked beforehand, in the product": Forgery(
+        {5}, replay(lambda r: r["product"]["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"
+    ),
+    "another lambda for people": Forgery(
+        {5}, refinement("pay", **{"lambda": "0.5"}), of="guild", says="groups.K.tables, pay"
+    ),
+    "another method for people": Forgery(
+        {5}, refinement("sex_x_age", method="none"), of="extract", says="groups.K.tables"
+    ),
+    "no choice for people": Forgery({5}, refinement("pay", chosen="none"), of="chosen", says="groups.K.tables, pay"),
+    "a smaller error for people": Forgery(
+        {5}, refinement("pay", estimated_rmse={"negative_l2": "0.001"}), of="chosen", says="0.001"
+    ),
+    "a table untold for people": Forgery(
+        {5}, lambda r: r["groups"]["K"]["fields"]["tables"]["value"].clear(), says="groups.K.tables, age"
+    ),
     "a file that the record does not speak of": Forgery(
         {5, 10}, files=lambda f: (f / "data" / "more.csv").write_text("x"), says="more.csv"
     ),

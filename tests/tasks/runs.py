@@ -289,7 +289,7 @@ def second() -> Scenario:
 
 
 def third() -> Scenario:
-    """A public total, kept exactly, under replace_one; the plainest source and spec otherwise."""
+    """A public total, kept exactly, under replace_one; the refinement picks its method; the plainest source."""
     base = first()
     contract = CONTRACT.format(
         api="v3.1.0",
@@ -308,8 +308,7 @@ def third() -> Scenario:
         account="census-2024",
         epsilon="0.5",
         delta="0",
-        product="{kind: tables, mechanism: laplace, tables: [[sex, age]], "
-        "refine: {method: simplex}, total: invariant}",
+        product="{kind: tables, mechanism: laplace, tables: [[sex, age]], refine: {method: auto}, total: invariant}",
         store="releases",
         formats="[parquet]",
     )
@@ -326,3 +325,15 @@ def third() -> Scenario:
         failing="",
         software=base.software,
     )
+
+
+def refined_by(refine: str) -> Scenario:
+    """The second run's data, with structural zeros, ordered columns first, last and alone, refined in another way."""
+    base = second()
+    named = "refine: {method: negative_l2, lambda: 0.125, integers: false}"
+    return replace(base, spec=base.spec.replace(named, f"refine: {refine}"), before=0)
+
+
+def fourth() -> Scenario:
+    """Negative l2 whose lambda is chosen from the noisy values."""
+    return refined_by("{method: negative_l2, lambda: auto}")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import stat
-from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.contract import Contract
+from contracts.product import Refine
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.refine.tables import refine_table
 from tasks.facts import RunFacts
 from tasks.record.terms import SCOPE_WORDS
@@ -189,13 +190,16 @@ def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -
     for table in replay["tables"]:
         shape = contract.shape(table["columns"])
         noisy = pq.read_table(reported.folder / table["measurements"])["noisy"].to_numpy().reshape(shape)
+        given = {"lambda": table["lambda"]} if table["lambda"] is not None else {}
+        event = event_from_json(next(d["event"] for d in replay["draws"] if d["key"] == f"table:{table['name']}"))
+        assert isinstance(event, DiscreteLaplace | DiscreteGaussian)
         again = refine_table(
             noisy,
+            Refine(method=table["method"], integers=table["integers"], **given),
             impossible=contract.impossible(table["columns"]),
             total=replay["total"]["value"],
-            method=table["method"],
-            lambda_=None if table["lambda"] is None else Decimal(table["lambda"]),
-            integers=table["integers"],
+            event=event,
+            ordered=contract.ordered_axes(table["columns"]),
         )
         published = pq.read_table(reported.folder / table["data"])["count"].to_numpy().reshape(shape)
         assert np.array_equal(again.values, published)

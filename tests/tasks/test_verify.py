@@ -20,7 +20,7 @@ from tests.tasks.forgery import edit, forge, load
 from tests.tasks.version_fixture import Version, broken, caught, named
 
 
-@pytest.mark.parametrize("name", ["town", "guild", "extract"])
+@pytest.mark.parametrize("name", ["town", "guild", "extract", "chosen"])
 def test_an_untouched_version_passes_every_rule(versions: dict[str, Version], name: str) -> None:
     report = verify(versions[name].folder, public_key=versions[name].key)
     assert report.findings == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.canonical import readable_json
+from contracts.product import Refine
+from privacy.accounting.events import DiscreteLaplace
 from tasks.verify import verify
 from tests.tasks.forgeries import FORGERIES, MEASURED, Change
 from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, prove, set_cell, sign_manifest
@@ -91,7 +94,12 @@ def rewrite_refinement(version: Version) -> None:
     noisy = pq.read_table(folder / MEASURED).column("noisy").to_numpy()
     total = load(folder / "record.json")["replay"]["total"]["value"]
     made = refine_table(
-        noisy, impossible=np.zeros(noisy.shape, bool), total=total, method="simplex", lambda_=None, integers=True
+        noisy,
+        Refine(method="simplex"),
+        impossible=np.zeros(noisy.shape, bool),
+        total=total,
+        event=DiscreteLaplace(Fraction(1, 2), (1,)),
+        ordered=(0,),
     )
     for row, value in enumerate(made.values):
         set_cell(folder / "data/age.parquet", "count", row, value)
