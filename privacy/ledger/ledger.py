@@ -269,7 +269,7 @@ class Ledger:
     def record_publication(self, run_key: str, manifest: str) -> Entry:
         """Write into the journal that a version with this manifest is published, before readers can see it.
 
-        The versions of the release before it are superseded by that; they and their charges stay.
+        Older versions of the release are superseded by that (or it by a newer one); they and their charges stay.
 
         Args:
             run_key: the run.

@@ -7,12 +7,13 @@ is held against those before it:
     charges_inherited   right after the opening of an account whose people were charged before: each of these charges,
                         at what its events cost in the account's calculus, adding up to what the opening says is spent
     source_bound        a source that is bound to nobody
-    charge_reserved     a new run, or the same release again after a return; from every account, all open, that its
-                        people have on these days; what its events cost in each calculus, onto what was spent
+    charge_reserved     a new run, or the same release again after a return; from every account, all open and of this
+                        unit and relation, that its people have on these days, none of which is without one; what
+                        its events (at least one) cost in each calculus, onto what was spent
     charge_returned     of a charge whose grant was never opened
     grant_opened        of a reserved charge
     noise_drawn         of an opened one; numbered on; one of the planned events, at its cost in each calculus
-    version_published   of an opened one with secure noise; a new number
+    version_published   of an opened one with secure noise, under its own release; a new number
     version_withdrawn   of a published version
 """
 
@@ -27,7 +28,7 @@ from functools import lru_cache
 from sys import intern
 from typing import Any, Final
 
-from contracts.blocks import TimeBlock, time_block
+from contracts.blocks import LIFETIME, TimeBlock, gap, time_block
 from contracts.errors import Finding, SudareError
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import event_from_json
@@ -66,7 +67,7 @@ class _Run:
     planned: Counter[str]
     security: str = ""
     draws: int = 0
-    manifest: str = ""
+    name: str = ""
     drawn: dict[str, int] = field(default_factory=dict)
 
 
@@ -168,14 +169,33 @@ class Lifecycle:
         parts, people = parts_in(body), self._people(body)
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
+        yield bool(planned), "events", "none", "at least one"
         yield from self._befores(body.get("parts", []))
+        yield from self._covered(body, people)
         for name, amount in parts.items():
             account = self._accounts[name]
             cost = _cost(account.calculus, events)
             yield _near(amount, cost), "amount", f"{amount} from {name}", f"{cost}, what its events cost"
             yield not account.closed, "account", f"{name}, which is closed", "open accounts"
             account.spent += amount
-        self._runs[body["run_key"]] = _Run("reserved", release, people, events, dict(parts), Counter(planned))
+        run = _Run("reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"]))
+        self._runs[body["run_key"]] = run
+
+    def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[Rule]:
+        """All days have an account, a lifetime has one, and all are for this unit and relation."""
+        theirs = self._of(*people)
+        yield (
+            gap(people[1], [each.days for each in theirs]) is None,
+            "block",
+            people[1],
+            "days that all have an account",
+        )
+        if body.get("scope") == LIFETIME:
+            yield any(each.days.is_lifetime for each in theirs), "scope", LIFETIME, "an account for the lifetime"
+        asked = (body["unit"], body["adjacency"])
+        for each in theirs:
+            terms = (each.terms.unit, each.terms.adjacency)
+            yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
 
     def _people(self, body: Mapping[str, Any]) -> tuple[str, TimeBlock]:
         """Return whom a charge is on; in the first schema, those of its one account."""
@@ -222,6 +242,7 @@ class Lifecycle:
         run, version = self._runs[body["run_key"]], (body["release"], body["number"])
         told = (run.status, run.security)
         yield told == ("opened", "csprng"), "status", told, "opened, with noise of a CSPRNG"
+        yield run.name == body["release"], "release", body["release"], run.name
         yield version not in self._versions, "number", body["number"], "a number that was not published"
         run.status, self._versions[version] = "published", "published"
         run.planned.clear()  # nothing more is drawn, and there may be many runs to remember

@@ -7,6 +7,8 @@ found by the rules of `privacy.ledger.lifecycle` alone, and nothing else is foun
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.lifecycle import Lifecycle
 from tests.privacy import forged_entries as forged
 from tests.privacy.conftest import Databases
 from tests.privacy.forged_entries import QUARTER
@@ -155,3 +158,31 @@ def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Ca
     kinds = {entry.kind for entry in ledger.journal()}
     assert len(kinds) == 12
     assert ledger.verify() == []
+
+
+LAWLESS: list[tuple[str, dict[str, object], str]] = [
+    ("version_published", {"release": "another"}, "version_published, release"),
+    ("charge_reserved", {"adjacency": "replace_one"}, "charge_reserved, unit and relation"),
+    ("charge_reserved", {"unit": "household"}, "charge_reserved, unit and relation"),
+    ("charge_reserved", {"scope": "lifetime"}, "charge_reserved, scope"),
+    ("charge_reserved", {"block": "2024-01-01..2026-01-01"}, "charge_reserved, block"),
+    ("charge_reserved", {"events": []}, "charge_reserved, events"),
+]
+
+
+@pytest.mark.parametrize(("kind", "changed", "rule"), LAWLESS)
+def test_an_entry_that_admission_would_have_refused_is_found(
+    place: Place, kind: str, changed: dict[str, object], rule: str
+) -> None:
+    """The rules alone, on a run's own entries with one of them changed; unchanged they pass."""
+    with closing(ledger_with_account(place)) as ledger:
+        published(ledger, "run-1")
+        entries = ledger.journal()
+    for altered, expected in ((False, set()), (True, {rule})):
+        lifecycle, wrong = Lifecycle(), set()
+        for entry in entries:
+            body = {**entry.body, **changed} if altered and entry.kind == kind else entry.body
+            subject = str(body.get("run_key") or body.get("name") or body.get("source") or "")
+            wrong |= {finding.field for finding in lifecycle.entry(replace(entry, body=body), subject)}
+        assert wrong >= expected
+        assert altered or not wrong
