@@ -182,9 +182,13 @@ def _fits_words(fits: Mapping[str, str | None], delta: str) -> str:
 def _calendar_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not account["schedule"]:
         return []
+    if all(each["trouble"] for each in account["schedule"]):
+        return [("runs out", "cannot be told: no scheduled spec can run")]
     refused = account["runs_out"]
     told = (
-        "not within ten years" if refused is None else f"{refused['at'][:16]}, when {refused['release']} is refused"
+        "not within ten years or 100,000 runs"
+        if refused is None
+        else f"{refused['at'][:16]}, when {refused['release']} is refused"
     )
     return [("runs out", told)]
 

@@ -92,7 +92,7 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
         "open": True,
         "cost": pico_to_text(costs[name]),
         "remaining": pico_to_text(remaining[name]),
-        "fits": all(costs[each] <= remaining[each] for each in costs),
+        "fits": priced.fits,
         "runs_left": runs_left(priced.parts, remaining),
         "largest_epsilon": None if smallest is None else f"{float(smallest):.12g}",
         "also_charged": [

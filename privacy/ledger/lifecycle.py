@@ -35,10 +35,9 @@ from privacy.accounting.events import event_from_json
 from privacy.ledger.balances import parts_in
 from privacy.ledger.entries import Entry
 from privacy.ledger.rows import to_text
-from privacy.ledger.terms import AccountTerms, terms_from_json
+from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
 _FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
-_TERMS: Final = ("name", "population", "block", "unit", "adjacency", "calculus", "epsilon", "delta")
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest", "snapshot_hash")
 
 
@@ -113,7 +112,7 @@ class Lifecycle:
 
     def _opened(self, entry: Entry) -> Iterator[Rule]:
         body = entry.body
-        terms = terms_from_json({name: body[name] for name in _TERMS})
+        terms = terms_from_json({name: body[name] for name in TERMS})
         yield terms.name not in self._accounts, "name", f"{terms.name} again", "a name that was not opened before"
         cap = terms.calculus.cap(terms.epsilon, terms.delta)
         yield _near(body["cap"], cap), "cap", body["cap"], f"{cap}, what its epsilon and delta admit"

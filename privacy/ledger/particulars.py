@@ -19,8 +19,8 @@ from privacy.ledger import schema
 from privacy.ledger.balances import differences
 from privacy.ledger.entries import Entry
 from privacy.ledger.rows import to_text
+from privacy.ledger.terms import TERMS
 
-_TERMS: Final = ("name", "population", "block", "unit", "adjacency", "calculus", "epsilon", "delta")
 _REQUEST: Final = (
     *("run_key", "account", "release", "spec_digest", "contract_digest", "snapshot_hash"),
     *("adjacency", "unit", "rows_per_unit", "events", "epsilon", "delta"),
@@ -47,7 +47,7 @@ class Particulars:
         body = entry.body
         match entry.kind:
             case "account_opened":
-                terms = to_text({name: body[name] for name in _TERMS})
+                terms = to_text({name: body[name] for name in TERMS})
                 self._accounts[body["name"]] = f"{terms} for {_people_in(body)}"
             case "source_bound":
                 self._sources[body["source"]] = _people_in(body)

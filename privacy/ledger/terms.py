@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from contracts.blocks import TimeBlock, time_block
@@ -55,6 +55,9 @@ class AccountTerms:
             "epsilon": self.epsilon,
             "delta": self.delta,
         }
+
+
+TERMS = tuple(term.name for term in fields(AccountTerms))
 
 
 def terms_from_json(value: Mapping[str, Any]) -> AccountTerms:
