@@ -1,7 +1,7 @@
 """Merkle trees over the journal's entry hashes, so that one entry can be proven without the others.
 
-The tree grows by appending: the frontier, a tuple, holds the roots of the complete subtrees that the entries so far fall
-into, and an append touches only those that it completes. Any other node is found again through a `Nodes` function.
+The tree grows by appending: the frontier (a tuple) holds the roots of the complete subtrees that the entries so far
+fall into, and an append touches only those it completes. Any other node is found again through a `Nodes` function.
 
 Source: RFC 6962 (Laurie, Langley, Kasper 2013), section 2.1: leaves are hashed with a zero byte in front and
 nodes with a one byte, so that a node can never be passed off as a leaf.
