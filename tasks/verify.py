@@ -260,7 +260,7 @@ class _Verification:
         if not small:
             skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
         else:
-            findings += check_claim(replay, where=RECORD)
+            findings += check_claim(replay, self._run, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_tables(self) -> None:

@@ -2,7 +2,8 @@
 
 1. it is of the same population as the others, and for the unit and the neighbour relation of the charge
 2. its cap, in its calculus, is not more than the epsilon it was opened with, recomputed by independent code
-3. what was taken is what the draws cost in its calculus, recomputed; before and taken add up, within the cap
+3. what was taken is what the draws cost in its calculus, recomputed, or, where they were chosen on the way, what
+   the budget for them costs; before and taken add up, within the cap
 4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
 
 Whether the people have further accounts, and which days the source is about, only the whole journal tells.
@@ -12,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any, Final
 
 from contracts.blocks import LIFETIME, BlockRefused, TimeBlock, gap, time_block
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.amounts import PICO, pico_to_text
+from privacy.audit.budget import split
 from privacy.audit.claimed import TOLERANCE
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.recompute import NotRecomputable, recompute, recompute_cap
-from privacy.audit.statements import AccountBody, DrawnBody, TakenStatement
+from privacy.audit.statements import AccountBody, TakenStatement
 
 _OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 
@@ -35,7 +38,7 @@ def check_accounts(run: JournalledRun, *, where: str) -> list[Finding]:
         if account is not None:
             findings += _check_people(account, run, where)
             findings += _check_cap(account, where)
-            findings += _check_taken(account, part, run.draws, where)
+            findings += _check_taken(account, part, run, where)
     return findings + _check_blocks(list(run.accounts.values()), run.charge.scope, where)
 
 
@@ -70,8 +73,9 @@ def _check_cap(account: AccountBody, where: str) -> list[Finding]:
     return []
 
 
-def _check_taken(account: AccountBody, part: TakenStatement, draws: Sequence[DrawnBody], where: str) -> list[Finding]:
+def _check_taken(account: AccountBody, part: TakenStatement, run: JournalledRun, where: str) -> list[Finding]:
     findings = []
+    draws = run.draws
     known: dict[bytes, Fraction | None] = {}
     for draw in draws:
         cost = draw.costs.get(account.name)
@@ -88,7 +92,11 @@ def _check_taken(account: AccountBody, part: TakenStatement, draws: Sequence[Dra
             found = "nothing" if cost is None else pico_to_text(cost)
             allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
             findings.append(Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT))
-    together = sum(draw.costs.get(account.name, 0) for draw in draws)
+    planned, budget = split(run.charge.events)
+    together = sum(draw.costs.get(account.name, 0) for draw in draws[: len(planned) if budget else None])
+    if budget is not None:
+        together, wrong = _with_budget(account, part, together, budget, where)
+        findings += wrong
     for name, taken, expected, why in (
         ("amount", part.amount, together, "what its draws cost"),
         ("after", part.after, part.before + part.amount, "before and amount"),
@@ -98,6 +106,21 @@ def _check_taken(account: AccountBody, part: TakenStatement, draws: Sequence[Dra
             text = f"{pico_to_text(expected)}, {why}"
             findings.append(Finding(where, _field(account, name), pico_to_text(taken), text, _OVERSPENT))
     return findings
+
+
+def _with_budget(
+    account: AccountBody, part: TakenStatement, drawn: int, budget: Mapping[str, Any], where: str
+) -> tuple[int, list[Finding]]:
+    """Add what the budget costs, whole, to what the planned draws cost: what the part says, if it says that."""
+    try:
+        loss = _loss(budget, account.calculus)
+    except NotRecomputable as error:
+        return drawn, [Finding(where, _field(account, "budget"), printable(str(error)), "a known loss", _OVERSPENT)]
+    if loss is None:
+        return drawn, [Finding(where, _field(account, "budget"), "an infinite loss", "a finite loss", _OVERSPENT)]
+    least = drawn + ceil(loss * PICO)
+    holds = least <= part.amount <= least + loss * PICO * TOLERANCE + 1
+    return (part.amount if holds else least), []
 
 
 def _loss(event: Mapping[str, Any], calculus: Mapping[str, Any]) -> Fraction | None:

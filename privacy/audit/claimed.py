@@ -13,6 +13,7 @@ from typing import Final
 from contracts.errors import Finding
 from contracts.written import parse_decimal
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text, pico_to_text
+from privacy.audit.budget import split
 from privacy.audit.identity import OTHER
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
@@ -48,13 +49,20 @@ def check_amounts(replay: Replay, run: JournalledRun, *, where: str) -> list[Fin
     ]
 
 
-def check_claim(replay: Replay, *, where: str) -> list[Finding]:
-    """Check the claimed ε against the recomputed one, and claim and charge against each other."""
+def check_claim(replay: Replay, run: JournalledRun | None, *, where: str) -> list[Finding]:
+    """Check the claimed ε against the recomputed one, and claim and charge against each other.
+
+    Where draws were chosen on the way, the loss is that of the charge's events, which were fixed before the first
+    draw, with the budget among them; a best order may be picked for nothing else.
+    """
     claim = replay.claim
     findings = _check_terms(replay, where)
     try:
         delta = atto_to_text(claim.delta)
-        epsilon = recompute([draw.event for draw in replay.draws], delta, replay.calculus).epsilon_best
+        fixed = [draw.event for draw in replay.draws]
+        if run is not None and split(run.charge.events)[1] is not None:
+            fixed = list(run.charge.events)
+        epsilon = recompute(fixed, delta, replay.calculus).epsilon_best
     except NotRecomputable as error:
         return [*findings, Finding(where, "replay.claim", printable(str(error)), "events with a loss", _OVERSTATED)]
     if epsilon is None:

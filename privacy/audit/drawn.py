@@ -1,6 +1,7 @@
 """Was the noise what the charge planned, and its sensitivity what the contract demands? In this order.
 
-    1. the record's draws are the journal's, one by one, and their events are those that the charge planned
+    1. the record's draws are the journal's, one by one, and their events are those that the charge planned; those
+       that follow, where the charge has a budget for draws chosen on the way, keep within it
     2. each draw belongs to a table of the product, or is its total, over that table's whole domain
     3. each event's `moves` are the worst neighbour's, derived here anew from the adjacency and the rows of a unit
 
@@ -17,6 +18,7 @@ from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.product import TablesProduct
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
+from privacy.audit.budget import check_budget, split
 from privacy.audit.identity import OTHER, Meaning, differences
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
@@ -30,12 +32,13 @@ _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not
 
 def check_draws(replay: Replay, run: JournalledRun, *, where: str) -> list[Finding]:
     """Check that record, journal and charge agree on what was drawn."""
-    counts = [
-        ("replay.draws", len(replay.draws), len(run.draws)),
-        ("replay.draws", len(replay.draws), len(run.charge.events)),
-    ]
+    planned, budget = split(run.charge.events)
+    counts = [("replay.draws", len(replay.draws), len(run.draws))]
+    if budget is None:
+        counts.append(("replay.draws", len(replay.draws), len(planned)))
     findings = list(differences(counts[:1], where=where, allowed="the number of draws in the journal"))
     findings += differences(counts[1:], where=where, allowed="the number of events that the charge planned")
+    findings += check_budget(run.charge.events, [draw.event for draw in run.draws], where=where)
     for place, (draw, entered) in enumerate(zip(replay.draws, run.draws, strict=False)):
         at = f"replay.draws[{place}]"
         pairs = [
@@ -44,8 +47,8 @@ def check_draws(replay: Replay, run: JournalledRun, *, where: str) -> list[Findi
         ]
         pairs.append((f"{at}.cost", draw.cost, entered.costs.get(replay.charge.account)))
         findings += _compared(pairs, where, "as the journal says")
-    for place, (draw, planned) in enumerate(zip(replay.draws, run.charge.events, strict=False)):
-        findings += _compared([(f"replay.draws[{place}].event", draw.event, planned)], where, "as the charge planned")
+    for place, (draw, event) in enumerate(zip(replay.draws, planned, strict=False)):
+        findings += _compared([(f"replay.draws[{place}].event", draw.event, event)], where, "as the charge planned")
     return findings
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from contracts.blocks import LIFETIME, TimeBlock, gap
 from contracts.errors import Finding
+from privacy.accounting.adaptive import budget_of
 from privacy.accounting.amounts import ATTO, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import Event, UnsupportedEvent
@@ -156,6 +157,10 @@ def _check_cover(accounts: Sequence[AccountState], request: ChargeRequest, peopl
 
 def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
     """Return what the planned events cost an account; refuse those that it cannot hold."""
+    try:
+        budget_of(request.events)
+    except UnsupportedEvent as error:
+        raise refusal(f"account {terms.name}", "plan", str(error), "one budget beside the planned draws") from error
     for event in request.events:
         if request.adjacency not in event.adjacencies:
             allowed = " or ".join(sorted(event.adjacencies))

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -36,6 +36,7 @@ class Draw:
         values: noisy counts, int64, in the marginal's shape.
         sha256: digest of the values' bytes.
         security: "csprng" or "seeded": what the noise came from.
+        about: what else the draw was asked for, such as the digest of a choice's candidates.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Draw:
     values: NDArray[np.int64]
     sha256: str
     security: str
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 class DrawFiles:
@@ -73,6 +75,7 @@ class DrawFiles:
             "security": draw.security,
             "shape": list(draw.values.shape),
             "sha256": draw.sha256,
+            **({"about": dict(draw.about)} if draw.about else {}),
         }
         with NamedTemporaryFile(dir=folder, suffix=".partial") as file:  # mode 0600
             file.write(canonical_json(header) + b"\n")
@@ -104,6 +107,7 @@ class DrawFiles:
                 values,
                 header["sha256"],
                 header["security"],
+                header.get("about", {}),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise LedgerCorrupt(f"draw {number} of run {run_key} cannot be read: {path}") from error

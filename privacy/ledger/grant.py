@@ -3,7 +3,8 @@
 Order of a draw, and each step must have happened before the next begins:
     1. the charge is reserved and `opened` is committed          (ledger, before this object exists)
     2. the sensitivity is derived from the marginal, the adjacency and the contribution bound
-    3. the event's cost is checked against what is left of this grant, on every account that was charged
+    3. the event is one that the charge planned and has not drawn yet, and every charged account's part holds its
+       cost; or it fits into what is left of the charge's budget for draws that are chosen on the way
     4. the exact counts are read, noise is drawn, and the sum is written and fsynced with its event
     5. the event is entered in the journal
     6. the caller sees the noisy values
@@ -15,18 +16,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.canonical import canonical_json
+from contracts.canonical import canonical_json, digest
 from contracts.errors import Finding
+from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, event_from_json
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    event_from_json,
+)
 from privacy.ledger import schema
 from privacy.ledger.draws import Draw, DrawFiles, values_digest
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
@@ -35,12 +44,16 @@ from privacy.ledger.rows import draws_of, known_charge, to_text
 from privacy.ledger.store import Store
 from privacy.ledger.terms import Charge, Part
 from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.scores import Candidate
 from privacy.marginals.sensitivity import Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
+from privacy.noise.exponential_mechanism import exponential_mechanism
 from privacy.noise.random_bytes import RandomBytes
 from privacy.private_table import snapshot_mark
+
+DrawnEvent = NoiseEvent | ExponentialMechanism
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,44 @@ class Measurement:
     variance: float
     number: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A private choice with what it cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        index: place of the chosen candidate.
+        clique: its columns.
+        event: the event.
+        number: order of the draw inside its run.
+        sha256: digest of the choice.
+    """
+
+    key: str
+    index: int
+    clique: Clique
+    event: ExponentialMechanism
+    number: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a draw is asked for; a run that resumes asks for the same.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: columns of the marginal; empty for the total, and for a choice.
+        event: what it will cost.
+        about: what else it must be the same in, such as the candidates of a choice.
+    """
+
+    key: str
+    clique: Clique
+    event: DrawnEvent
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Grant:
@@ -115,27 +166,75 @@ class Grant:
         """
         request = self._charge.request
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        asked = Asked(key, counts.clique, event)
+        draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event))
+        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256)
+
+    def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
+        """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
+
+        Args:
+            candidates: the marginals to choose from, each with its score; at least one.
+            epsilon: what the choice costs, > 0 [dimensionless].
+            key: name of the draw, unique inside the run.
+        Returns:
+            Selection: which candidate, written down durably with the event.
+        Raises:
+            ValueError: no candidates.
+            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
+            LedgerRefusal: the run has chosen among others under this key.
+        Privacy: epsilon-bounded range, inside what the charge has reserved; the sensitivity is the largest of the
+            scores', derived here from clique, weight, adjacency and contribution bound.
+        """
+        if not candidates:
+            raise ValueError("candidates must hold at least one marginal")
+        request = self._charge.request
+        event = ExponentialMechanism(epsilon)
+        terms = request.adjacency, request.rows_per_unit
+        sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
+        cliques = [list(candidate.clique) for candidate in candidates]
+        asked = Asked(key, (), event, {"candidates": digest(cliques)})
+        draw = self._drawn_once(
+            asked,
+            [candidate.counts for candidate in candidates],
+            lambda: np.array([self._choice(candidates, epsilon, sensitivity)], dtype=np.int64),
+        )
+        index = int(draw.values[0])
+        return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)
+
+    def _choice(self, candidates: Sequence[Candidate], epsilon: Fraction, sensitivity: Fraction) -> int:
+        """Score all candidates and choose one; the scores go no further."""
+        scores = [candidate.value() for candidate in candidates]
+        source = self._random_bytes
+        return exponential_mechanism(scores, epsilon=epsilon, sensitivity=sensitivity, source=source)
+
+    def _drawn_once(
+        self, asked: Asked, counts: Iterable[PrivateCounts], values: Callable[[], NDArray[np.int64]]
+    ) -> Draw:
+        """Replay a draw, or check that it is covered, make it, and enter it."""
+        request = self._charge.request
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
             charge = known_charge(connection, request.run_key)
-        self._check_permission(charge, counts)
-        known = next((row for row in rows if row.key == key), None)
+        for each in counts:
+            self._check_permission(charge, each)
+        known = next((row for row in rows if row.key == asked.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
         if draw is not None:
-            self._check_replay(draw, key, counts.clique, event)
+            self._check_replay(draw, asked)
             if known is not None and known.sha256 != draw.sha256:
-                raise LedgerCorrupt(f"draw {key!r} of run {request.run_key}: not the values that were entered")
+                raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key}: not the values that were entered")
         elif known is not None:
-            raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} was entered, but its file is gone")
+            raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key} was entered, but its file is gone")
         else:
-            self._check_cost(event, key, [event_from_json(json.loads(row.event)) for row in rows])
-            draw = self._draw(counts, event, key, len(rows))
+            self._check_cost(asked.event, asked.key, [event_from_json(json.loads(row.event)) for row in rows])
+            draw = self._written(asked, len(rows), values())
         if known is None:
-            self._enter(draw, event)
-        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256)
+            self._enter(draw, asked.event)
+        return draw
 
-    def _draw(self, counts: PrivateCounts, event: NoiseEvent, key: str, number: int) -> Draw:
-        """Read the exact counts, add noise, and write the sum durably; the counts go no further."""
+    def _noisy(self, counts: PrivateCounts, event: NoiseEvent) -> NDArray[np.int64]:
+        """Read the exact counts and add noise; the counts go no further."""
         exact = counts._count()
         size = exact.size
         match event:
@@ -145,25 +244,29 @@ class Grant:
                 noise = discrete_gaussian(size, sigma_squared=sigma_squared, source=self._random_bytes)
             case _:
                 assert_never(event)
-        values = exact + noise.reshape(exact.shape)
-        digest = values_digest(values)
-        draw = Draw(key, number, event.to_json(), counts.clique, values, digest, self._charge.security or "none")
+        return exact + noise.reshape(exact.shape)
+
+    def _written(self, asked: Asked, number: int, values: NDArray[np.int64]) -> Draw:
+        """Write noisy values durably before anybody sees them."""
+        sha256, security = values_digest(values), self._charge.security or "none"
+        event = asked.event.to_json()
+        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about)
         run_key = self._charge.request.run_key
         try:
             self._files.write(run_key, draw)
         except FileExistsError:
             # Another holder of this grant was first; what it wrote is the draw, ours was never seen.
-            return self._first(run_key, number, key, counts.clique, event)
+            return self._first(run_key, number, asked)
         return draw
 
-    def _first(self, run_key: str, number: int, key: str, clique: Clique, event: NoiseEvent) -> Draw:
+    def _first(self, run_key: str, number: int, asked: Asked) -> Draw:
         draw = self._files.read(run_key, number)
         if draw is None:
             raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
-        self._check_replay(draw, key, clique, event)
+        self._check_replay(draw, asked)
         return draw
 
-    def _enter(self, draw: Draw, event: NoiseEvent) -> None:
+    def _enter(self, draw: Draw, event: DrawnEvent) -> None:
         run_key = self._charge.request.run_key
         values = {"run_key": run_key, "key": draw.key, "number": draw.number, "sha256": draw.sha256}
         with self._database.writing() as transaction:
@@ -199,13 +302,27 @@ class Grant:
         if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != charged:
             raise refusal(repr(self), "counts", "counts of another snapshot or contract", "those that were charged")
 
-    def _check_cost(self, event: NoiseEvent, key: str, drawn: Sequence[Event]) -> None:
-        """Refuse a draw that the charge did not plan, or that some account's part of it does not hold."""
-        left = Counter(self._charge.request.events)
+    def _check_cost(self, event: DrawnEvent, key: str, drawn: Sequence[Event]) -> None:
+        """Refuse a draw that the charge neither planned nor has a budget for."""
+        planned = self._charge.request.events
+        left = Counter(planned)
         left.subtract(drawn)
-        if left[event] < 1:
+        if left[event] > 0:
+            self._check_parts(event, key, [before for before in drawn if before in planned])
+            return
+        budget = budget_of(planned)
+        if budget is None:
             found = f"draw {key!r}: {event.kind} that is not planned, or drawn as often as planned"
             raise GrantExceeded([Finding(repr(self), "plan", found, "the planned events; nothing was drawn")])
+        spent = sum((share(budget, before) for before in unplanned(planned, drawn)), Fraction(0))
+        wanted, room = share(budget, event), limit(budget) - spent
+        if wanted > room:
+            found = f"draw {key!r} takes {float(wanted):.12g} of the {budget.kind} budget"
+            allowed = f"at most {float(room):.12g}, what is left of it; nothing was drawn"
+            raise GrantExceeded([Finding(repr(self), "budget", found, allowed)])
+
+    def _check_parts(self, event: DrawnEvent, key: str, drawn: Sequence[Event]) -> None:
+        """Refuse a planned draw that some account's part of the charge does not hold."""
         for part in self._charge.parts:
             spent = sum(self._cost(before)[part.account] for before in drawn)
             cost = self._cost(event)[part.account]
@@ -217,14 +334,14 @@ class Grant:
         allowed = f"at most {pico_to_text(left)}; nothing was drawn"
         return GrantExceeded([Finding(repr(self), "sub-budget", found, allowed)])
 
-    def _check_replay(self, draw: Draw, key: str, clique: Clique, event: NoiseEvent) -> None:
-        asked = (key, clique, event, self._charge.security)
-        written = (draw.key, draw.clique, event_from_json(dict(draw.event)), draw.security)
-        if asked != written:
+    def _check_replay(self, draw: Draw, asked: Asked) -> None:
+        wanted = (asked.key, asked.clique, asked.event, dict(asked.about), self._charge.security)
+        event = event_from_json(dict(draw.event))
+        if wanted != (draw.key, draw.clique, event, dict(draw.about), draw.security):
             raise refusal(
                 repr(self),
                 f"draw {draw.number}",
-                f"{key!r} of {'×'.join(clique) or 'total'}",
+                f"{asked.key!r} of {'×'.join(asked.clique) or 'total'}",
                 f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
                 "a run that resumes asks for the same draws in the same order",
             )

@@ -12,7 +12,8 @@ is held against those before it:
                         its events (at least one) cost in each calculus, onto what was spent
     charge_returned     of a charge whose grant was never opened
     grant_opened        of a reserved charge
-    noise_drawn         of an opened one; numbered on; one of the planned events, at its cost in each calculus
+    noise_drawn         of an opened one; numbered on; one of the planned events, or within the plan's budget for
+                        events chosen on the way; at its cost in each calculus
     version_published   of an opened one with secure noise, under its own release; a new number
     version_withdrawn   of a published version
 """
@@ -24,14 +25,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from sys import intern
 from typing import Any, Final
 
 from contracts.blocks import LIFETIME, TimeBlock, gap, time_block
 from contracts.errors import Finding, SudareError
+from privacy.accounting.adaptive import Budget, budget_of, limit, share
 from privacy.accounting.calculus import Calculus, calculus_from_json
-from privacy.accounting.events import event_from_json
+from privacy.accounting.events import Event, event_from_json
 from privacy.ledger.balances import parts_in
 from privacy.ledger.entries import Entry
 from privacy.ledger.rows import to_text
@@ -68,6 +71,8 @@ class _Run:
     draws: int = 0
     name: str = ""
     drawn: dict[str, int] = field(default_factory=dict)
+    budget: Budget | None = None
+    shared: Fraction = Fraction(0)
 
 
 Rule = tuple[bool, str, object, object]
@@ -178,6 +183,7 @@ class Lifecycle:
             yield not account.closed, "account", f"{name}, which is closed", "open accounts"
             account.spent += amount
         run = _Run("reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"]))
+        run.budget = budget_of(map(_event, planned))
         self._runs[body["run_key"]] = run
 
     def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[Rule]:
@@ -228,13 +234,25 @@ class Lifecycle:
         yield body["number"] == run.draws, "number", body["number"], run.draws
         run.draws += 1
         event = to_text(body["event"])
-        run.planned[event] -= 1
-        yield run.planned[event] >= 0, "event", event, "one of the planned events, each once"
+        chosen = run.budget is not None and run.planned[event] < 1
+        if chosen:
+            yield from self._from_budget(run, event)
+        else:
+            run.planned[event] -= 1
+            yield run.planned[event] >= 0, "event", event, "one of the planned events, each once"
         for name, cost in body.get("costs", {}).items():
             expected = _cost(self._accounts[name].calculus, f"[{event}]")
             yield _near(cost, expected), "cost", f"{cost} of {name}", expected
+            if chosen:
+                continue
             run.drawn[name] = run.drawn.get(name, 0) + cost
             yield run.drawn[name] <= run.parts[name], "costs", run.drawn[name], f"at most {run.parts[name]}, reserved"
+
+    def _from_budget(self, run: _Run, event: str) -> Iterator[Rule]:
+        """What was not planned takes its share of the plan's budget."""
+        if run.budget is not None:
+            run.shared += share(run.budget, _event(event))
+            yield run.shared <= limit(run.budget), "event", event, f"within what is left of {run.budget.to_json()}"
 
     def _published(self, entry: Entry) -> Iterator[Rule]:
         body = entry.body
@@ -305,6 +323,11 @@ def _days(block: str) -> TimeBlock:
 @lru_cache(maxsize=256)
 def _calculus(text: str) -> Calculus:
     return calculus_from_json(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _event(text: str) -> Event:
+    return event_from_json(json.loads(text))
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,121 @@
+"""Scores of a private choice: how much a marginal would tell, and how far one privacy unit moves that number.
+
+A score is computed from exact counts inside a grant; it knows its sensitivity itself, from clique, weight, adjacency
+and contribution bound (DESIGN law 1). Scores are rationals, so that the choice is exact.
+
+Mutual information under replace_one, n rows, both known: replacing one row changes n I, in nats, by at most
+    S(n) = 2 log((n + 1) / 2) + (n - 1) log((n + 1) / (n - 1)),
+and k rows, one after the other, by at most k S(n). Under add_remove n itself is private and no such bound is offered.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Adjacency
+from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.sensitivity import marginal_moves
+
+_STEP: Final = Fraction(1, 1024)
+"""Mutual information is rounded to multiples of it [nats x rows]."""
+_FLOAT_ERROR: Final = 2.0**-48
+"""Bounds the relative error of a sum of c log c by `math.fsum`: each term is off by less than 4 units of 2^-53."""
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceScore:
+    """weight * (||counts - prediction||_1 - bias): how far the counts are from what is already known.
+
+    Args:
+        prediction: released or public counts, whole numbers in the marginal's shape [rows].
+        weight: > 0 [dimensionless].
+        bias: what noise alone would make of the distance [rows].
+    Source: AIM, McKenna et al. 2022, algorithm 2 line 11 (weight w_r, bias sqrt(2/pi) sigma n_r); MST: weight 1,
+        bias 0.
+    """
+
+    prediction: NDArray[np.int64]
+    weight: Fraction
+    bias: Fraction
+
+    def sensitivity(self, adjacency: Adjacency, rows_per_unit: int) -> Fraction:
+        """Return weight * L1: weight * k under add_remove, weight * 2k under replace_one."""
+        return self.weight * sum(marginal_moves(adjacency, rows_per_unit))
+
+    def of(self, counts: NDArray[np.int64]) -> Fraction:
+        """Return the score of exact counts; private."""
+        return self.weight * (int(np.abs(counts - self.prediction).sum(dtype=np.int64)) - self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class MutualInformationScore:
+    """n * I(first column; the others) in nats, rounded: how much they tell about each other.
+
+    Args:
+        rows: n, public, > 1 [rows].
+    Source: PrivBayes, Zhang et al. 2017, lemma 4.1 (times n, natural logarithm); in the module's docstring.
+    """
+
+    rows: int
+
+    def sensitivity(self, adjacency: Adjacency, rows_per_unit: int) -> Fraction:
+        """Return k S(n), with the rounding of both neighbours' scores added.
+
+        Raises:
+            ValueError: add_remove, under which n is private, or fewer than two rows.
+        """
+        if adjacency != "replace_one":
+            raise ValueError("mutual information needs a public number of rows: adjacency replace_one")
+        if self.rows < 2:
+            raise ValueError(f"rows must be at least 2, not {self.rows}")
+        n = self.rows
+        change = 2 * math.log((n + 1) / 2) + (n - 1) * math.log1p(2 / (n - 1))
+        return rows_per_unit * Fraction(change * (1 + 1e-12)) + 2 * (_STEP + self._error())
+
+    def of(self, counts: NDArray[np.int64]) -> Fraction:
+        """Return the score of exact counts, the first axis against the others; private."""
+        table = counts.reshape(counts.shape[0], -1)
+        parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
+        both, left, right, whole = (_entropy_sum(part) for part in parts)
+        return Fraction(round((both - left - right + whole) / float(_STEP))) * _STEP
+
+    def _error(self) -> Fraction:
+        """Bound the float error of one score: four sums of at most n log n."""
+        return Fraction(4 * self.rows * math.log(self.rows) * _FLOAT_ERROR)
+
+
+Score = DistanceScore | MutualInformationScore
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One marginal that may be chosen.
+
+    Args:
+        counts: handle on its exact counts.
+        score: how good a choice it is.
+    """
+
+    counts: PrivateCounts
+    score: Score
+
+    @property
+    def clique(self) -> Clique:
+        """The columns of the marginal."""
+        return self.counts.clique
+
+    def value(self) -> Fraction:
+        """Count and score; private, for the grant alone."""
+        return self.score.of(self.counts._count())
+
+
+def _entropy_sum(counts: NDArray[np.int64]) -> float:
+    """Compute the sum of c log c."""
+    positive = counts[counts > 0].astype(np.float64)
+    return math.fsum((positive * np.log(positive)).tolist())
