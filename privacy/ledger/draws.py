@@ -1,9 +1,11 @@
 """Noisy values on disk: one self-contained file a draw, written and fsynced before anyone sees the values.
 
 A draw's file holds its event in its header, so that value and event can never come apart: line one is canonical
-JSON (ledger, run key, key, event, what the noise came from, shape, SHA-256 of the rest), then little-endian int64
-values. A file appears under its name only when it is whole (fsync, link, fsync of the folder) and never takes the
-place of another; what a crash left half-written was never seen.
+JSON (ledger, run key, key, event, what the noise came from, shape, digest of the rest), then little-endian int64
+values. A sparse draw lists the cells at or above a threshold: its header has the threshold and the size of the
+domain, and the cells' codes come before the values; nothing about any other cell is written. A file appears under its
+name only when it is whole (fsync, link, fsync of the folder) and never takes the place of another; what a crash left
+half-written was never seen.
 """
 
 from __future__ import annotations
@@ -25,6 +27,21 @@ from privacy.ledger.errors import LedgerCorrupt
 
 
 @dataclass(frozen=True)
+class Listing:
+    """Which cells a sparse draw holds: those whose noisy value reached the threshold.
+
+    Args:
+        codes: row-major numbers of the cells, ascending and distinct, int64.
+        threshold: every cell that is not listed reads "less than this" [rows].
+        cells: size of the declared domain.
+    """
+
+    codes: NDArray[np.int64]
+    threshold: int
+    cells: int
+
+
+@dataclass(frozen=True)
 class Draw:
     """One noisy value that was drawn, with what it cost.
 
@@ -33,10 +50,11 @@ class Draw:
         number: its order inside the run, from 0.
         event: JSON of the event.
         clique: columns of the marginal.
-        values: noisy counts, int64, in the marginal's shape.
-        sha256: digest of the values' bytes.
+        values: noisy counts, int64, in the marginal's shape; of a sparse draw one a listed cell.
+        sha256: digest of the values' bytes; of a sparse draw also of codes, threshold and size of the domain.
         security: "csprng" or "seeded": what the noise came from.
         about: what else the draw was asked for, such as the digest of a choice's candidates.
+        listing: the cells of a sparse draw; None where every cell has a value.
     """
 
     key: str
@@ -47,6 +65,7 @@ class Draw:
     sha256: str
     security: str
     about: Mapping[str, Any] = field(default_factory=dict)
+    listing: Listing | None = None
 
 
 class DrawFiles:
@@ -77,8 +96,12 @@ class DrawFiles:
             "sha256": draw.sha256,
             **({"about": dict(draw.about)} if draw.about else {}),
         }
+        if draw.listing is not None:
+            header["listing"] = {"threshold": draw.listing.threshold, "cells": draw.listing.cells}
         with NamedTemporaryFile(dir=folder, suffix=".partial") as file:  # mode 0600
             file.write(canonical_json(header) + b"\n")
+            if draw.listing is not None:
+                file.write(_bytes(draw.listing.codes))
             file.write(_bytes(draw.values))
             file.flush()
             os.fsync(file.fileno())
@@ -97,7 +120,7 @@ class DrawFiles:
         header_line, _, rest = path.read_bytes().partition(b"\n")
         try:
             header = json.loads(header_line)
-            values = np.frombuffer(rest, dtype="<i8").astype(np.int64).reshape(header["shape"])
+            listing, values = _contents(header, rest)
             named = (header["ledger"], header["run_key"], header["number"])
             draw = Draw(
                 header["key"],
@@ -108,15 +131,39 @@ class DrawFiles:
                 header["sha256"],
                 header["security"],
                 header.get("about", {}),
+                listing,
             )
         except (ValueError, KeyError, TypeError) as error:
             raise LedgerCorrupt(f"draw {number} of run {run_key} cannot be read: {path}") from error
-        if named != (self._ledger, run_key, number) or hashlib.sha256(rest).hexdigest() != header["sha256"]:
+        if named != (self._ledger, run_key, number) or draw_digest(values, listing) != draw.sha256:
             raise LedgerCorrupt(f"draw {number} of run {run_key} is not what was written: {path}")
         return draw
 
     def _folder(self, run_key: str) -> Path:
         return self._root / run_key
+
+
+def draw_digest(values: NDArray[np.int64], listing: Listing | None) -> str:
+    """Return the digest of a draw: of its values, or of a sparse one of all that it says."""
+    if listing is None:
+        return values_digest(values)
+    return listing_digest(listing.codes, values, {"cells": listing.cells, "threshold": listing.threshold})
+
+
+def listing_digest(
+    codes: NDArray[np.int64], values: NDArray[np.int64] | NDArray[np.float64], terms: Mapping[str, int]
+) -> str:
+    """Return the SHA-256 (hex) of a list of cells: a line of canonical JSON, then codes, then values.
+
+    Args:
+        codes: the cells, shape (n,).
+        values: a number for each; int64, or float64 where they are refined and not whole.
+        terms: what else is said of the list, such as the size of the domain.
+    """
+    whole = hashlib.sha256(canonical_json({**terms, "listed": codes.size, "of": "cells"}) + b"\n")
+    whole.update(_bytes(codes))
+    whole.update(np.ascontiguousarray(values, dtype="<i8" if values.dtype.kind == "i" else "<f8").tobytes())
+    return whole.hexdigest()
 
 
 def values_digest(values: NDArray[np.int64]) -> str:
@@ -131,6 +178,15 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _contents(header: Mapping[str, Any], rest: bytes) -> tuple[Listing | None, NDArray[np.int64]]:
+    """Take apart what follows the header of a draw's file."""
+    numbers = np.frombuffer(rest, dtype="<i8").astype(np.int64)
+    if "listing" not in header:
+        return None, numbers.reshape(header["shape"])
+    codes, values = numbers.reshape(2, *header["shape"])
+    return Listing(codes, header["listing"]["threshold"], header["listing"]["cells"]), values
 
 
 def _bytes(values: NDArray[np.int64]) -> bytes:

@@ -17,9 +17,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,84 +36,30 @@ from privacy.accounting.events import (
     event_from_json,
 )
 from privacy.ledger import schema
-from privacy.ledger.draws import Draw, DrawFiles, values_digest
+from privacy.ledger.draws import Draw, DrawFiles, Listing, draw_digest, values_digest
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
+from privacy.ledger.measurement import Asked, DrawnEvent, Measurement, Selection, SparseMeasurement
 from privacy.ledger.rows import draws_of, known_charge, to_text
+from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
 from privacy.ledger.terms import Charge, Part
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate
-from privacy.marginals.sensitivity import Noise, NoiseEvent, noise_event
+from privacy.marginals.sensitivity import LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.exponential_mechanism import exponential_mechanism
 from privacy.noise.random_bytes import RandomBytes
 from privacy.private_table import snapshot_mark
+from privacy.refine.sparse import SparseTable
+from privacy.refine.sparse_depth import Depth
 
-DrawnEvent = NoiseEvent | ExponentialMechanism
+__all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement"]
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """A noisy marginal with what it cost; released, no longer private.
-
-    Args:
-        key: name of the draw inside its run.
-        clique: columns of the marginal.
-        values: noisy counts, int64, in the marginal's shape [rows].
-        event: the event, with the scale of the noise and the sensitivity.
-        variance: variance of each cell's noise [rows²].
-        number: order of the draw inside its run.
-        sha256: digest of the values.
-    """
-
-    key: str
-    clique: Clique
-    values: NDArray[np.int64]
-    event: NoiseEvent
-    variance: float
-    number: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A private choice with what it cost; released, no longer private.
-
-    Args:
-        key: name of the draw inside its run.
-        index: place of the chosen candidate.
-        clique: its columns.
-        event: the event.
-        number: order of the draw inside its run.
-        sha256: digest of the choice.
-    """
-
-    key: str
-    index: int
-    clique: Clique
-    event: ExponentialMechanism
-    number: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a draw is asked for; a run that resumes asks for the same.
-
-    Args:
-        key: name of the draw inside its run.
-        clique: columns of the marginal; empty for the total, and for a choice.
-        event: what it will cost.
-        about: what else it must be the same in, such as the candidates of a choice.
-    """
-
-    key: str
-    clique: Clique
-    event: DrawnEvent
-    about: Mapping[str, Any] = field(default_factory=dict)
+Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
+"""What a draw makes: a value for every cell, or one for each listed cell."""
 
 
 class Grant:
@@ -170,6 +115,32 @@ class Grant:
         draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event))
         return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256)
 
+    def measure_sparse(
+        self, counts: SparseCounts, *, noise: LaplaceNoise, key: str, until: Depth
+    ) -> SparseMeasurement:
+        """Draw the cells of a noisy marginal that reach a threshold, or replay them; the others are never drawn.
+
+        Args:
+            counts: handle on the populated cells.
+            noise: the cost of the noise, as for the whole marginal.
+            key: name of the draw, unique inside the run.
+            until: the first threshold, and how it is lowered, from public parameters and released values.
+        Returns:
+            SparseMeasurement: the listed cells, written down durably with their event.
+        Raises:
+            ValueError: `until` was made for other noise.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: the cost of the whole noisy marginal, of which this is post-processing (`sparse_drawing`).
+        """
+        request = self._charge.request
+        event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        asked = Asked(key, counts.clique, event, {"listed_from_cells": counts.cells})
+        draw = self._drawn_once(asked, (counts,), lambda: self._listed(counts, event, until))
+        if draw.listing is None or not isinstance(event, DiscreteLaplace):
+            raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
+        table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
+        return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
+
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
 
@@ -204,12 +175,12 @@ class Grant:
 
     def _choice(self, candidates: Sequence[Candidate], epsilon: Fraction, sensitivity: Fraction) -> int:
         """Score all candidates and choose one; the scores go no further."""
-        scores = [candidate.value() for candidate in candidates]
+        scores = [candidate.score.of(candidate.counts._count()) for candidate in candidates]
         source = self._random_bytes
         return exponential_mechanism(scores, epsilon=epsilon, sensitivity=sensitivity, source=source)
 
     def _drawn_once(
-        self, asked: Asked, counts: Iterable[PrivateCounts], values: Callable[[], NDArray[np.int64]]
+        self, asked: Asked, counts: Iterable[PrivateCounts | SparseCounts], values: Callable[[], Values]
     ) -> Draw:
         """Replay a draw, or check that it is covered, make it, and enter it."""
         request = self._charge.request
@@ -246,11 +217,22 @@ class Grant:
                 assert_never(event)
         return exact + noise.reshape(exact.shape)
 
-    def _written(self, asked: Asked, number: int, values: NDArray[np.int64]) -> Draw:
+    def _listed(self, counts: SparseCounts, event: NoiseEvent, until: Depth) -> Values:
+        """Read the exact counts of the populated cells, and draw the cells that reach the threshold."""
+        if type(until) is not Depth or not isinstance(event, DiscreteLaplace):  # no subclass: no code of the caller
+            raise ValueError("until must be a Depth, and the noise discrete Laplace")
+        if until.inverse_scale != event.inverse_scale:
+            raise ValueError(f"until must be made for the noise that is drawn, {event.inverse_scale}")
+        populated, source = counts._count(), self._random_bytes
+        table = draw_listed(populated, cells=counts.cells, event=event, until=until, source=source)
+        return table.values, Listing(table.codes, table.threshold, table.cells)
+
+    def _written(self, asked: Asked, number: int, made: Values) -> Draw:
         """Write noisy values durably before anybody sees them."""
-        sha256, security = values_digest(values), self._charge.security or "none"
-        event = asked.event.to_json()
-        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about)
+        values, listing = made if isinstance(made, tuple) else (made, None)
+        sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
+        event, security = asked.event.to_json(), self._charge.security or "none"
+        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about, listing)
         run_key = self._charge.request.run_key
         try:
             self._files.write(run_key, draw)
@@ -290,7 +272,7 @@ class Grant:
             self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
         return self._costs[known]
 
-    def _check_permission(self, charge: Charge, counts: PrivateCounts) -> None:
+    def _check_permission(self, charge: Charge, counts: PrivateCounts | SparseCounts) -> None:
         """Refuse when the durable charge is not the one that was granted, or the counts are of another snapshot."""
         request = self._charge.request
         granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part

@@ -110,10 +110,6 @@ class Candidate:
         """The columns of the marginal."""
         return self.counts.clique
 
-    def value(self) -> Fraction:
-        """Count and score; private, for the grant alone."""
-        return self.score.of(self.counts._count())
-
 
 def _entropy_sum(counts: NDArray[np.int64]) -> float:
     """Compute the sum of c log c."""

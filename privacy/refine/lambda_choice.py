@@ -70,7 +70,13 @@ class LambdaChoice:
 
 
 def choose_lambda_auto(
-    noisy: NDArray[np.int64], total: float, *, event: NoiseEvent, integers: bool, threads: int | None = None
+    noisy: NDArray[np.int64],
+    total: float,
+    *,
+    event: NoiseEvent,
+    integers: bool,
+    absent: int = 0,
+    threads: int | None = None,
 ) -> LambdaChoice:
     """Choose λ from the noisy values by the parametric bootstrap of the module's docstring.
 
@@ -79,6 +85,8 @@ def choose_lambda_auto(
         total: the sum that the refined table will have, ≥ 0 [units].
         event: the noise that the counts carry.
         integers: whether the refined table is rounded to whole numbers.
+        absent: further cells that are known to become 0 at each λ, since they lie below the threshold at λ = 0, which
+            is the lowest.
         threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         LambdaChoice: λ with the error expected at it; λ = 0 for an empty table or a total of 0.
@@ -94,7 +102,10 @@ def choose_lambda_auto(
     best, risk = 0.0, Risk(0.0, 0.0, 0.0)
     for _ in range(_ROUNDS):
         estimate, _ = _refined(values, cells, total, best)
-        best, risk = _least_risk(population(np.rint(estimate), cells, unit=unit), event, integers)
+        amounts, holding = np.rint(estimate), cells
+        if absent:
+            amounts, holding = np.append(amounts, 0.0), np.append(cells, absent)
+        best, risk = _least_risk(population(amounts, holding, unit=unit), event, integers)
     return LambdaChoice(best, "auto", risk.rmse, risk.nonzero_share)
 
 

@@ -1,0 +1,101 @@
+"""What a grant hands out: noisy marginals, whole or listed, and private choices, each with what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
+from privacy.marginals.counts import Clique
+from privacy.marginals.sensitivity import NoiseEvent
+from privacy.refine.sparse import SparseTable
+
+DrawnEvent = NoiseEvent | ExponentialMechanism
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A noisy marginal with what it cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: columns of the marginal.
+        values: noisy counts, int64, in the marginal's shape [rows].
+        event: the event, with the scale of the noise and the sensitivity.
+        variance: variance of each cell's noise [rows²].
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    clique: Clique
+    values: NDArray[np.int64]
+    event: NoiseEvent
+    variance: float
+    number: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A private choice with what it cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        index: place of the chosen candidate.
+        clique: its columns.
+        event: the event.
+        number: order of the draw inside its run.
+        sha256: digest of the choice.
+    """
+
+    key: str
+    index: int
+    clique: Clique
+    event: ExponentialMechanism
+    number: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a draw is asked for; a run that resumes asks for the same.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: columns of the marginal; empty for the total, and for a choice.
+        event: what it will cost.
+        about: what else it must be the same in, such as the candidates of a choice.
+    """
+
+    key: str
+    clique: Clique
+    event: DrawnEvent
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SparseMeasurement:
+    """The cells of a noisy marginal that reached a threshold, with what they cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        clique: columns of the marginal.
+        table: the listed cells with their noisy counts, the threshold, and the size of the domain [rows].
+        event: the event, with the scale of the noise and the sensitivity.
+        variance: variance of each cell's noise, before cells are selected by their noisy counts [rows²].
+        number: order of the draw inside its run.
+        sha256: digest of all that `table` says.
+    """
+
+    key: str
+    clique: Clique
+    table: SparseTable
+    event: DiscreteLaplace
+    variance: float
+    number: int
+    sha256: str
