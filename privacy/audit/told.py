@@ -13,6 +13,7 @@ from privacy.audit.identity import FIXED_FILES
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Manifest, Record
+from privacy.refine.intervals import told_interval
 
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 
@@ -48,10 +49,10 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
     for table in record.replay.tables:
         entry = told.get(table.name, {})
         stated = {name: entry.get(name) for name in ("method", "lambda")} | _errors(entry.get("estimated_rmse"))
-        stated["chosen"] = entry.get("chosen", "none") != "none"
+        stated |= {"chosen": entry.get("chosen", "none") != "none", "interval": entry.get("interval")}
         expected: dict[str, Any] = {"method": table.method, "lambda": table.lambda_ or "none"}
         expected |= _errors(table.estimated_rmse)
-        expected["chosen"] = table.chosen is not None
+        expected |= {"chosen": table.chosen is not None, "interval": told_interval(table.method)}
         if stated != expected:
             allowed = f"{_difference(expected, stated)}, as it was computed"
             at = printable(f"groups.K.tables, {table.name}")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.product import AUTO, Refine
+from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
 from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
 from privacy.refine.noise_mass import NoiseEvent
 
@@ -47,6 +48,7 @@ class Refined:
         lambda_: the λ that was used, if any.
         chosen: what was chosen from the noisy values; None where the spec says it all.
         estimated_rmse: of each method that was judged, by name [units].
+        intervals: 95 % intervals of the exact counts; with method "none" those of the noise alone [units].
     """
 
     values: Counts
@@ -56,6 +58,7 @@ class Refined:
     lambda_: Decimal | None
     chosen: Chosen | None
     estimated_rmse: Mapping[str, float]
+    intervals: Intervals
 
 
 def refine_table(
@@ -85,7 +88,8 @@ def refine_table(
     Privacy: post-processing; deterministic.
     """
     if terms.method == "none":
-        return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {})
+        raw = noise_intervals(noisy, event).with_zeros(impossible)
+        return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw)
     if total is None:
         raise ValueError(f"method {terms.method!r} needs a total")
     notes = () if total >= 0 else (NO_SUM,)
@@ -93,11 +97,14 @@ def refine_table(
     if total <= 0:
         counts: Counts = np.zeros(noisy.shape, np.int64) if terms.integers else np.zeros(noisy.shape)
         method, lambda_ = _trivial(terms)
-        return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {})
+        ends = refined_intervals(noisy, counts, event, impossible=impossible)
+        return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {}, ends)
     cells = Cells(noisy, impossible, event, ordered, total)
     made: Estimate = estimate(cells, terms)
     counts = cells.whole_table(made.counts)
-    return Refined(counts, total, (*notes, *made.notes), made.method, made.lambda_, chosen, made.estimated_rmse)
+    ends = refined_intervals(noisy, counts, event, impossible=impossible)
+    notes = (*notes, *made.notes)
+    return Refined(counts, total, notes, made.method, made.lambda_, chosen, made.estimated_rmse, ends)
 
 
 def _chosen(terms: Refine) -> Chosen | None:

@@ -48,7 +48,7 @@ def room(tables: int) -> Room:
 
 @dataclass(frozen=True)
 class BarRow:
-    """One cell as a bar: its label, the refined count, the interval of the raw one."""
+    """One cell as a bar: its label, the published count, the interval of the exact one."""
 
     label: str
     count: str
@@ -141,7 +141,7 @@ def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedT
         processed=next(entry for entry in values["K.tables"] if entry["table"] == table.name),
         noise=charts.noise_curve(planned.event, planned.half_width) if share.curves else Markup(""),
         facts=_facts(table, facts.contract, planned),
-        bars=_bars(facts.contract, table, planned, most) if heat is None else [],
+        bars=_bars(facts.contract, table, most) if heat is None else [],
         all_bars=few,
         heat=heat,
         drawn_heat=charts.heat_map(refined, f"Refined counts of {table.name}") if sketch else None,
@@ -181,18 +181,19 @@ def _facts(table: ReleasedTable, contract: Contract, planned: PlannedDraw) -> li
     return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
 
 
-def _bars(contract: Contract, table: ReleasedTable, planned: PlannedDraw, most: int) -> list[BarRow]:
+def _bars(contract: Contract, table: ReleasedTable, most: int) -> list[BarRow]:
     refined, noisy = table.refined.values, table.measurement.values
     flat = refined.reshape(-1)
     chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
-    raw, width = noisy.reshape(-1), planned.half_width
-    highest = max(float(flat[chosen].max()), float(raw[chosen].max() + width), 1.0)
-    lowest = min(float(flat[chosen].min()), float(raw[chosen].min() - width), 0.0)
+    lower, upper = (ends.reshape(-1) for ends in (table.refined.intervals.lower, table.refined.intervals.upper))
+    raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
+    highest = max(float(upper[chosen].max()), 1.0)
+    lowest = min(float(lower[chosen].min()), 0.0)
     scale = (max(lowest, -0.1 * highest) if float(flat[chosen].min()) >= 0 else lowest, highest)
     rows = []
-    for cell in chosen:
-        low, middle, high = int(raw[cell]) - width, int(raw[cell]), int(raw[cell]) + width
-        bar = charts.count_bar(float(flat[cell]), (low, middle, high), scale)
+    for cell, middle in zip(chosen, raw, strict=True):
+        low, high = int(lower[cell]), int(upper[cell])
+        bar = charts.count_bar(float(flat[cell]), (low, int(middle), high), scale)
         interval = f"{_number(low)} to {_number(high)}"
         rows.append(BarRow(_label(contract, table, int(cell)), _number(flat[cell]), interval, bar))
     return rows

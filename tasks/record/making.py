@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privacy.marginals.plan import TOTAL_KEY
+from privacy.refine.intervals import told_interval
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.refine import ReleasedTable
 
@@ -107,6 +108,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "total_from": total_kind(run),
         "notes": list(refined.notes) or NONE,
         "known_bias": bias,
+        "interval": told_interval(refined.method),
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),

@@ -115,26 +115,26 @@ class _Tables:
 
     def replayed(self, table: TableStatement, noisy: NDArray[np.int64] | None, event: NoiseEvent) -> None:
         """Check one refined table and its CSV copy against the refinement of its noisy values."""
-        values: Types = {"count": "int64" if table.integers or table.method == "none" else "double"}
+        counted = "int64" if table.integers or table.method == "none" else "double"
+        values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
         columns, findings, skipped = self._read(table.data, table.columns, values)
         self.refined += findings
         self.unrefined += skipped
-        counts = None if columns is None else columns["count"]
-        if counts is not None:
-            self._check_digest(table, counts)
+        if columns is not None:
+            self._check_digest(table, columns["count"])
         if noisy is None:
             self.unrefined.append(f"{printable(table.data)}: its measurements cannot be read")
         else:
-            counts = self._refine(table, noisy, counts, event)
+            columns = self._refine(table, noisy, columns, event)
         if csv_of(table) in self._manifest.files:
-            self._check_csv(table, counts, values)
+            self._check_csv(table, columns, values)
 
     def _refine(
-        self, table: TableStatement, noisy: NDArray[np.int64], counts: NDArray[Any] | None, event: NoiseEvent
-    ) -> NDArray[Any] | None:
+        self, table: TableStatement, noisy: NDArray[np.int64], columns: Columns | None, event: NoiseEvent
+    ) -> Columns | None:
         """Refine again, choose again what was chosen, and compare.
 
-        Returns the values that the table must have, as far as they are known.
+        Returns the columns that the table must have, as far as they are known.
         """
         where = printable(table.data)
         try:
@@ -143,15 +143,21 @@ class _Tables:
         except ValueError as error:
             allowed = "noisy values and a total that can be refined"
             self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE))
-            return counts
+            return columns
         self.refined += check_choice(table, again, where=self._record)
-        expected = again.values.reshape(-1)
-        if counts is not None:
+        expected = {"count": again.values, "lower": again.intervals.lower, "upper": again.intervals.upper}
+        expected = {name: values.reshape(-1) for name, values in expected.items()}
+        if columns is not None:
             source = f"replayed by {again.method} from the noisy values"
-            self.refined += compare_column(
-                counts, expected, where=where, name="count", source=source, remedy=_OTHER_TABLE
-            )
+            self._compare(columns, expected, where=where, source=source)
         return expected
+
+    def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
+        """Compare the counts of a refined table, and the ends of their intervals."""
+        for name, remedy in (("count", _OTHER_TABLE), ("lower", _UNCERTAINTY), ("upper", _UNCERTAINTY)):
+            self.refined += compare_column(
+                found[name], expected[name], where=where, name=name, source=source, remedy=remedy
+            )
 
     def _check_digest(self, table: TableStatement, counts: NDArray[Any]) -> None:
         found = values_sha256(counts)
@@ -161,24 +167,17 @@ class _Tables:
                 Finding(printable(table.data), "SHA-256 of column count", found, allowed, _OTHER_TABLE)
             )
 
-    def _check_csv(self, table: TableStatement, counts: NDArray[Any] | None, values: Types) -> None:
+    def _check_csv(self, table: TableStatement, expected: Columns | None, values: Types) -> None:
         name = csv_of(table)
         columns, findings, skipped = self._read(name, table.columns, values)
         self.refined += findings
         self.unrefined += skipped
         if columns is None:
             return
-        if counts is None:
+        if expected is None:
             self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
             return
-        self.refined += compare_column(
-            columns["count"],
-            counts,
-            where=printable(name),
-            name="count",
-            source=f"as in {printable(table.data)}",
-            remedy=_OTHER_TABLE,
-        )
+        self._compare(columns, expected, where=printable(name), source=f"as in {printable(table.data)}")
 
     def _read(
         self, name: str, clique: Sequence[str], values: Types

@@ -59,8 +59,8 @@ _MEANINGS = {
     "count": "Refined count: noisy, then post-processed.",
     "noisy": "Noisy count, as it was drawn.",
     "variance": "Variance of the noise.",
-    "lower": "Lower end of the 95 % interval of the noisy count.",
-    "upper": "Upper end of the 95 % interval of the noisy count.",
+    "lower": "Lower end of a 95 % interval of the exact count.",
+    "upper": "Upper end of a 95 % interval of the exact count.",
     "structural_zero": "Whether the contract declares the cell impossible.",
 }
 

@@ -56,7 +56,7 @@ class WrittenFile:
 def write_data(
     table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], csv: bool
 ) -> tuple[WrittenFile, ...]:
-    """Write a refined table to `data/`.
+    """Write a refined table to `data/`, with its 95 % intervals.
 
     Args:
         table: the table.
@@ -68,7 +68,9 @@ def write_data(
         tuple[WrittenFile, ...]: the files.
     Privacy: released values only.
     """
-    tidy = Tidy(contract, table.columns, {"count": table.refined.values})
+    refined = table.refined
+    values = {"count": refined.values, "lower": refined.intervals.lower, "upper": refined.intervals.upper}
+    tidy = Tidy(contract, table.columns, values)
     paths = [f"{DATA}/{table.name}.parquet"] + ([f"{DATA}/{table.name}.csv"] if csv else [])
     return tuple(tidy.write(folder, path, draw=table.measurement.key, marks=marks) for path in paths)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privacy.accounting.amounts import pico_to_text
+from privacy.refine.intervals import told_interval
 from tests.tasks.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell, told
 
 Change = Callable[[Any], object]
@@ -148,6 +149,7 @@ def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], objec
 
 
 MEASURED = "measurements/age.parquet"
+UNREFINED = {"method": "none", "interval": told_interval("none")}
 FORGERIES = {
     "a claim below what the events cost": Forgery({7}, claim(9 * 10**11), in_charge(epsilon=9 * 10**11), says="0.9"),
     "a claim below what the events cost (Gaussian)": Forgery(
@@ -238,7 +240,7 @@ FORGERIES = {
     ),
     "sensitivity 1 where a unit moves two cells": Forgery({6, 7}, *event(0, set_moves), of="extract", says="[1, 1]"),
     "an event that was not planned": Forgery(
-        {6, 8}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
+        {6, 8, 9}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
     ),
     "fewer draws than were charged": Forgery({5, 6}, replay(lambda r: r["draws"].pop()), says="number of draws"),
     "a draw that the journal does not have": Forgery(
@@ -267,7 +269,7 @@ FORGERIES = {
     "a table less": Forgery({5, 6}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
     "another method": Forgery(
         {5},
-        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("age", method="none")),
+        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("age", **UNREFINED)),
         says="tables[0].method",
     ),
     "another lambda than the product's": Forgery(
@@ -305,7 +307,7 @@ FORGERIES = {
     ),
     "another method than was picked": Forgery(
         {9},
-        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("sex_x_age", method="none")),
+        both(replay(lambda r: r["tables"][0].update(method="none")), refinement("sex_x_age", **UNREFINED)),
         of="extract",
         says="method",
     ),
@@ -350,6 +352,21 @@ FORGERIES = {
     "other noisy values": Forgery({8, 9}, files=cell(MEASURED, "noisy", 2, 10**6), says="when it was drawn"),
     "less variance": Forgery({8}, files=cell(MEASURED, "variance", 3, 0.5), says="column variance, row 4"),
     "a narrower interval": Forgery({8}, files=cell(MEASURED, "upper", 0, 10**7), says="column upper, row 1"),
+    "a shorter interval of a refined count": Forgery(
+        {9}, files=cell("data/age.parquet", "lower", 1, 10**7), says="column lower, row 2"
+    ),
+    "a longer interval of a refined count": Forgery(
+        {9}, files=cell("data/age.parquet", "upper", 1, 10**7), says="column upper, row 2"
+    ),
+    "another interval in CSV": Forgery(
+        {9},
+        files=lambda f: (f / "data/hired.csv").write_text(
+            (f / "data/hired.csv").read_text().replace("\n2020-Q3,", "9\n2020-Q3,")
+        ),
+        of="guild",
+        says="data/hired.csv: column upper, row 2",
+    ),
+    "better intervals for people": Forgery({5}, refinement("age", interval="99 %"), says="groups.K.tables, age"),
     "another structural zero": Forgery(
         {8}, files=cell(MEASURED, "structural_zero", 9, True), says="column structural_zero, row 10"
     ),

@@ -30,6 +30,7 @@ NAMES = ("first", "second", "third")
 CONSTANT = {
     "A.product_type": "this version publishes tables and nothing else; the spec refuses other kinds",
     "D.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
+    "K.tables.interval": "one way for every refined table; only tables that are not refined have another",
     "P.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
     "Q.journal_entries.kind": "each run that ends has reserved, opened and drawn",
 }

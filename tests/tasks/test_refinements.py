@@ -40,11 +40,16 @@ def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str) 
     for table in replay["tables"]:
         assert table["chosen"] == chosen
         assert method in (None, table["method"])
-        counts = pq.read_table(version.folder / table["data"])["count"].to_numpy()
+        data = pq.read_table(version.folder / table["data"])
+        counts, lower, upper = (data[name].to_numpy() for name in ("count", "lower", "upper"))
         zeros = pq.read_table(version.folder / table["measurements"])["structural_zero"].to_numpy()
-        assert not counts[zeros].any()
+        for column in (counts, lower, upper):
+            assert not column[zeros].any()
+        assert (lower <= counts).all()
+        assert (counts <= upper).all()
         if method != "none":
             assert counts.min() >= 0
+            assert lower.min() >= 0
             assert counts.sum() == pytest.approx(max(0, replay["total"]["value"]))
 
 

@@ -101,8 +101,11 @@ def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported) 
     """Every cell of the declared domain has a row with its labels and its refined count."""
     for table in reported.facts.tables:
         read = pq.read_table(reported.folder / f"data/{table.name}.parquet")
-        assert read.column_names == [*table.columns, "count"]
-        assert np.array_equal(read["count"].to_numpy(), table.refined.values.reshape(-1))
+        assert read.column_names == [*table.columns, "count", "lower", "upper"]
+        refined = table.refined
+        for name, values in (("count", refined.values), ("lower", refined.intervals.lower)):
+            assert np.array_equal(read[name].to_numpy(), values.reshape(-1))
+        assert np.array_equal(read["upper"].to_numpy(), refined.intervals.upper.reshape(-1))
         labels = [reported.facts.contract.column(name).labels for name in table.columns]
         places = np.indices(table.refined.values.shape).reshape(len(labels), -1)
         for name, known, codes in zip(table.columns, labels, places, strict=True):

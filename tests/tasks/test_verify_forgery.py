@@ -98,11 +98,13 @@ def rewrite_refinement(version: Version) -> None:
         Refine(method="simplex"),
         impossible=np.zeros(noisy.shape, bool),
         total=total,
-        event=DiscreteLaplace(Fraction(1, 2), (1,)),
+        event=DiscreteLaplace(Fraction(19, 40), (1,)),
         ordered=(0,),
     )
-    for row, value in enumerate(made.values):
-        set_cell(folder / "data/age.parquet", "count", row, value)
+    columns = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+    for name, values in columns.items():
+        for row, value in enumerate(values):
+            set_cell(folder / "data/age.parquet", name, row, value)
     drawn, table = digest_of(folder / MEASURED, "noisy"), digest_of(folder / "data/age.parquet", "count")
 
     def record(value: Json) -> None:
