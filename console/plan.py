@@ -33,7 +33,7 @@ def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
     """
     from flows.request import read_request
 
-    request = read_request(spec)
+    request = read_request(spec, _workspace(workspace))
     payload = {**_plan_object(request), "account": _account_left(request, workspace)}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
@@ -44,7 +44,8 @@ def _plan_object(request: Request) -> dict[str, Any]:
 
     return {
         "release": request.spec.release,
-        "mechanism": request.spec.product.mechanism,
+        "mechanism": request.plan.mechanism,
+        "expected_rmse": {noise: float(error) for noise, error in request.plan.expected_rmse.items()},
         "epsilon": pico_to_text(request.plan.epsilon),
         "delta": atto_to_text(request.plan.delta),
         "draws": [
@@ -120,6 +121,7 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
         [
             ("release", payload["release"]),
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']} ({payload['mechanism']} noise)"),
+            ("error", _error_words(payload)),
             ("account", _account_words(account)),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
@@ -138,6 +140,13 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
         for draw in payload["draws"]
     ]
     console.print(table(("marginal", *NUMBERS), rows, numbers=NUMBERS))
+
+
+def _error_words(payload: dict[str, Any]) -> str:
+    """Say what error is expected over all cells, and of which noise it would be more."""
+    chosen, errors = payload["mechanism"], payload["expected_rmse"]
+    words = f"±{errors[chosen]:.3g} over all cells, before refinement"
+    return words + "".join(f"; {noise} noise: ±{error:.3g}" for noise, error in errors.items() if noise != chosen)
 
 
 def _account_words(account: dict[str, Any]) -> str:

@@ -93,7 +93,7 @@ def _release(spec: Path, where: Workspace, prefect: PrefectServer, stop: Stop, *
     """Read what is asked for, hold the run's folder, and run the flow."""
     from flows.request import read_request
 
-    request = read_request(spec)
+    request = read_request(spec, where)
     name = run_name(request.spec.release, request.spec.digest)
     with hold(where.runs, name, keep_snapshot=keep_snapshot) as folder:
         try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     GetJsonSchemaHandler,
+    Tag,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -18,6 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from contracts.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.domain_terms import Frozen
 from contracts.written import (
     FINEST_DECIMALS,
@@ -42,6 +45,8 @@ AUTO: Final = "auto"
 
 class TableSpec(Frozen):
     """One published table: the marginal of its columns, and the weight of its share of the budget."""
+
+    union_tag: ClassVar[str] = "a table"
 
     columns: tuple[Label, ...]
     name: Label
@@ -80,17 +85,15 @@ class TableSpec(Frozen):
     @field_validator("name")
     @classmethod
     def _fit_for_a_file(cls, name: str) -> str:
-        if _UNSAFE_IN_FILE_NAME.search(name) or len(name.encode()) > _LONGEST_NAME:
-            allowed = f'at most {_LONGEST_NAME} bytes, no / \\ < > : " | ? * and no dot at either end'
+        allowed = unfit_name(name)
+        if allowed is not None:
             refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
         return name
 
     @field_validator("weight")
     @classmethod
     def _moderate(cls, weight: Decimal) -> Decimal:
-        if not Decimal("1e-6") <= weight <= Decimal("1e6"):
-            refuse([Problem(str(weight), "a weight from 0.000001 to 1000000")])
-        return plain_decimal(weight)
+        return check_weight(weight)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -99,6 +102,13 @@ class TableSpec(Frozen):
         full["required"] = ["columns"]
         names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
         return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
+
+
+def unfit_name(name: str) -> str | None:
+    """Say what a table's name may be, if this one may not name a file."""
+    if not _UNSAFE_IN_FILE_NAME.search(name) and len(name.encode()) <= _LONGEST_NAME:
+        return None
+    return f'at most {_LONGEST_NAME} bytes, no / \\ < > : " | ? * and no dot at either end'
 
 
 def _parse_lambda(written: object) -> Decimal | str:
@@ -161,12 +171,24 @@ class Refine(Frozen):
         return self
 
 
+Entry = Annotated[
+    Annotated[TableSpec, Tag(TableSpec.union_tag)] | Annotated[AllMarginals, Tag(AllMarginals.union_tag)],
+    Discriminator(form_of),
+]
+"""One entry of `tables:`, a table or the short form of many."""
+
+
 class TablesProduct(Frozen):
-    """Published tables: each is the marginal of its columns over the full declared domain."""
+    """Published tables: each is the marginal of its columns over the full declared domain.
+
+    `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
+    their weights, or so that the sum of the squared errors of all cells, each times its table's weight, is least.
+    """
 
     kind: Literal["tables"]
-    mechanism: Literal["laplace", "gaussian"]
-    tables: Annotated[tuple[TableSpec, ...], BeforeValidator(as_tuple)]
+    mechanism: Literal["laplace", "gaussian", "auto"]
+    tables: Annotated[tuple[Entry, ...], BeforeValidator(as_entries), ShortFormToo]
+    split: Literal["by_weight", "optimal"] = Field(default="by_weight", exclude_if=lambda split: split == "by_weight")
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = "noisy"
 
@@ -181,11 +203,13 @@ class TablesProduct(Frozen):
 
     @field_validator("tables")
     @classmethod
-    def _tables_differ(cls, tables: tuple[TableSpec, ...]) -> tuple[TableSpec, ...]:
+    def _tables_differ(cls, tables: tuple[Entry, ...]) -> tuple[Entry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
         cliques: dict[frozenset[str], int] = {}
         names: dict[str, int] = {}
         for place, table in enumerate(tables):
+            if isinstance(table, AllMarginals):
+                continue
             first = cliques.setdefault(frozenset(table.columns), place)
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"

@@ -16,6 +16,7 @@ from contracts import canonical
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
+from contracts.expansion import expand
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct
 from contracts.source import FilePath, Source, WrittenPath, source_name
@@ -222,8 +223,9 @@ def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """Tables name columns of the contract, and are not too large to be counted in memory."""
     names = [column.name for column in contract.columns]
-    findings = []
-    for place, table in enumerate(spec.product.tables):
+    tables, problems = expand(spec.product, names)
+    findings = [spec.finding(("product", "tables"), problem) for problem in problems]
+    for place, table in tables:
         at: FieldPath = ("product", "tables", place)
         unknown = [(spot, name) for spot, name in enumerate(table.columns) if name not in names]
         for spot, name in unknown:

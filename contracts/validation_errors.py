@@ -94,8 +94,9 @@ def _bare(annotation: Any) -> Any:
 
 
 def _tags(model: type[BaseModel]) -> tuple[object, ...]:
-    """The values of `kind` that stand for this member of a union."""
-    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+    """The values of `kind`, or the tag, that stand for this member of a union."""
+    tag = getattr(model, "union_tag", None)
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else (tag,) if tag else ()
 
 
 def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:

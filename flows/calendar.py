@@ -46,14 +46,16 @@ class Forecast:
 def forecasts(ledger: Ledger, workspace: Workspace, *, now: datetime) -> list[Forecast]:
     """Return a forecast for each entry of the workspace's schedule. Reads no data."""
     remaining = {state.terms.name: state.remaining for state in ledger.accounts()}
-    return [_forecast(ledger, entry, remaining, now) for entry in workspace.schedule]
+    return [_forecast(ledger, entry, workspace, remaining, now) for entry in workspace.schedule]
 
 
-def _forecast(ledger: Ledger, entry: Scheduled, remaining: dict[str, int], now: datetime) -> Forecast:
+def _forecast(
+    ledger: Ledger, entry: Scheduled, workspace: Workspace, remaining: dict[str, int], now: datetime
+) -> Forecast:
     following = next(CronSim(entry.cron, now))
     release = None
     try:
-        request = read_request(entry.path)
+        request = read_request(entry.path, workspace)
         release = request.spec.release
         parts = ledger.price(request_for(request.spec, request.contract, request.plan)).parts
     except SudareError as error:

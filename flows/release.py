@@ -58,7 +58,7 @@ def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) ->
     """
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
-    request = read_request(Path(spec_path))
+    request = read_request(Path(spec_path), workspace)
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
         outcome = sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
+from contracts.product import AUTO
 from contracts.spec import ReleaseSpec, check_spec, load_spec
+from privacy.accounting.calculus import PureCalculus
+from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals.plan import TablesPlan, plan_tables
 from tasks.settings import Workspace
 
@@ -32,9 +36,12 @@ class Request:
         return workspace.root / self.spec.written_paths[2]
 
 
-def read_request(path: Path) -> Request:
+def read_request(path: Path, workspace: Workspace | None = None) -> Request:
     """Read a spec and its contract, hold one against the other, and plan the release.
 
+    Args:
+        path: the release spec.
+        workspace: whose ledger knows the accounts; asked only where `mechanism: auto` could take Gaussian noise.
     Raises:
         SpecRefused: the spec cannot be followed.
         ContractRefused: the contract is incomplete.
@@ -45,4 +52,21 @@ def read_request(path: Path) -> Request:
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
-    return Request(spec, contract, plan_tables(spec, contract))
+    plan = plan_tables(spec, contract)
+    if spec.product.mechanism == AUTO and plan.mechanism == "gaussian" and workspace is not None:
+        plan = plan_tables(spec, contract, pure_account=_pays_a_pure_account(spec, contract, workspace))
+    return Request(spec, contract, plan)
+
+
+def _pays_a_pure_account(spec: ReleaseSpec, contract: Contract, workspace: Workspace) -> bool:
+    """Say whether an account that would pay is pure; a charge that is refused is refused later, in words."""
+    from privacy.ledger.ledger import Ledger
+    from tasks.charge import request_for
+
+    laplace = plan_tables(spec, contract, pure_account=True)
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        try:
+            accounts = ledger.price(request_for(spec, contract, laplace)).accounts
+        except LedgerRefusal:
+            return False
+    return any(isinstance(state.terms.calculus, PureCalculus) for state in accounts)

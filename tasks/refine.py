@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.contract import Contract
+from contracts.expansion import tables_of
 from contracts.spec import TablesProduct
 from privacy.ledger.grant import Measurement
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
@@ -50,9 +51,10 @@ def refine(
     drawn = {measurement.key: measurement for measurement in measurements}
     noisy_total = drawn.get(TOTAL_KEY)
     total = plan.public_total if noisy_total is None else int(noisy_total.values)
+    specified = tables_of(product, contract)
     tables = []
     with step("refine") as bar:
-        for number, table in enumerate(product.tables, 1):
+        for number, table in enumerate(specified, 1):
             measurement = drawn[f"table:{table.name}"]
             refined = refine_table(
                 measurement.values,
@@ -63,6 +65,6 @@ def refine(
                 ordered=contract.ordered_axes(table.columns),
             )
             tables.append(ReleasedTable(table.name, table.columns, measurement, refined))
-            bar.advance(number / len(product.tables))
+            bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)

@@ -41,6 +41,7 @@ from privacy.audit.identity import (
     read_meaning,
 )
 from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
+from privacy.audit.mechanism import check_mechanism
 from privacy.audit.readable import printable, read_json
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.told import check_told
@@ -219,7 +220,7 @@ class _Verification:
         if self._meaning is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
-        wrong = check_tables(record.replay, self._meaning.product, where=RECORD)
+        wrong = check_tables(record.replay, self._meaning, where=RECORD)
         self._planned = not wrong
         findings += wrong
         if self._run is None:
@@ -244,6 +245,7 @@ class _Verification:
             wrong = check_plan(replay, self._meaning, where=RECORD)
             self._planned = self._planned and not wrong
             findings += wrong + check_moves(replay.draws, self._meaning, where=RECORD)
+            findings += check_mechanism(self._record, self._meaning, self._run, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_loss(self) -> None:

@@ -88,7 +88,7 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
     """Check that there is one draw for the total, where the product needs one, and one for each table."""
     contract, product = meaning.contract, meaning.product
     wanted: list[tuple[str, tuple[str, ...]]] = [("total", ())] if needs_drawn_total(product) else []
-    wanted += [(f"table:{table.name}", table.columns) for table in product.tables]
+    wanted += [(f"table:{table.name}", table.columns) for table in meaning.tables]
     keys = [printable(draw.key) for draw in replay.draws]
     planned = [printable(key) for key, _ in wanted]
     if keys != planned:
@@ -110,9 +110,12 @@ def needs_drawn_total(product: TablesProduct) -> bool:
 
 
 def check_moves(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:
-    """Check each event's kind of noise and its sensitivity against the contract."""
+    """Check each event's kind of noise and its sensitivity against the contract.
+
+    Where the product leaves the kind to `auto`, all draws have one kind; which one is for `mechanism`.
+    """
     worst = worst_moves(meaning.contract)
-    kind = _KIND_OF[meaning.product.mechanism]
+    kind = _KIND_OF.get(meaning.product.mechanism, draws[0].event.get("kind") if draws else None)
     findings = []
     for place, draw in enumerate(draws):
         at = f"replay.draws[{place}].event"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Final
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from contracts.canonical import digest
 from contracts.contract import Contract
 from contracts.errors import Finding
+from contracts.expansion import expand, tables_of
 from contracts.product import AUTO, TableSpec, TablesProduct
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
@@ -38,11 +40,16 @@ class Meaning:
 
     Args:
         contract: the contract.
-        product: the product.
+        product: the product; its tables can be written out over the contract.
     """
 
     contract: Contract
     product: TablesProduct
+
+    @cached_property
+    def tables(self) -> tuple[TableSpec, ...]:
+        """The product's tables, every short form written out."""
+        return tables_of(self.product, self.contract)
 
 
 def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allowed: str) -> Iterator[Finding]:
@@ -85,10 +92,14 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
         findings += validation_findings(error, where=where, at="replay.product")
     if contract is None or product is None:
         return None, findings
-    meaning = Meaning(contract, product)
+    meaning, names = Meaning(contract, product), [column.name for column in contract.columns]
     findings += _check_forms(meaning, replay, where)
-    columns = {column.name for column in contract.columns}
-    for table in product.tables:
+    placed, problems = expand(product, names)
+    for problem in problems:
+        found, allowed = printable(problem.found), printable(problem.allowed)
+        findings.append(Finding(where, "replay.product.tables", found, allowed, OTHER))
+    columns = set(names)
+    for _, table in placed:
         findings += _check_size(table, contract, columns, where)
     return (None if findings else meaning), findings
 
@@ -148,18 +159,18 @@ def check_charge(
     ]
 
 
-def check_tables(replay: Replay, product: TablesProduct, *, where: str) -> list[Finding]:
+def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:
     """Check that the tables that are replayed are those of the product, refined as the product says.
 
     What the product leaves to the noisy values is chosen again when the refinement is replayed (`replay`).
     """
-    named = [("replay.tables", [t.name for t in replay.tables], [t.name for t in product.tables])]
+    named = [("replay.tables", [t.name for t in replay.tables], [t.name for t in meaning.tables])]
     findings = list(differences(named, where=where, allowed="the product's tables in their order"))
     if findings:
         found, allowed = (", ".join(printable(name) for name in names[:12]) for names in named[0][1:])
         return [Finding(where, "replay.tables", found, f"{allowed}, as the product says", OTHER)]
-    refine = product.refine
-    for place, (table, planned) in enumerate(zip(replay.tables, product.tables, strict=True)):
+    refine = meaning.product.refine
+    for place, (table, planned) in enumerate(zip(replay.tables, meaning.tables, strict=True)):
         pairs = [
             ("columns", table.columns, planned.columns),
             ("integers", table.integers, refine.integers),

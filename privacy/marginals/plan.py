@@ -6,19 +6,21 @@ anything private is touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
 from contracts.contract import Contract
-from contracts.spec import ReleaseSpec
-from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up
+from contracts.expansion import tables_of
+from contracts.spec import ReleaseSpec, TableSpec, TablesProduct
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
+from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from privacy.marginals.uncertainty import half_width, variance
 
 TOTAL_KEY = "total"
@@ -60,12 +62,17 @@ class TablesPlan:
         epsilon: ε of all draws composed, at `delta` [10⁻¹²], rounded up.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
         public_total: the declared public total, when the tables keep it.
+        mechanism: the kind of noise of every draw.
+        expected_rmse: expected root mean square error over all cells, each with its table's weight, unrefined, of
+            each kind of noise that was weighed; of one where the spec names it or no other may be used [units].
     """
 
     draws: tuple[PlannedDraw, ...]
     epsilon: int
     delta: int
     public_total: int | None
+    mechanism: NoiseKind
+    expected_rmse: Mapping[NoiseKind, float]
 
     @property
     def events(self) -> tuple[NoiseEvent, ...]:
@@ -82,40 +89,89 @@ class TablesPlan:
         return next(draw for draw in self.draws if draw.key == key)
 
 
-def plan_tables(spec: ReleaseSpec, contract: Contract) -> TablesPlan:
+def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = False) -> TablesPlan:
     """Split the charge of a tables release over its marginals.
 
-    Each table gets the share of its weight; a noisy total, where refinement needs one, gets a twentieth first (its
-    error is spread over all cells, so little is enough). Shares are rounded down, so that together they never cost
-    more than the charge.
+    Each table gets its share (`split`); a noisy total, where refinement needs one, gets a twentieth first (its error
+    is spread over all cells, so little is enough). Shares are rounded down, so that together they never cost more
+    than the charge.
 
     Args:
         spec: release of kind `tables`.
         contract: its contract.
+        pure_account: some account that pays is pure, so that `mechanism: auto` may not take Gaussian noise.
     Returns:
         TablesPlan: data-free.
+    Raises:
+        SpecRefused: a short form of tables cannot be written out over the contract.
     Privacy: reads no data; the composed ε of the events is at most the spec's.
     """
-    product = spec.product
+    charge = spec.charge
+    return plan_product(spec.product, contract, epsilon=charge.epsilon, delta=charge.delta, pure_account=pure_account)
+
+
+def plan_product(
+    product: TablesProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal, pure_account: bool
+) -> TablesPlan:
+    """Plan a product under a charge; arguments and result as for `plan_tables`.
+
+    `mechanism: auto` takes the noise whose expected weighted error is less (`split.weighted_rmse`); Laplace where
+    both are alike, where delta is 0, where an account is pure, or where no rho fits under epsilon.
+    """
+    tables = tables_of(product, contract)
+    allowed = _allowed(product, epsilon, delta, pure_account)
+    plans = {noise: _plan(product, tables, contract, noise, epsilon, delta) for noise in allowed}
+    errors = {noise: plan.expected_rmse[noise] for noise, plan in plans.items()}
+    best = min(plans, key=lambda noise: (errors[noise], noise != "laplace"))
+    return replace(plans[best], expected_rmse=errors)
+
+
+def _allowed(product: TablesProduct, epsilon: Decimal, delta: Decimal, pure_account: bool) -> tuple[NoiseKind, ...]:
+    """Return the kinds of noise that may be used."""
+    if product.mechanism != "auto":
+        return (product.mechanism,)
+    if delta == 0 or pure_account:
+        return ("laplace",)
+    try:
+        rho_for(Fraction(epsilon), Fraction(delta))
+    except AmountRefused:
+        return ("laplace",)
+    return ("laplace", "gaussian")
+
+
+def _plan(
+    product: TablesProduct,
+    tables: Sequence[TableSpec],
+    contract: Contract,
+    mechanism: NoiseKind,
+    epsilon: Decimal,
+    delta: Decimal,
+) -> TablesPlan:
+    """Plan the draws with one kind of noise."""
     needs_total = product.refine.method != "none" and product.total == "noisy"
     keep = 1 - TOTAL_SHARE if needs_total else Fraction(1)
-    weights = sum(Fraction(table.weight) for table in product.tables)
+    weights, cells = [Fraction(table.weight) for table in tables], [contract.cells(table.columns) for table in tables]
+    shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
     wanted: list[tuple[str, Clique, Fraction]] = [(TOTAL_KEY, (), TOTAL_SHARE)] if needs_total else []
-    for table in product.tables:
-        wanted.append((f"table:{table.name}", table.columns, keep * Fraction(table.weight) / weights))
-    amounts = _split(_budget(product.mechanism, spec.charge.epsilon, spec.charge.delta), [w[2] for w in wanted])
+    wanted += [(f"table:{t.name}", t.columns, keep * share) for t, share in zip(tables, shares, strict=True)]
+    amounts = _split(_budget(mechanism, epsilon, delta), [share for _, _, share in wanted])
     draws = tuple(
-        _planned(contract, product.mechanism, key, clique, share, amount)
+        _planned(contract, mechanism, key, clique, share, amount)
         for (key, clique, share), amount in zip(wanted, amounts, strict=True)
     )
     events = [draw.event for draw in draws]
-    delta = delta_down(spec.charge.delta) if product.mechanism == "gaussian" else 0
-    epsilon = loss_up(best_epsilon(events, Fraction(delta, ATTO))[0]) if delta else PureCalculus().cost(events)
+    spent_delta = delta_down(delta) if mechanism == "gaussian" else 0
+    spent = (
+        loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)
+    )
     keeps_public = product.total == "invariant" and contract.total is not None
-    return TablesPlan(draws, epsilon, delta, contract.total.value if keeps_public and contract.total else None)
+    public_total = contract.total.value if keeps_public and contract.total else None
+    variances = [draw.variance for draw in draws if draw.key != TOTAL_KEY]
+    error = {mechanism: weighted_rmse(weights, cells, variances)}
+    return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error)
 
 
-def _budget(mechanism: str, epsilon: Decimal, delta: Decimal) -> Fraction:
+def _budget(mechanism: NoiseKind, epsilon: Decimal, delta: Decimal) -> Fraction:
     """Return what is split: ε for Laplace noise, ρ for Gaussian noise."""
     if mechanism == "laplace":
         return Fraction(epsilon)
@@ -130,7 +186,7 @@ def _split(budget: Fraction, shares: Sequence[Fraction]) -> list[Fraction]:
 
 
 def _planned(
-    contract: Contract, mechanism: str, key: str, clique: Clique, share: Fraction, amount: Fraction
+    contract: Contract, mechanism: NoiseKind, key: str, clique: Clique, share: Fraction, amount: Fraction
 ) -> PlannedDraw:
     noise: Noise = LaplaceNoise(amount) if mechanism == "laplace" else GaussianNoise(amount)
     event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=contract.unit.max_rows_per_unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
 from privacy.refine.intervals import told_interval
 from tasks.record.field import NONE, Group, Run, public, unsourced
@@ -66,6 +67,11 @@ def entropy(run: Run) -> str | None:
     return None if run.facts.charge.security is None else ENTROPY[run.facts.charge.security]
 
 
+def choice(run: Run) -> dict[str, Any]:
+    """Say who chose the mechanism, and the expected error of each kind of noise that was weighed."""
+    return mechanism_choice(run.facts.spec.product, run.facts.plan)
+
+
 NOISE = Group(
     "J",
     "Mechanism and noise",
@@ -73,8 +79,9 @@ NOISE = Group(
         public(
             "mechanism",
             "How noise is added.",
-            lambda run: f"{run.facts.spec.product.mechanism} mechanism on marginals",
+            lambda run: f"{run.facts.plan.mechanism} mechanism on marginals",
         ),
+        public("mechanism_choice", "Who chose it, and the error that is expected of each kind of noise.", choice),
         public("samplers", "How the noise is sampled.", samplers),
         public("entropy", "Where its randomness comes from.", entropy),
         public("code", "Digest of the source files of Sudare that ran.", lambda run: run.facts.software.code),

@@ -56,8 +56,8 @@ class Place:
         path.write_text(text)
         return path
 
-    def pure_account(self, name: str) -> Path:
-        """Open an account without a delta for a copy of the table; write a spec that asks it for Gaussian noise."""
+    def pure_account(self, name: str, mechanism: str = "gaussian") -> Path:
+        """Open an account without a delta for a copy of the table; write a spec that asks it for that noise."""
         copy = self.adult / f"{name}.parquet"
         copy.write_bytes((self.adult / "adult.parquet").read_bytes())
         people = ("--population", name, "--block", "1994", "--unit", "row", "--source", str(copy))
@@ -67,7 +67,7 @@ class Place:
             name,
             ("path: adult.parquet", f"path: {copy.name}"),
             ("account: adult-1994", f"account: pure-{name}"),
-            ("mechanism: laplace", "mechanism: gaussian"),
+            ("mechanism: laplace", f"mechanism: {mechanism}"),
             ("delta: 0", "delta: 1e-9"),
         )
 

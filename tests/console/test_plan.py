@@ -42,6 +42,23 @@ def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typ
     assert "--calculus renyi" in said.err
 
 
+def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, typed: Typed) -> None:
+    """All 105 two-way tables would take Gaussian noise, which that account cannot pay; both errors are told."""
+    spec = place.pure_account("chosen", "auto")
+    tables = spec.read_text().partition("  tables:")
+    rest = tables[2][tables[2].index("  refine:") :]
+    spec.write_text(f"{tables[0]}  tables: all 2-way\n  split: optimal\n{rest}")
+    pure = typed("plan", str(spec), "--json", at=place.workspace).json
+    assert (pure["mechanism"], set(pure["expected_rmse"]), pure["account"]["fits"]) == ("laplace", {"laplace"}, True)
+    assert len(pure["draws"]) == 106
+    spec.write_text(spec.read_text().replace("account: pure-chosen", "account: nobody"))
+    free = typed("plan", str(spec), "--json", at=place.workspace).json
+    assert free["mechanism"] == "gaussian"
+    assert free["expected_rmse"]["gaussian"] < free["expected_rmse"]["laplace"] == pure["expected_rmse"]["laplace"]
+    said = typed("plan", str(spec), at=place.workspace).out
+    assert "laplace noise: ±" in said
+
+
 def test_a_plan_needs_no_workspace(
     shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,7 +289,7 @@ def second() -> Scenario:
 
 
 def third() -> Scenario:
-    """A public total, kept exactly, under replace_one; the refinement picks its method; the plainest source."""
+    """A public total, kept exactly, under replace_one; mechanism and method are chosen; the plainest source."""
     base = first()
     contract = CONTRACT.format(
         api="v3.1.0",
@@ -308,7 +308,7 @@ def third() -> Scenario:
         account="census-2024",
         epsilon="0.5",
         delta="0",
-        product="{kind: tables, mechanism: laplace, tables: [[sex, age]], refine: {method: auto}, total: invariant}",
+        product="{kind: tables, mechanism: auto, tables: all 2-way, refine: {method: auto}, total: invariant}",
         store="releases",
         formats="[parquet]",
     )

@@ -1,0 +1,79 @@
+"""How many tables share one charge, from public parameters only: weights, declared cells, kind of noise.
+
+Where (one letter each)
+    w   weight of a table          n   cells of its declared domain          s   its share of the budget B
+    A table's noise has variance  2 (L1 / (B s))²  (Laplace, B = epsilon)  or  L2² / (2 B s)  (Gaussian, B = rho);
+    L1 and L2 are the same for all marginals, so they do not matter here.
+
+Objective of `optimal`: least sum of w n variance, the expected squared errors of all cells, weighted:
+    Laplace   sum w n / s²,   least where  w n / s³  is the same for all tables:  s proportional to (w n)^(1/3)
+    Gaussian  sum w n / s,    least where  w n / s²  is the same for all tables:  s proportional to (w n)^(1/2)
+Both sums are convex in s and the shares add up to one: by Lagrange these are the minima. The discrete noises have a
+variance slightly below that of the continuous ones, which matters only where it is below about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor, isqrt
+from typing import Final, Literal
+
+from privacy.accounting.amounts import PICO
+
+NoiseKind = Literal["laplace", "gaussian"]
+_ROOT_DIGITS: Final = 18
+
+
+def shares_by_weight(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Return shares in proportion to the weights; they add up to one."""
+    total = sum(weights, Fraction(0))
+    return tuple(weight / total for weight in weights)
+
+
+def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: NoiseKind) -> tuple[Fraction, ...]:
+    """Return the shares under which the expected weighted squared error is least.
+
+    Args:
+        weights: of each table, > 0.
+        cells: of each table's declared domain, >= 1.
+        noise: which noise.
+    Returns:
+        tuple: a share for each table, in multiples of 10^-12, rounded down; the last takes what the rounding left, so
+        that they add up to one.
+    Raises:
+        ValueError: a weight or a number of cells out of range.
+    Privacy: reads public parameters only.
+    """
+    if len(weights) != len(cells) or not weights or min(weights) <= 0 or min(cells) < 1:
+        raise ValueError("weights must be above 0 and cells at least 1, one of each for every table")
+    power: Literal[2, 3] = 3 if noise == "laplace" else 2
+    roots = [_root(weight * size, power) for weight, size in zip(weights, cells, strict=True)]
+    total = sum(roots)
+    shares = [Fraction(max(1, floor(Fraction(root * PICO, total))), PICO) for root in roots[:-1]]
+    return (*shares, 1 - sum(shares, Fraction(0)))
+
+
+def _root(value: Fraction, power: Literal[2, 3]) -> int:
+    """Return the square or cube root of a rational, in whole units of 10^-18, rounded down."""
+    scaled: int = floor(value * 10 ** (_ROOT_DIGITS * power))
+    if power == 2:
+        return isqrt(scaled)
+    root = 1 << -(-scaled.bit_length() // power)
+    while (lower := (2 * root + scaled // root**2) // 3) < root:  # Newton's method, from above
+        root = lower
+    return root
+
+
+def weighted_rmse(weights: Sequence[Fraction], cells: Sequence[int], variances: Sequence[float]) -> float:
+    """Return the expected root mean square error over all cells, each counted with its table's weight [units].
+
+    Args:
+        weights: of each table, > 0.
+        cells: of each table's declared domain.
+        variances: of the noise in each table's cells [units²].
+    Privacy: reads public parameters only.
+    """
+    counted = [float(weight) * size for weight, size in zip(weights, cells, strict=True)]
+    squares = sum(count * variance for count, variance in zip(counted, variances, strict=True))
+    return float((squares / sum(counted)) ** 0.5)
