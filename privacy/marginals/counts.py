@@ -1,26 +1,31 @@
 """Exact counts as opaque handles: anybody may ask for one, only a grant can open it.
 
 The handle knows which marginal it is of (so that a grant can derive the sensitivity) and how to count it; it shows
-no value, refuses pickling, and has no public way to the numbers. A marginal over a domain that memory does not hold
-is counted as the list of its populated cells.
+no value, refuses pickling, and has no public way to the numbers. Handles that were asked for together are counted
+together, when the first of them is opened; what was counted is remembered within the run. A marginal over a domain
+that memory does not hold is counted as the list of its populated cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.cell_codes import MOST_CODES
 from contracts.contract import Contract
+from privacy.marginals.shared_scan import Shapes, count_marginals, count_populated
 from privacy.private_table import PrivateTable
 
 Clique = tuple[str, ...]
+
+REMEMBERED_BYTES: Final = 512 << 20
+_CELL_BYTES: Final = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,37 +80,73 @@ class SparseCounts:
         raise TypeError("SparseCounts cannot be pickled: exact counts stay in this process")
 
 
+class Counts(Protocol):
+    """What a generator may ask: handles on marginals, never rows or numbers."""
+
+    def marginal(self, clique: Clique) -> PrivateCounts:
+        """Return the handle on one marginal."""
+        ...
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return handles on several marginals, which are counted together."""
+        ...
+
+
 class SnapshotCounts:
-    """Counts marginals of an encoded snapshot in DuckDB, over the full declared domain.
+    """Counts marginals of an encoded snapshot, over the full declared domain.
 
     Args:
         table: the snapshot.
         contract: the contract that encoded it.
         threads: threads that DuckDB may use.
+        remembered_bytes: exact counts kept at most; the oldest make room. They go with this object, at the end of
+            the run at the latest [bytes].
     Raises:
         ValueError: the snapshot was encoded by another contract.
     """
 
-    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
+    def __init__(
+        self,
+        table: PrivateTable,
+        contract: Contract,
+        *,
+        threads: int = 2,
+        remembered_bytes: int = REMEMBERED_BYTES,
+    ) -> None:
         if table.contract_digest != contract.digest:
             raise ValueError("the snapshot was encoded by another contract")
         self._table = table
         self._contract = contract
         self._threads = threads
+        self._room = remembered_bytes
+        self._known: dict[Clique, NDArray[np.int64]] = {}
+
+    def __repr__(self) -> str:
+        """Show which snapshot is counted."""
+        return f"SnapshotCounts({self._table!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: exact counts stay in this process."""
+        raise TypeError("SnapshotCounts cannot be pickled: exact counts stay in this process")
 
     def marginal(self, clique: Clique) -> PrivateCounts:
         """Return the handle on the marginal of `clique`, shape as the contract's columns [cells].
 
         Privacy: nothing is read yet; the handle opens only inside a grant.
         """
-        shape = self._contract.shape(clique)
-        table, threads = self._table, self._threads
-        return PrivateCounts(
-            clique,
-            shape,
-            table.keyed_hash,
-            table.contract_digest,
-            lambda: _count(table.path, clique, shape, threads),
+        return self.marginals((clique,))[0]
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return handles on the marginals of `cliques`, in their order; opening one counts all of them in one scan.
+
+        Those that together exceed the memory for counts are counted in as many scans as it takes.
+
+        Privacy: nothing is read yet; each handle opens only inside a grant.
+        """
+        shapes = {clique: self._contract.shape(clique) for clique in cliques}
+        mark = self._table.keyed_hash, self._table.contract_digest
+        return tuple(
+            PrivateCounts(clique, shapes[clique], *mark, partial(self._counted, clique, shapes)) for clique in cliques
         )
 
     def sparse(self, clique: Clique) -> SparseCounts:
@@ -124,39 +165,39 @@ class SnapshotCounts:
             prod(shape),
             table.keyed_hash,
             table.contract_digest,
-            lambda: _count_populated(table.path, clique, shape, threads),
+            lambda: count_populated(table.path, clique, shape, threads=threads),
         )
 
+    def _counted(self, clique: Clique, together: Shapes) -> NDArray[np.int64]:
+        """Return the exact counts of one clique, and remember those of the others; read-only."""
+        if clique not in self._known:
+            asked = self._fitting(clique, together)
+            self._make_room(sum(map(_bytes, asked.values())))
+            for each, counts in count_marginals(self._table.path, asked, threads=self._threads).items():
+                counts.flags.writeable = False
+                self._known[each] = counts
+        return self._known[clique]
 
-def _count(path: Path, clique: Clique, shape: tuple[int, ...], threads: int) -> NDArray[np.int64]:
-    """Count one marginal over all declared cells."""
-    codes, rows = _count_populated(path, clique, shape, threads)
-    counts = np.zeros(prod(shape), dtype=np.int64)
-    counts[codes] = rows
-    return counts.reshape(shape)
+    def _fitting(self, clique: Clique, together: Shapes) -> dict[Clique, tuple[int, ...]]:
+        """Choose what is counted now: the clique, and of those after it, then before it, what the memory holds."""
+        names = list(together)
+        place = names.index(clique)
+        chosen, used = {clique: together[clique]}, _bytes(together[clique])
+        for other in (*names[place + 1 :], *names[:place]):
+            if other in self._known:
+                continue
+            used += _bytes(together[other])
+            if used > self._room:
+                break
+            chosen[other] = together[other]
+        return chosen
+
+    def _make_room(self, wanted: int) -> None:
+        """Forget the oldest counts until `wanted` bytes fit, or all of them."""
+        kept = sum(counts.nbytes for counts in self._known.values())
+        while self._known and kept + wanted > self._room:
+            kept -= self._known.pop(next(iter(self._known))).nbytes
 
 
-def _count_populated(
-    path: Path, clique: Clique, shape: tuple[int, ...], threads: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count the populated cells of one marginal by a GROUP BY over the mixed-radix cell number; ascending codes."""
-    import duckdb  # here, so that looking at a budget does not load it
-
-    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
-        found = connection.execute(
-            f"SELECT {_cell_number(clique, shape)} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
-        ).fetchnumpy()
-    codes, rows = (np.asarray(found[name], dtype=np.int64) for name in ("cell", "rows"))
-    order = np.argsort(codes)
-    return codes[order], rows[order]
-
-
-def _cell_number(clique: Clique, shape: tuple[int, ...]) -> str:
-    """Return SQL for the row-major number of a row's cell; 0 for the empty clique."""
-    terms = []
-    stride = prod(shape)
-    for name, size in zip(clique, shape, strict=True):
-        stride //= size
-        quoted = '"' + name.replace('"', '""') + '"'
-        terms.append(f"{quoted}::BIGINT * {stride}")
-    return " + ".join(terms) if terms else "0::BIGINT"
+def _bytes(shape: tuple[int, ...]) -> int:
+    return _CELL_BYTES * prod(shape)

@@ -1,0 +1,117 @@
+"""Exact marginals of many cliques in one scan of the encoded rows.
+
+The columns that the cliques name are fetched once, in batches of small integers; each batch adds to every marginal by
+one histogram of its cell numbers. A marginal with more cells than a batch has rows would be touched anew by every
+batch, so that it is grouped by the database instead. Which way is faster was measured
+(benchmarks/counts.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import duckdb
+
+Columns = tuple[str, ...]
+Shapes = Mapping[Columns, tuple[int, ...]]
+"""Cells along each column, by clique."""
+
+BATCH_ROWS: Final = 1 << 18
+"""Rows fetched at a time: one batch's cell numbers take 2 MiB."""
+
+
+def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns, NDArray[np.int64]]:
+    """Count the marginals of all cliques over their full declared domains; private, for handles alone.
+
+    Args:
+        path: the snapshot file, with its table `codes`.
+        shapes: cells along each column, by clique; the empty clique is the total.
+        threads: threads that DuckDB may use.
+    Returns:
+        Counts by clique, int64, in the clique's shape, row-major [rows].
+    Privacy: exact counts; nothing of them may leave but through a grant.
+    """
+    import duckdb  # here, so that looking at a budget does not load it
+
+    cells = {clique: prod(shape) for clique, shape in shapes.items()}
+    scanned = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
+    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+        counts = _histograms(connection, {clique: shapes[clique] for clique in scanned})
+        for clique in shapes:
+            if clique not in counts:
+                numbers, rows = _grouped(connection, clique, shapes[clique])
+                counts[clique] = np.zeros(cells[clique], dtype=np.int64)
+                counts[clique][numbers] = rows
+    return {clique: counts[clique].reshape(shape) for clique, shape in shapes.items()}
+
+
+def count_populated(
+    path: Path, clique: Columns, shape: tuple[int, ...], *, threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the populated cells of one marginal; private, for handles alone.
+
+    Returns:
+        Row-major cell numbers, ascending, and their counts, both int64.
+    """
+    import duckdb  # as above
+
+    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+        numbers, rows = _grouped(connection, clique, shape)
+    order = np.argsort(numbers)
+    return numbers[order], rows[order]
+
+
+def _histograms(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:
+    """Add up, batch by batch, the histograms of the cell numbers of all cliques."""
+    counts = {clique: np.zeros(prod(shape), dtype=np.int64) for clique, shape in shapes.items()}
+    for batch in _batches(connection, sorted({name for clique in shapes for name in clique})):
+        for clique, shape in shapes.items():
+            counts[clique] += np.bincount(_cell_numbers(batch, clique, shape), minlength=prod(shape))
+    return counts
+
+
+def _batches(
+    connection: duckdb.DuckDBPyConnection, names: Sequence[str]
+) -> Iterator[dict[str, NDArray[np.unsignedinteger]]]:
+    """Fetch the codes of the columns, a batch of rows at a time."""
+    if not names:
+        return
+    query = f"SELECT {', '.join(map(_quoted, names))} FROM codes"
+    for batch in connection.execute(query).to_arrow_reader(BATCH_ROWS):
+        yield {name: codes.to_numpy(zero_copy_only=True) for name, codes in zip(names, batch.columns, strict=True)}
+
+
+def _cell_numbers(
+    batch: Mapping[str, NDArray[np.unsignedinteger]], clique: Columns, shape: tuple[int, ...]
+) -> NDArray[np.intp]:
+    """Return the row-major number of each row's cell."""
+    numbers = batch[clique[0]].astype(np.intp)
+    for name, size in zip(clique[1:], shape[1:], strict=True):
+        numbers *= size
+        numbers += batch[name]
+    return numbers
+
+
+def _grouped(
+    connection: duckdb.DuckDBPyConnection, clique: Columns, shape: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cell numbers and counts of the populated cells of one marginal, by a GROUP BY."""
+    terms, stride = [], prod(shape)
+    for name, size in zip(clique, shape, strict=True):
+        stride //= size
+        terms.append(f"{_quoted(name)}::BIGINT * {stride}")
+    cell = " + ".join(terms) if terms else "0::BIGINT"
+    query = f"SELECT {cell} AS cell, count(*)::BIGINT AS rows FROM codes GROUP BY cell"
+    found = connection.execute(query).fetchnumpy()
+    return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["rows"], dtype=np.int64)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
