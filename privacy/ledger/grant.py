@@ -45,7 +45,7 @@ from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
 from privacy.ledger.terms import Charge, Part
 from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.scores import Candidate
+from privacy.marginals.scores import SCORES, Candidate
 from privacy.marginals.sensitivity import LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
@@ -151,7 +151,7 @@ class Grant:
         Returns:
             Selection: which candidate, written down durably with the event.
         Raises:
-            ValueError: no candidates.
+            ValueError: no candidates, or a score of the caller's own making.
             GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
             LedgerRefusal: the run has chosen among others under this key.
         Privacy: epsilon-bounded range, inside what the charge has reserved; the sensitivity is the largest of the
@@ -159,6 +159,8 @@ class Grant:
         """
         if not candidates:
             raise ValueError("candidates must hold at least one marginal")
+        if any(type(candidate.score) not in SCORES for candidate in candidates):  # no subclass: no code of the caller
+            raise ValueError("candidates must have scores whose sensitivity is derived in privacy.marginals.scores")
         request = self._charge.request
         event = ExponentialMechanism(epsilon)
         terms = request.adjacency, request.rows_per_unit

@@ -91,6 +91,7 @@ class MutualInformationScore:
 
 
 Score = DistanceScore | MutualInformationScore
+SCORES: Final = (DistanceScore, MutualInformationScore)
 
 
 @dataclass(frozen=True, eq=False)
