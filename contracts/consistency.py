@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from contracts.column import Column
+from contracts.constraints import constraint_problems
 from contracts.privacy_terms import PrivacyTerms, Unit
 from contracts.written import Problem, listed, nearest
 
@@ -32,6 +33,7 @@ def contradictions(terms: PrivacyTerms, columns: Sequence[Column], declared: Seq
         *_unit_problems(terms, columns, declared),
         *_invariant_problems(terms),
         *_zero_problems(terms, {column.name: column for column in columns}, declared),
+        *constraint_problems(terms.constraints, {column.name: column for column in columns}, declared),
         *_gate_problems(terms, columns, declared),
     ]
 

@@ -103,29 +103,30 @@ class Contract(PrivacyTerms):
         return math.prod(self.shape(clique))
 
     def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
-        """Mark the cells of a marginal that the structural zeros exclude.
+        """Mark the cells of a marginal that structural zeros and constraints exclude.
 
         Args:
             clique: the columns of the marginal, in the order of its axes.
         Returns:
-            Array of `shape(clique)`, True where a structural zero applies whose columns are all in the clique.
+            Array of `shape(clique)`, True where a structural zero or a constraint on columns of the clique applies.
         Privacy: uses the contract only, never data.
         """
-        import numpy as np
+        from contracts.zeros import excluded
 
-        excluded = np.zeros(self.shape(clique), dtype=np.bool_)
-        for zero in self.structural_zeros:
-            named = dict(zero.assignment)
-            if not set(named) <= set(clique):
-                continue
-            axes = [
-                [self.column(name).labels.index(label) for label in named[name]]
-                if name in named
-                else range(self.column(name).size)
-                for name in clique
-            ]
-            excluded[np.ix_(*[np.asarray(axis, dtype=np.intp) for axis in axes])] = True
-        return excluded
+        return excluded(
+            clique, {column.name: column for column in self.columns}, self.structural_zeros, self.constraints
+        )
+
+    def zero_cliques(self, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], ...]:
+        """Return the sets of columns on which cells are impossible, in the contract's order.
+
+        Args:
+            names: the columns that count; all of them without it.
+        """
+        from contracts.zeros import zero_cliques
+
+        known = [column.name for column in self.columns if names is None or column.name in names]
+        return zero_cliques(known, self.structural_zeros, self.constraints)
 
     def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return the places of the last two ordered columns of a clique; fewer where it has fewer.
@@ -139,11 +140,14 @@ class Contract(PrivacyTerms):
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of the parsed contract.
 
-        Independent of the file's layout, comments and order of keys, and of the order of gates and structural zeros.
+        Independent of the file's layout, comments and order of keys, and of the order of gates, structural zeros and
+        constraints.
         What the order means something for counts: columns, categories, and the entries of a mapping (the codes).
         """
         content = self.model_dump(mode="json")
         zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in self.structural_zeros]
         content["structural_zeros"] = sorted(zeros)
         content["gates"] = sorted(self.gates)
+        if self.constraints:
+            content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
         return canonical.digest(content)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from contracts.constraints import Constraint
 from contracts.domain_terms import Frozen
 from contracts.written import Label, Problem, Text, Whole, as_tuple, refuse, show
 
@@ -100,6 +101,9 @@ class PrivacyTerms(Frozen):
     adjacency: Adjacency
     invariants: Annotated[tuple[TotalInvariant, ...], BeforeValidator(as_tuple)] = ()
     structural_zeros: Annotated[tuple[StructuralZero, ...], BeforeValidator(as_tuple)] = ()
+    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(as_tuple)] = Field(
+        default=(), exclude_if=lambda constraints: not constraints
+    )
     gates: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
 
     @property

@@ -8,7 +8,7 @@ from contracts.contract import Column, Contract
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.privacy_terms import Scope
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from tasks.record.field import NONE, Group, Run, auditor, public, unsourced
+from tasks.record.field import NONE, Group, Run, auditor, public
 from tasks.record.origin import described
 
 
@@ -63,6 +63,18 @@ def structural_zeros(run: Run) -> list[dict[str, list[str]]] | str:
     return [{name: list(labels) for name, labels in zero.assignment} for zero in zeros] or NONE
 
 
+def orders(run: Run) -> list[str] | str:
+    """List the orders between columns that are declared."""
+    pairs = [each.less_or_equal for each in run.facts.contract.constraints]
+    return [f"{pair[0]} <= {pair[1]}" for pair in pairs if pair is not None] or NONE
+
+
+def dependencies(run: Run) -> list[str] | str:
+    """List the functional dependencies that are declared; their mappings are in the contract under `replay`."""
+    found = [each.determines for each in run.facts.contract.constraints]
+    return [f"{each.by} determines {each.column}" for each in found if each is not None] or NONE
+
+
 def validation_leakage(run: Run) -> str:
     """Say what the public learns from validation: only that the gates held."""
     gates = [outcome.name for outcome in run.facts.outcomes if outcome.gate]
@@ -88,7 +100,8 @@ CONTRACT = Group(
         public("table", "The table that it is about.", lambda run: run.facts.contract.table),
         public("columns", "Type, domain with provenance, nulls and misfits of each column.", columns),
         public("structural_zeros", "Combinations declared impossible; their cells are zero.", structural_zeros),
-        unsourced("functional_dependencies", "Columns that determine others."),
+        public("functional_dependencies", "Columns that determine others, as declared.", dependencies),
+        public("orders", "Columns that are never above others, as declared.", orders),
         public("limitations", "What the contract warns of.", lambda run: described(run, "limitations")),
         public("usage", "What the contract says about use and attribution.", lambda run: described(run, "usage")),
         auditor(

@@ -69,6 +69,12 @@ AGE = property_yaml(
     "{kind: integer, bounds: [0, 99], bins: {width: 10}, nulls: {policy: map, to: 0}, provenance: {kind: declared}}",
     "Age in years.",
 )
+SCHOOLED = property_yaml(
+    "schooled",
+    "integer",
+    "{kind: integer, bounds: [0, 30], bins: {width: 5}, nulls: {policy: category}, provenance: {kind: declared}}",
+    "Years at school.",
+)
 SEX = property_yaml(
     "sex",
     "string",
@@ -254,7 +260,8 @@ def second() -> Scenario:
         description="description: {purpose: Wage statistics., limitations: Trades are as reported., usage: CC BY.}",
         table="contracts_of_work",
         privacy="          {unit: {kind: id, scope: lifetime, column: worker, max_rows_per_unit: 3}, "
-        'adjacency: replace_one, structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"]}',
+        'adjacency: replace_one, structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"], '
+        "constraints: [{determines: {by: trade, column: hired, mapping: {mason: 2020-Q2, painter: 2021-Q4}}}]}",
         properties=WORKER + WAGE + HIRED + TRADE,
     )
     spec = SPEC.format(
@@ -299,8 +306,9 @@ def third() -> Scenario:
         description="",
         table="census",
         privacy="          {unit: {kind: row, scope: block}, adjacency: replace_one, "
-        'invariants: [{kind: total, value: 6000, reference: "yearbook, page 3"}], gates: ["nulls:sex"]}',
-        properties=SEX + AGE,
+        'invariants: [{kind: total, value: 6000, reference: "yearbook, page 3"}], gates: ["nulls:sex"], '
+        "constraints: [{less_or_equal: [schooled, age]}]}",
+        properties=SEX + AGE + SCHOOLED,
     )
     spec = SPEC.format(
         release="extract",

@@ -1,0 +1,198 @@
+"""Constraints of a contract: what is refused, which cells they exclude, whether any row is left."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.constraints import Constraint, order_pairs
+from contracts.contract import Contract
+from contracts.odcs import load_contract
+from contracts.zeros import some_row_possible
+from tests.contracts.samples import contract_findings, write
+
+HEAD = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: stays
+name: Stays
+version: 1.0.0
+status: active
+schema:
+  - name: stays
+    logicalType: object
+    physicalType: table
+    customProperties:
+      - property: privacy
+        value:
+          unit: {{kind: row, scope: block}}
+          adjacency: add_remove
+          structural_zeros: [{{city: [Ulm], low: ["0 to 4"]}}]
+          constraints: {constraints}
+    properties:
+"""
+DECLARED = "provenance: {kind: declared}"
+COLUMNS = {
+    "low": (
+        "integer",
+        f"{{kind: integer, bounds: [0, 9], bins: {{width: 5}}, nulls: {{policy: category}}, {DECLARED}}}",
+    ),
+    "high": (
+        "integer",
+        f"{{kind: integer, bounds: [0, 9], bins: {{width: 3}}, nulls: {{policy: map, to: 9}}, {DECLARED}}}",
+    ),
+    "price": (
+        "number",
+        f"{{kind: decimal, bounds: [0, 2], bins: {{edges: [0, 0.5, 2]}}, nulls: {{policy: category}}, {DECLARED}}}",
+    ),
+    "paid": (
+        "number",
+        f"{{kind: decimal, bounds: [0, 1], bins: {{edges: [0, 0.5, 1]}}, nulls: {{policy: category}}, {DECLARED}}}",
+    ),
+    "begin": (
+        "date",
+        "{kind: date, bounds: [2024-01-15, 2024-04-10], granularity: month, nulls: {policy: category}, "
+        f"{DECLARED}}}",
+    ),
+    "end": (
+        "date",
+        "{kind: date, bounds: [2024-01-01, 2024-06-30], granularity: quarter, nulls: {policy: category}, "
+        f"{DECLARED}}}",
+    ),
+    "zip": (
+        "string",
+        f'{{kind: categories, values: ["10", "20", "30"], other: x, nulls: {{policy: category}}, {DECLARED}}}',
+    ),
+    "city": ("string", f"{{kind: categories, values: [Ulm, Bonn], nulls: {{policy: category}}, {DECLARED}}}"),
+}
+DEPENDENCY = "{determines: {by: zip, column: city, mapping: {'10': Ulm, '20': Bonn, '30': Bonn}}}"
+
+
+def text(constraints: str) -> str:
+    blocks = [
+        f"      - name: {name}\n        logicalType: {kind}\n        customProperties:\n"
+        f"          - property: domain\n            value: {domain}\n"
+        for name, (kind, domain) in COLUMNS.items()
+    ]
+    return HEAD.format(constraints=constraints) + "".join(blocks)
+
+
+def contract(folder: Path, constraints: str) -> Contract:
+    return load_contract(write(folder, "stays.odcs.yaml", text(constraints)))
+
+
+def test_an_order_excludes_the_cells_in_which_every_pair_of_values_breaks_it(tmp_path: Path) -> None:
+    """Against all pairs of whole numbers; a missing value breaks nothing."""
+    made = contract(tmp_path, "[{less_or_equal: [low, high]}]")
+    mask = made.impossible(("low", "high"))
+    low, high = ([range(a, b + 1) for a, b in made.column(name).domain.bins] for name in ("low", "high"))
+    for i, j in product(range(2), range(4)):
+        assert mask[i, j] == (not any(a <= b for a, b in product(low[i], high[j])))
+    assert not mask[2].any()
+    assert (made.impossible(("high", "low")) == mask.T).all()
+    wide = made.impossible(("high", "city", "low"))
+    assert (wide[:, 1, :] == mask.T).all()
+
+
+def test_half_open_bins_and_periods_are_compared_by_their_values(tmp_path: Path) -> None:
+    """price in [0.5, 2] exceeds every paid below 0.5; a day of April exceeds every day of the first quarter."""
+    made = contract(tmp_path, "[{less_or_equal: [price, paid]}, {less_or_equal: [begin, end]}]")
+    assert made.impossible(("price", "paid")).tolist() == [
+        [False, False, False],
+        [True, False, False],
+        [False, False, False],
+    ]
+    assert made.impossible(("begin", "end"))[:4, :2].tolist() == [[False, False]] * 3 + [[True, False]]
+
+
+def test_a_dependency_excludes_every_other_label(tmp_path: Path) -> None:
+    """Labels that are not mapped (`other`), and missing values, are free."""
+    made = contract(tmp_path, f"[{DEPENDENCY}]")
+    assert made.impossible(("zip", "city")).tolist() == [
+        [False, True, False],
+        [True, False, False],
+        [True, False, False],
+        [False, False, False],
+        [False, False, False],
+    ]
+
+
+def test_orders_follow_from_others() -> None:
+    """a <= b <= c gives a <= c."""
+    chain = [Constraint(less_or_equal=("a", "b")), Constraint(less_or_equal=("b", "c"))]
+    assert set(order_pairs(chain)) == {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+def test_the_cliques_of_zeros_are_those_of_zeros_and_constraints(tmp_path: Path) -> None:
+    """In the contract's order of columns, and only where all columns count."""
+    made = contract(tmp_path, f"[{{less_or_equal: [paid, price]}}, {DEPENDENCY}]")
+    assert set(made.zero_cliques()) == {("low", "city"), ("price", "paid"), ("zip", "city")}
+    assert made.zero_cliques(["zip", "city", "price"]) == (("zip", "city"),)
+
+
+def test_constraints_change_the_digest_and_survive_the_record(tmp_path: Path) -> None:
+    """Without constraints the digest is that of a contract that knows none; their order does not count."""
+    plain = contract(tmp_path, "[]")
+    assert "constraints" not in plain.model_dump(mode="json")
+    one = contract(tmp_path, f"[{{less_or_equal: [low, high]}}, {DEPENDENCY}]")
+    other = contract(tmp_path, f"[{DEPENDENCY}, {{less_or_equal: [low, high]}}]")
+    assert one.digest == other.digest != plain.digest
+    assert Contract.model_validate(one.model_dump(mode="json")) == one
+
+
+@pytest.mark.parametrize(
+    ("constraints", "field", "found"),
+    [
+        ("[{less_or_equal: [lwo, high]}]", "less_or_equal[0]", "'lwo'"),
+        ("[{less_or_equal: [low, low]}]", "less_or_equal", "twice"),
+        ("[{less_or_equal: [low, price]}]", "less_or_equal", "kind integer"),
+        ("[{less_or_equal: [zip, city]}]", "less_or_equal", "kind categories"),
+        ("[{less_or_equal: [low]}]", "less_or_equal", "a list of 1"),
+        ("[{less_or_equal: [low, high]}, {less_or_equal: [high, low]}]", "constraints", "below itself"),
+        ("[{less_or_equal: [low, high]}, {less_or_equal: [low, high]}]", "constraints[1]", "again"),
+        ("[{}]", "constraints[0]", "neither"),
+        ("[{determines: {by: zip, column: city}}]", "determines.mapping", "nothing"),
+        ("[{determines: {by: zip, column: city, mapping: {'10': Ulm, '20': Bonn}}}]", "mapping", "nothing for '30'"),
+        ("[{determines: {by: zip, column: city, mapping: {'10': Ulmm}}}]", "mapping.10", "'Ulmm'"),
+        ("[{determines: {by: zip, column: town, mapping: {'10': Ulm}}}]", "determines.column", "'town'"),
+        ("[{at_most: [low, high]}]", "at_most", "unknown key"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(
+    tmp_path: Path, constraints: str, field: str, found: str
+) -> None:
+    findings = contract_findings(tmp_path, text(constraints))
+    assert any(field in finding.field and found in finding.found for finding in findings), findings
+    assert all(finding.where.rpartition(":")[2].isdigit() for finding in findings)
+
+
+def test_bounds_that_leave_no_row_are_refused(tmp_path: Path) -> None:
+    """begin after every end."""
+    late = text("[{less_or_equal: [begin, end]}]").replace("[2024-01-15, 2024-04-10]", "[2025-01-15, 2025-04-10]")
+    (finding,) = contract_findings(tmp_path, late)
+    assert "no row can satisfy it" in finding.found
+
+
+def test_whether_a_row_is_left_agrees_with_trying_all_rows() -> None:
+    """Random tables of excluded cells over four columns, near the threshold; both answers occur."""
+    rng = np.random.default_rng(5)
+    sizes = {"a": 3, "b": 2, "c": 3, "d": 2}
+    cliques = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("a", "c", "d"))
+    answers = []
+    for _ in range(200):
+        impossible = {clique: rng.random([sizes[n] for n in clique]) < 0.6 for clique in cliques}
+        rows = product(*(range(size) for size in sizes.values()))
+        left = any(
+            not any(
+                mask[tuple(dict(zip(sizes, row, strict=True))[n] for n in clique)]
+                for clique, mask in impossible.items()
+            )
+            for row in rows
+        )
+        assert some_row_possible(sizes, impossible) is left
+        answers.append(left)
+    assert 20 < sum(answers) < 180
+    assert some_row_possible(sizes, {("a", "b", "c", "d"): np.zeros((3, 2, 3, 2), bool)}, most_cells=10) is None
