@@ -1,0 +1,124 @@
+"""A private graphical model: a product of factors over cliques, times a total. Any marginal can be asked of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privacy.marginals import factor
+from privacy.marginals.belief_propagation import BeliefPropagation
+from privacy.marginals.counts import Clique
+from privacy.marginals.domain import Domain
+from privacy.marginals.factor import Array
+from privacy.marginals.junction_tree import JunctionTree, junction_tree
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """The distribution total × exp(sum of potentials) / Z over a domain.
+
+    Args:
+        domain: all columns.
+        cliques: distinct, each with its columns in the domain's order.
+        potentials: one float64 log-space array a clique, of the clique's shape; minus infinity is a structural zero.
+        total: expected number of rows, ≥ 0.
+    Raises:
+        ValueError: cliques and potentials do not fit together or to the domain, NaN or +infinity, a negative total.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    potentials: tuple[Array, ...]
+    total: float
+
+    def __post_init__(self) -> None:
+        if len(self.cliques) != len(self.potentials) or len(set(self.cliques)) != len(self.cliques):
+            raise ValueError("give distinct cliques, and one potential a clique")
+        if not (np.isfinite(self.total) and self.total >= 0):
+            raise ValueError("the total must be finite and at least 0")
+        for clique, values in zip(self.cliques, self.potentials, strict=True):
+            if self.domain.canonical(clique) != clique or values.shape != self.domain.sizes(clique):
+                raise ValueError(f"the potential of {'×'.join(clique)} does not fit the domain")
+            if values.dtype != np.float64 or np.isnan(values).any() or np.isposinf(values).any():
+                raise ValueError(
+                    f"the potential of {'×'.join(clique)} must be float64 below plus infinity, without NaN"
+                )
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """The junction tree of the cliques."""
+        return junction_tree(self.domain, self.cliques)
+
+    @property
+    def factors(self) -> Mapping[Clique, Array]:
+        """The potentials by clique."""
+        return dict(zip(self.cliques, self.potentials, strict=True))
+
+    @cached_property
+    def _calibrated(self) -> BeliefPropagation:
+        return BeliefPropagation(self.tree, self.factors)
+
+    def marginal(self, clique: Sequence[str]) -> Array:
+        """Return the expected counts of any clique, axes in the given order [rows].
+
+        Raises:
+            ValueError: an unknown column, or one named twice.
+            NothingPossible: the structural zeros exclude everything.
+        """
+        return self.marginals([clique])[0]
+
+    def marginals(self, cliques: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the expected counts of many cliques; work that they share is done once."""
+        found = []
+        for clique in cliques:
+            known = self.domain.canonical(clique)
+            inside = self.tree.home(known) is not None
+            values = self._calibrated.marginal(known) if inside else self._across(known)
+            axes = [known.index(name) for name in clique]
+            found.append(self.total * values.transpose(axes))
+        return found
+
+    def _across(self, clique: Clique) -> Array:
+        """Return the probabilities of a clique that no node contains: eliminate the other columns along the tree."""
+        nodes = self.tree.nodes
+        wanted = set(clique)
+
+        def collect(number: int) -> tuple[Clique, Array] | None:
+            """Return P(wanted below and here, given the separator), over separator and wanted; None if none."""
+            node = nodes[number]
+            parts = [part for part in map(collect, node.children) if part is not None]
+            if not parts and not wanted & set(node.residual):
+                return None
+            kept = (set(node.separator) | wanted) & set(node.columns)
+            needed = kept | {name for columns, _ in parts for name in columns if name in node.columns}
+            scope = tuple(name for name in node.columns if name in needed)
+            values = factor.marginal(self._calibrated.belief(number), node.columns, scope)
+            for columns, table in parts:
+                joined = scope + tuple(name for name in columns if name not in scope)
+                values = factor.aligned(values, scope, joined) * factor.aligned(table, columns, joined)
+                scope = joined
+            target = tuple(name for name in scope if name in node.separator) + tuple(
+                name for name in scope if name in wanted and name not in node.separator
+            )
+            values = factor.marginal(values, scope, target)
+            if node.separator:
+                held = tuple(name for name in target if name in node.separator)
+                given = self._calibrated.separator(number).transpose([node.separator.index(name) for name in held])
+                given = given.reshape(given.shape + (1,) * (len(target) - len(held)))
+                values = np.divide(values, given, out=np.zeros_like(values), where=given > 0)
+            return target, values
+
+        columns, table = collect(0) or ((), np.ones(()))
+        return factor.marginal(table, columns, clique)
+
+    def digest(self) -> str:
+        """Return SHA-256 (hex) over domain, cliques, potentials and total, bit by bit."""
+        content = hashlib.sha256()
+        content.update(repr((self.domain.columns, self.domain.shape, self.cliques, float(self.total).hex())).encode())
+        for values in self.potentials:
+            content.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        return content.hexdigest()

@@ -1,0 +1,175 @@
+"""The fitted model is the optimum of the loss, at every noise level."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from privacy.marginals.domain import Domain
+from privacy.marginals.errors import ModelTooLarge, NothingPossible
+from privacy.marginals.estimation import estimate
+from privacy.marginals.factor import Array
+from privacy.marginals.measured import Measured, StructuralZeros, combine, estimate_total
+from tests.privacy.random_models import joint, random_model, summed
+
+ABC = Domain(("a", "b", "c"), (2, 3, 4))
+
+
+def loss_of(table: Array, domain: Domain, measurements: list[Measured]) -> float:
+    return sum(
+        float(((summed(table, domain, one.clique) - one.values) ** 2).sum()) / (2 * one.variance)
+        for one in measurements
+    )
+
+
+def best_loss(domain: Domain, measurements: list[Measured], total: float, possible: Array | None = None) -> float:
+    """The smallest loss over all joint tables: non-negative least squares with the total as a very heavy row."""
+    cells = domain.cells()
+    rows, wanted = [], []
+    for one in measurements:
+        for cell in range(one.values.size):
+            indicator = np.zeros(one.values.size)
+            indicator[cell] = 1.0
+            shape = [
+                size if name in one.clique else 1 for name, size in zip(domain.columns, domain.shape, strict=True)
+            ]
+            table = np.broadcast_to(indicator.reshape(shape), domain.shape)
+            rows.append(table.reshape(-1) / np.sqrt(2 * one.variance))
+            wanted.append(one.values.reshape(-1)[cell] / np.sqrt(2 * one.variance))
+    heavy = 1e5 * max(abs(np.array(rows)).max(), 1e-3)
+    matrix = np.vstack([*rows, np.full(cells, heavy)])
+    if possible is not None:
+        matrix = matrix[:, possible.reshape(-1)]
+    return float(nnls(matrix, np.array([*wanted, heavy * total]))[1] ** 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([1e-2, 1.0, 1e4]),
+    st.lists(
+        st.sampled_from([("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")]), min_size=1, max_size=5
+    ),
+)
+def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques: list[tuple[str, ...]]) -> None:
+    """Against non-negative least squares over the whole joint table, which knows nothing of potentials."""
+    generator = np.random.default_rng(seed)
+    truth = joint(random_model(ABC, (("a", "b", "c"),), seed))
+    measurements = [
+        Measured(
+            clique,
+            np.rint(summed(truth, ABC, clique) + np.sqrt(variance) * generator.normal(size=ABC.sizes(clique))),
+            variance * float(generator.choice([1.0, 4.0])),
+        )
+        for clique in cliques
+    ]
+    found = estimate(ABC, measurements, total=truth.sum(), max_iterations=5000)
+    best = best_loss(ABC, measurements, float(truth.sum()))
+    cells = sum(max(1.0, 1 / 12 / one.variance) * one.values.size for one in measurements)
+    assert found.converged
+    assert loss_of(joint(found.model), ABC, measurements) <= best + 0.02 * cells
+
+
+def test_no_measurement_gives_the_uniform_table() -> None:
+    """Also under structural zeros, uniform over what is possible."""
+    found = estimate(ABC, [], total=24.0)
+    np.testing.assert_allclose(found.model.marginal(("a", "b", "c")), 1.0)
+    diagonal = np.eye(2, 3, dtype=bool)
+    zeros = [StructuralZeros(("a", "b"), diagonal)]
+    table = estimate(ABC, [], total=16.0, structural_zeros=zeros).model.marginal(("a", "b"))
+    np.testing.assert_allclose(table, np.where(diagonal, 0.0, 4.0))
+
+
+def test_structural_zeros_hold_exactly_and_are_fitted_around() -> None:
+    """A measured pair with two impossible cells, the mask given with its columns the other way round."""
+    impossible = np.zeros((3, 2), dtype=bool)
+    impossible[0, 1] = impossible[2, 0] = True
+    measured = [Measured(("a", "b"), np.array([[10, 20, 5], [3, 40, 30]]), 1.0)]
+    found = estimate(ABC, measured, total=100.0, structural_zeros=[StructuralZeros(("b", "a"), impossible)])
+    table = found.model.marginal(("a", "b"))
+    assert (table[impossible.T] == 0).all()
+    np.testing.assert_allclose(table[~impossible.T], [10.0, 20.0, 40.0, 30.0], atol=0.2)
+
+
+def test_contradictory_measurements_meet_in_the_weighted_mean() -> None:
+    """Twice the same table, variances 1 and 3."""
+    measured = [Measured(("a",), np.array([60, 40]), 1.0), Measured(("a",), np.array([20, 80]), 3.0)]
+    found = estimate(ABC, measured, total=100.0, tolerance=1e-4)
+    np.testing.assert_allclose(found.model.marginal(("a",)), [50.0, 50.0], atol=0.1)
+
+
+def test_the_total_is_weighted_by_inverse_variances_of_the_sums() -> None:
+    """Sums 100 with variance 2 and 130 with variance 3 · 2 = 6: (100/2 + 130/6) / (1/2 + 1/6) = 107.5."""
+    measured = [Measured(("a",), np.array([60, 40]), 1.0), Measured(("b",), np.array([60, 40, 30]), 2.0)]
+    assert estimate_total(measured) == pytest.approx(107.5)
+    assert estimate_total([Measured((), np.array(-5), 1.0)]) == 0.0
+    assert estimate(ABC, measured).model.total == pytest.approx(107.5)
+
+
+def test_a_total_alone_and_a_total_of_zero() -> None:
+    """A measured total says nothing about the shape; without rows every marginal is zero."""
+    found = estimate(ABC, [Measured((), np.array(48), 1.0)])
+    np.testing.assert_allclose(found.model.marginal(("b",)), 16.0)
+    empty = estimate(ABC, [Measured(("a",), np.array([-3, 2]), 4.0)], total=0)
+    np.testing.assert_array_equal(empty.model.marginal(("a", "c")), 0.0)
+
+
+def test_measurements_of_one_clique_are_combined() -> None:
+    """In any order of its columns; the loss keeps its shape."""
+    table = np.arange(6.0).reshape(2, 3)
+    merged = combine(ABC, [Measured(("a", "b"), table, 2.0), Measured(("b", "a"), table.T + 3, 1.0)])
+    values, variance = merged[("a", "b")]
+    np.testing.assert_allclose(values, table + 2)
+    assert variance == pytest.approx(2 / 3)
+
+
+def test_one_category_and_disconnected_columns() -> None:
+    """A constant column adds nothing, columns in no measurement stay uniform."""
+    domain = Domain(("k", "x", "y", "z"), (1, 2, 2, 3))
+    measured = [Measured(("k", "x"), np.array([[30, 70]]), 1.0), Measured(("z",), np.array([50, 30, 20]), 1.0)]
+    model = estimate(domain, measured, total=100, tolerance=1e-5).model
+    expected = np.einsum("x,y,z->xyz", [0.3, 0.7], [0.5, 0.5], [50.0, 30.0, 20.0])
+    np.testing.assert_allclose(model.marginal(("x", "y", "z")), expected, atol=0.05)
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    """Unknown columns, wrong shapes, bad numbers, a model above the cap, nothing possible."""
+    with pytest.raises(ValueError, match="no column 'q'"):
+        estimate(ABC, [Measured(("q",), np.zeros(2), 1.0)])
+    with pytest.raises(ValueError, match="a have shape"):
+        estimate(ABC, [Measured(("a",), np.zeros(3), 1.0)])
+    with pytest.raises(ValueError, match="variance of a"):
+        Measured(("a",), np.zeros(2), 0.0)
+    with pytest.raises(ValueError, match="values of a"):
+        Measured(("a",), np.array([1.0, np.nan]), 1.0)
+    with pytest.raises(ModelTooLarge):
+        estimate(ABC, [Measured(("a", "b"), np.zeros((2, 3)), 1.0)], total=5, cap_mb=1e-6)
+    with pytest.raises(NothingPossible):
+        estimate(ABC, [], total=5, structural_zeros=[StructuralZeros(("a",), np.ones(2, dtype=bool))])
+
+
+@pytest.mark.parametrize("variance", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("total", [1, 1000, 100_000])
+def test_no_noise_level_stalls(variance: float, total: int) -> None:
+    """All pairs of three columns, skewed counts, from next to no noise to noise above the total."""
+    generator = np.random.default_rng(7)
+    truth = joint(random_model(ABC, (("a", "b", "c"),), 3, scale=2.0))
+    truth *= total / truth.sum()
+    measured = [
+        Measured(
+            pair,
+            np.rint(summed(truth, ABC, pair) + np.sqrt(variance) * generator.normal(size=ABC.sizes(pair))),
+            variance,
+        )
+        for pair in combinations(ABC.columns, 2)
+    ]
+    found = estimate(ABC, measured, total=total)
+    assert np.isfinite(found.loss)
+    best = best_loss(ABC, measured, float(total))
+    cells = 26 * max(1.0, 1 / 12 / variance)
+    assert found.loss <= best * (1 + 1e-6) + 0.05 * cells
