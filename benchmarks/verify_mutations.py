@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Final
 
 from benchmarks.results import Row, Setting, machine, write
+from contracts.blocks import time_block
 from contracts.odcs import load_contract
 from contracts.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
@@ -70,7 +71,7 @@ def _published(workspace: Workspace, name: str) -> Path:
             spec.charge.account, "adults", "1994", "row", contract.adjacency, calculus, EPSILON * PICO, delta
         )
     )
-    ledger.bind_source(spec.source.name, "adults", "1994")
+    ledger.bind_source(spec.source.name, "adults", time_block("1994"))
     runs = workspace.runs / name
     table = ingest(spec.source, contract, folder=runs, key=workspace.snapshot_key(), memory_limit="1GB")
     measured = measure(charge(ledger, spec, contract, plan, table), plan, table, contract)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
+from contracts.contract import NULL_LABEL, Contract
 from privacy.marginals.plan import PlannedDraw
 from tasks.facts import RunFacts
 from tasks.page import charts
+from tasks.page.error_plot import ErrorPlot, error_plot
+from tasks.page.map import Axis, Map, draw_map
 from tasks.page.words import relative_error
 from tasks.refine import ReleasedTable
 
@@ -21,6 +24,9 @@ MOST_BARS = 60
 LARGEST_CELLS = 15
 WIDEST_HEAT = 12
 LONGEST_LABEL = 48
+MAP_PIXELS = 256 * 256
+LEAST_SIDE = 32
+"""With fewer pixels along an axis than this, and more cells than pixels, a map says nothing."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +38,21 @@ class Room:
         numbers: cells of a heat map with numbers.
         colours: cells of a heat map without.
         curves: whether curves are drawn.
+        side: pixels along each axis of a map.
     """
 
     bars: int
     numbers: int
     colours: int
     curves: bool
+    side: int
 
 
 def room(tables: int) -> Room:
     """Share the page among its tables."""
     bars = max(5, min(MOST_BARS, 400 // tables))
-    return Room(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24)
+    side = isqrt(MAP_PIXELS // tables)
+    return Room(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24, side=side)
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,9 @@ class TableView:
         bars: cells as bars, and whether these are all cells or the largest.
         heat: the table as a heat map with numbers.
         drawn_heat: the table as a heat map without numbers.
+        map: a table of two ordered axes as a picture.
         rank: the rank plot of a table with many cells.
+        errors: relative error against size.
         sizes: cells by size, with their error.
         files: its files.
     """
@@ -109,7 +120,9 @@ class TableView:
     all_bars: bool
     heat: Heat | None
     drawn_heat: Markup | None
+    map: Map | None
     rank: Markup
+    errors: ErrorPlot | None
     sizes: list[SizeRow]
     files: list[str]
 
@@ -130,7 +143,8 @@ def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedT
     refined = table.refined.values
     few = refined.size <= share.bars
     heat = _heat(facts.contract, table) if refined.ndim == 2 and refined.size <= share.numbers else None
-    sketch = refined.ndim == 2 and heat is None and refined.size <= share.colours
+    picture = _map(facts.contract, table, share.side) if heat is None else None
+    sketch = refined.ndim == 2 and heat is None and picture is None and refined.size <= share.colours
     most = share.bars if few else min(share.bars, LARGEST_CELLS)
     return TableView(
         anchor=f"table-{number}",
@@ -145,9 +159,11 @@ def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedT
         all_bars=few,
         heat=heat,
         drawn_heat=charts.heat_map(refined, f"Refined counts of {table.name}") if sketch else None,
+        map=picture,
         rank=charts.rank_plot(refined, planned.half_width)
         if share.curves and not few and heat is None
         else Markup(""),
+        errors=error_plot(refined, planned.half_width) if share.curves else None,
         sizes=_sizes(refined, planned.half_width) if refined.size > 12 else [],
         files=[file["path"] for file in values["P.files"] if _belongs(file["path"], table.name)],
     )
@@ -223,6 +239,21 @@ def _heat(contract: Contract, table: ReleasedTable) -> Heat | None:
         for label, *pair in zip(contract.column(down).labels, values, levels, strict=True)
     ]
     return Heat(across, down, [_clip(label) for label in contract.column(across).labels], rows)
+
+
+def _map(contract: Contract, table: ReleasedTable, side: int) -> Map | None:
+    """Draw a table of two ordered columns, without the cells for missing values; None where there is no room."""
+    if len(table.columns) != 2 or contract.ordered_axes(table.columns) != (0, 1):
+        return None
+    labels = [contract.column(name).labels for name in table.columns]
+    labels = [each[:-1] if len(each) > 1 and each[-1] == NULL_LABEL else each for each in labels]
+    values = table.refined.values[: len(labels[0]), : len(labels[1])]
+    if side < min(LEAST_SIDE, max(values.shape)):
+        return None
+    up, right = (
+        Axis(name, _clip(each[0]), _clip(each[-1])) for name, each in zip(table.columns, labels, strict=True)
+    )
+    return draw_map(values, up, right, side=side)
 
 
 def _sizes(refined: NDArray[Any], half_width: int) -> list[SizeRow]:
