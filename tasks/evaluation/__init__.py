@@ -1,0 +1,1 @@
+"""Training on made-up rows and testing on real ones."""

@@ -1,0 +1,127 @@
+"""How close made-up rows come: α-way errors, mutual information, and the type that keeps the scores in."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from privacy.evaluation.cells import Rows
+from privacy.evaluation.errors import alpha_way_error, counts_error, workload_error
+from privacy.evaluation.mutual_information import mutual_information, mutual_information_error
+from privacy.evaluation.scores import PrivateScores, compare
+
+SHAPE = (3, 2, 5, 4)
+COLUMNS = ("a", "b", "c", "d")
+
+
+def rows(number: int, seed: int, shape: tuple[int, ...] = SHAPE) -> Rows:
+    random = np.random.default_rng(seed)
+    codes = np.stack([random.integers(0, size, number) for size in shape], axis=1)
+    return Rows(COLUMNS[: len(shape)], shape, codes)
+
+
+def by_hand(real: Rows, made: Rows, clique: tuple[int, ...]) -> float:
+    """Definition 3.1 for one marginal, cell by cell."""
+    distance = 0
+    for cell in product(*(range(real.shape[place]) for place in clique)):
+        ours, theirs = ((table.codes[:, clique] == cell).all(axis=1).sum() for table in (real, made))
+        distance += abs(int(ours) - int(theirs))
+    return distance / len(real.codes)
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [40, 25, 400])
+def test_the_error_is_the_mean_distance_of_raw_counts_over_the_real_rows(alpha: int, size: int) -> None:
+    """Also for another number of rows, and for marginals with more cells than rows."""
+    real, made = rows(40, 1), rows(size, 2)
+    found = alpha_way_error(real, made, alpha=alpha)
+    expected = [by_hand(real, made, clique) for clique in combinations(range(4), alpha)]
+    assert found.cliques == tuple(combinations(range(4), alpha))
+    assert found.distances == pytest.approx(expected, abs=1e-15)
+    assert found.mean == pytest.approx(np.mean(expected))
+
+
+def test_the_same_rows_in_another_order_have_no_error_and_disjoint_ones_have_two() -> None:
+    real = rows(50, 3)
+    assert alpha_way_error(real, Rows(COLUMNS, SHAPE, real.codes[::-1]), alpha=4).mean == 0
+    left, right = (Rows(("a",), (2,), np.full((7, 1), code)) for code in (0, 1))
+    assert alpha_way_error(left, right, alpha=1).mean == 2
+
+
+def test_a_wide_marginal_of_few_rows_is_not_laid_out() -> None:
+    """2^60 cells: only the populated ones are compared."""
+    codes = np.array([[0, 5, 1], [1, 5, 2**20 - 1]])
+    real, made = (Rows(COLUMNS[:3], (2**20,) * 3, some) for some in (codes, codes[:1]))
+    assert workload_error(real, made, [(0, 1, 2)]).distances == (0.5,)
+    with pytest.raises(ValueError, match="cannot be numbered"):
+        Rows(COLUMNS, (2**20,) * 4, np.zeros((1, 4), int)).numbers(range(4))
+
+
+def test_the_error_of_marginals_out_of_a_model() -> None:
+    real = [np.array([3, 1]), np.array([[2, 0], [1, 1]])]
+    assert counts_error(real, [np.array([2.0, 2.0]), np.array([[2.0, 0.5], [1.0, 0.5]])]) == (2 / 4 + 1 / 4) / 2
+
+
+def test_mutual_information_of_independent_and_of_equal_columns() -> None:
+    """Zero, and the entropy: log 2 for a fair coin; three columns, of which the last says the first."""
+    codes = np.array([[a, b, a] for a in (0, 1) for b in (0, 1, 2)] * 5)
+    found = mutual_information(Rows(("a", "b", "c"), (2, 3, 2), codes))
+    np.testing.assert_allclose(found[0], [math.log(2), 0, math.log(2)], atol=1e-12)
+    np.testing.assert_allclose(found[1, 1], math.log(3), atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_mutual_information_by_its_definition() -> None:
+    table = rows(300, 5)
+    found = mutual_information(table)
+    for left, right in combinations(range(4), 2):
+        joint = np.zeros((SHAPE[left], SHAPE[right]))
+        np.add.at(joint, (table.codes[:, left], table.codes[:, right]), 1 / 300)
+        apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+        expected = float((joint[joint > 0] * np.log(joint[joint > 0] / apart[joint > 0])).sum())
+        assert found[left, right] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_mutual_information_error_is_the_mean_over_pairs() -> None:
+    codes = np.array([[a, a, b] for a in (0, 1) for b in (0, 1)] * 9)
+    shuffled = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+    real, made = (Rows(("a", "b", "c"), (2, 2, 2), some) for some in (codes, shuffled))
+    assert mutual_information_error(real, made) == pytest.approx(math.log(2) / 3)
+    assert mutual_information_error(real, real) == 0
+
+
+def test_tables_that_cannot_be_compared_are_refused() -> None:
+    real = rows(5, 1)
+    with pytest.raises(ValueError, match="same columns"):
+        alpha_way_error(real, rows(5, 1, SHAPE[:3]), alpha=1)
+    with pytest.raises(ValueError, match="at least one real row"):
+        alpha_way_error(rows(0, 1), real, alpha=1)
+    with pytest.raises(ValueError, match="between 1 and 4"):
+        alpha_way_error(real, real, alpha=5)
+    with pytest.raises(ValueError, match="inside their columns' cells"):
+        Rows(("a",), (2,), np.array([[2]]))
+    with pytest.raises(ValueError, match="at least two columns"):
+        mutual_information_error(rows(5, 1, (3,)), rows(5, 2, (3,)))
+
+
+def test_private_scores_show_nothing_and_refuse_pickling() -> None:
+    """Neither a log line nor a result store gets a number."""
+    scores = PrivateScores(compare(rows(50, 1), rows(50, 2), accuracies={"decision tree": 0.8125}))
+    assert repr(scores) == str(scores) == "PrivateScores(for the auditor alone)"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(scores)
+    assert repr(rows(50, 1)) == "Rows(a×b×c×d)"
+
+
+def test_scores_as_json_name_every_marginal() -> None:
+    scores = compare(rows(50, 1), rows(60, 2), accuracies={"xgboost": 0.5}).to_json(COLUMNS)
+    assert [len(scores["alpha_way_error"][alpha]["by_marginal"]) for alpha in "123"] == [4, 6, 4]
+    assert scores["alpha_way_error"]["2"]["by_marginal"][1]["columns"] == ["a", "c"]
+    assert scores["accuracy"] == {"xgboost": 0.5}
+    narrow = compare(rows(5, 1, (3,)), rows(5, 2, (3,)))
+    assert list(narrow.errors) == [1]
+    assert narrow.mutual_information_error is None
