@@ -41,6 +41,7 @@ _LONGEST_NAME = 120
 _OTHER_KINDS = ("synthetic", "model")
 _LAMBDAS = "a number from 0 to below 1, or auto"
 AUTO: Final = "auto"
+CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
 class TableSpec(Frozen):
@@ -137,6 +138,7 @@ Lambda = Annotated[
 class Refine(Frozen):
     """Post-processing of the noisy counts, at no cost: how they lose negative values and noise, and whole numbers.
 
+    `consistent` makes tables agree on the margins that they share; methods none (with `integers: false`) and simplex.
     `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto` and `sparsity: SHARE of the cells`; `auto` takes the
     method that errs least by what the noisy values tell.
     """
@@ -147,6 +149,7 @@ class Refine(Frozen):
     lambda_: Lambda | None = Field(default=None, alias="lambda")
     sparsity: Amount | None = Field(default=None, exclude_if=lambda sparsity: sparsity is None)
     integers: Flag = True
+    consistent: Flag = Field(default=False, exclude_if=lambda consistent: not consistent)
 
     @field_validator("sparsity")
     @classmethod
@@ -168,6 +171,20 @@ class Refine(Frozen):
         if len(given) > 1:
             remedy = "drop one: lambda is chosen for the sparsity"
             refuse([Problem("`lambda` and `sparsity`", "one of the two", remedy, ("sparsity",))])
+        return self
+
+    @model_validator(mode="after")
+    def _consistent_where_it_means_something(self) -> Refine:
+        if not self.consistent:
+            return self
+        if self.method not in CONSISTENT_METHODS:
+            found, allowed = f"`consistent` with method {self.method}", f"{' or '.join(CONSISTENT_METHODS)}"
+            remedy = "choose simplex: the other methods refine each table by itself"
+            refuse([Problem(found, allowed, remedy, ("consistent",))])
+        if self.method == "none" and self.integers:
+            found = "`consistent` with method none and whole numbers"
+            remedy = "add `integers: false`: averages of noisy counts are fractions; or choose simplex"
+            refuse([Problem(found, "`integers: false` with method none", remedy, ("consistent",))])
         return self
 
 

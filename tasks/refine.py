@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contracts.contract import Contract
 from contracts.expansion import tables_of
-from contracts.spec import TablesProduct
+from contracts.spec import TableSpec, TablesProduct
 from privacy.ledger.grant import Measurement
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
 from privacy.refine.tables import Refined, refine_table
+from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from tasks.progress import step
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ def refine(
     specified = tables_of(product, contract)
     tables = []
     with step("refine") as bar:
+        if product.refine.consistent:
+            return _refined_together(product, specified, contract, drawn, total)
         for number, table in enumerate(specified, 1):
             measurement = drawn[f"table:{table.name}"]
             refined = refine_table(
@@ -68,3 +71,26 @@ def refine(
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
+
+
+def _refined_together(
+    product: TablesProduct,
+    specified: Sequence[TableSpec],
+    contract: Contract,
+    drawn: Mapping[str, Measurement],
+    total: int | None,
+) -> tuple[ReleasedTable, ...]:
+    """Refine all tables so that they agree on what they share."""
+    measurements = [drawn[f"table:{table.name}"] for table in specified]
+    measured = [
+        MeasuredTable(table.columns, each.values, contract.impossible(table.columns), each.event)
+        for table, each in zip(specified, measurements, strict=True)
+    ]
+    event = drawn[TOTAL_KEY].event if TOTAL_KEY in drawn else None
+    known = None if total is None else KnownTotal(total, event)
+    refined = refine_together(measured, product.refine, total=known)
+    logger.info("refined %d tables together by %s", len(refined), product.refine.method)
+    return tuple(
+        ReleasedTable(table.name, table.columns, each, made)
+        for table, each, made in zip(specified, measurements, refined, strict=True)
+    )

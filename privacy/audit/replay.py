@@ -22,6 +22,7 @@ from privacy.audit.readable import printable
 from privacy.audit.statements import ChosenStatement, Replay, TableStatement
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.tables import Chosen, Refined, refine_table
+from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 
 CONFIDENCE: Final = 0.95
 RELATIVE_TOLERANCE: Final = 1e-9
@@ -123,6 +124,39 @@ def refined_again(
             raise ValueError(str(error)) from error
 
 
+def refined_together_again(
+    noisy: Sequence[NDArray[np.int64]],
+    cliques: Sequence[Sequence[str]],
+    meaning: Meaning,
+    *,
+    total: int | None,
+    total_event: NoiseEvent | None,
+    events: Sequence[NoiseEvent],
+) -> tuple[Refined, ...]:
+    """Refine all tables together again.
+
+    Args:
+        noisy: published noisy values of each table, one a row [units].
+        cliques: columns of each table.
+        meaning: contract and product.
+        total: the total that the record states [units].
+        total_event: the event of its noise; None where it is declared.
+        events: the event of each table's noise.
+    Raises:
+        ValueError: no such refinement is possible.
+    """
+    measured = []
+    for values, clique, event in zip(noisy, cliques, events, strict=True):
+        impossible = meaning.contract.impossible(clique)
+        measured.append(MeasuredTable(tuple(clique), values.reshape(impossible.shape), impossible, event))
+    known = None if total is None else KnownTotal(total, total_event)
+    with np.errstate(all="ignore"):
+        try:
+            return refine_together(measured, meaning.product.refine, total=known)
+        except (ArithmeticError, IndexError) as error:
+            raise ValueError(str(error)) from error
+
+
 def check_choice(table: TableStatement, refined: Refined, *, where: str) -> list[Finding]:
     """Check that the record states the method, λ, choice and estimated errors that the noisy values lead to.
 
@@ -137,13 +171,21 @@ def check_choice(table: TableStatement, refined: Refined, *, where: str) -> list
         ("chosen", _choice(table.chosen), _choice(refined.chosen)),
         ("estimated_rmse", _names(table.estimated_rmse), _names(refined.estimated_rmse)),
     ]
+    gap, stated_gap = refined.disagreement, table.disagreement
+    if gap is None or stated_gap is None or not _near(stated_gap, gap):
+        pairs.append(("disagreement", stated_gap, None if gap is None else f"{gap:.6g}"))
     for name, stated in table.estimated_rmse.items():
         error = refined.estimated_rmse.get(name)
-        if error is not None and not isclose(float(stated), error, rel_tol=ERROR_TOLERANCE, abs_tol=ERROR_TOLERANCE):
+        if error is not None and not _near(stated, error):
             pairs.append((f"estimated_rmse of {name}", stated, f"{error:.6g}"))
     at = printable(f"replay.tables, {table.name}")
     named = [(f"{at}: {field}", found, expected) for field, found, expected in pairs]
     return list(differences(named, where=where, allowed=_AGAIN))
+
+
+def _near(stated: str, computed: float) -> bool:
+    """Compare a number of six digits with the computed one."""
+    return isclose(float(stated), computed, rel_tol=ERROR_TOLERANCE, abs_tol=ERROR_TOLERANCE)
 
 
 def _names(errors: Mapping[str, object]) -> str:

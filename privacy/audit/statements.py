@@ -230,6 +230,7 @@ class TableStatement(Statement):
     lambda_: Number | None = Field(alias="lambda")
     chosen: ChosenStatement | None
     estimated_rmse: dict[Text, Number]
+    disagreement: Number | None = None
     integers: bool
     data: Text
     measurements: Text

@@ -47,12 +47,14 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
     told = {str(entry.get("table")): entry for entry in listed if isinstance(entry, dict)}
     findings = []
     for table in record.replay.tables:
-        entry = told.get(table.name, {})
+        entry, together = told.get(table.name, {}), table.disagreement is not None
         stated = {name: entry.get(name) for name in ("method", "lambda")} | _errors(entry.get("estimated_rmse"))
         stated |= {"chosen": entry.get("chosen", "none") != "none", "interval": entry.get("interval")}
+        stated["disagreement"] = entry.get("disagreement")
         expected: dict[str, Any] = {"method": table.method, "lambda": table.lambda_ or "none"}
         expected |= _errors(table.estimated_rmse)
-        expected |= {"chosen": table.chosen is not None, "interval": told_interval(table.method)}
+        expected |= {"chosen": table.chosen is not None, "interval": told_interval(table.method, consistent=together)}
+        expected["disagreement"] = table.disagreement or "none"
         if stated != expected:
             allowed = f"{_difference(expected, stated)}, as it was computed"
             at = printable(f"groups.K.tables, {table.name}")

@@ -49,6 +49,8 @@ class Refined:
         chosen: what was chosen from the noisy values; None where the spec says it all.
         estimated_rmse: of each method that was judged, by name [units].
         intervals: 95 % intervals of the exact counts; with method "none" those of the noise alone [units].
+        disagreement: of a table that was refined together with others, the largest difference between a margin of it
+            and the same margin of another one [units].
     """
 
     values: Counts
@@ -59,6 +61,7 @@ class Refined:
     chosen: Chosen | None
     estimated_rmse: Mapping[str, float]
     intervals: Intervals
+    disagreement: float | None = None
 
 
 def refine_table(

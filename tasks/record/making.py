@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
@@ -44,6 +44,18 @@ BIAS: dict[str, tuple[str, list[str]]] = {
         "no count is negative and the total is kept: each count is drawn towards what the cells around it in the "
         "ordered columns suggest, and becomes zero where zero is likely. Lone peaks and sharp edges are smoothed",
         ["posterior mean given the noisy values of the cell and of the cells around it", KEPT],
+    ),
+}
+AGREED: Final = "weighted least squares over all tables: margins that tables share agree"
+CONSISTENT_BIAS: dict[str, tuple[str, list[str]]] = {
+    "none": (
+        "none: each count is unbiased, and may be negative; margins that tables share are the same in all of them",
+        [AGREED],
+    ),
+    "simplex": (
+        "no count is negative, all tables have the same total, and margins that they share agree up to the "
+        "disagreement that is stated. Small cells are pulled to zero; empty ones may keep some noise",
+        [AGREED, "the nearest such tables without a negative cell"],
     ),
 }
 CHOICE: dict[tuple[str, str], str] = {
@@ -100,7 +112,8 @@ def post_processing(run: Run) -> list[dict[str, Any]]:
 
 def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     refined, integers = table.refined, run.facts.spec.product.refine.integers
-    bias, estimate = BIAS[refined.method]
+    consistent = run.facts.spec.product.refine.consistent
+    bias, estimate = (CONSISTENT_BIAS if consistent else BIAS)[refined.method]
     impossible = int(run.facts.contract.impossible(table.columns).sum())
     zeros = [f"{impossible} cells declared impossible set to zero"] if impossible else []
     rounding = ["whole numbers by largest remainder"] if integers and refined.method != "none" else []
@@ -111,11 +124,12 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
         "chosen": NONE if refined.chosen is None else f"{CHOICE[refined.chosen.of, refined.chosen.by]}: {FREE}",
         "estimated_rmse": estimated_rmse(table) or NONE,
+        "disagreement": disagreement(table) or NONE,
         "total": NONE if refined.total is None else refined.total,
         "total_from": total_kind(run),
         "notes": list(refined.notes) or NONE,
         "known_bias": bias,
-        "interval": told_interval(refined.method),
+        "interval": told_interval(refined.method, consistent=consistent),
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),
@@ -125,6 +139,12 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:
     """Give the error that is expected of each method that was judged [rows], as text of six digits."""
     return {name: f"{error:.6g}" for name, error in sorted(table.refined.estimated_rmse.items())}
+
+
+def disagreement(table: ReleasedTable) -> str | None:
+    """Give how far a margin of the table may lie from another table's [rows]; None where it was refined alone."""
+    gap = table.refined.disagreement
+    return None if gap is None else f"{gap:.6g}"
 
 
 def total_kind(run: Run) -> str:

@@ -11,7 +11,7 @@ from privacy.ledger.terms import Charge
 from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
-from tasks.record.making import estimated_rmse, total_kind
+from tasks.record.making import disagreement, estimated_rmse, total_kind
 from tasks.refine import ReleasedTable
 from tasks.version.tidy import DATA, MEASUREMENTS
 
@@ -81,6 +81,7 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "lambda": None if refined.lambda_ is None else str(refined.lambda_),
         "chosen": None if refined.chosen is None else {"of": refined.chosen.of, "by": refined.chosen.by},
         "estimated_rmse": estimated_rmse(table),
+        "disagreement": disagreement(table),
         "integers": facts.spec.product.refine.integers,
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",

@@ -106,6 +106,7 @@ def _table() -> dict[str, Any]:
             "lambda": {"type": ["string", "null"]},
             "chosen": {"anyOf": [chosen, {"type": "null"}]},
             "estimated_rmse": {"type": "object", "additionalProperties": _TEXT},
+            "disagreement": {"type": ["string", "null"]},
             "integers": {"type": "boolean"},
             "data": _TEXT,
             "measurements": _TEXT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +17,12 @@ from privacy.audit.replay import (
     check_choice,
     check_total,
     refined_again,
+    refined_together_again,
     uncertainty_columns,
     values_sha256,
 )
 from privacy.audit.statements import DrawStatement, Manifest, Replay, TableStatement
+from privacy.refine.tables import Refined
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
 
@@ -61,10 +63,19 @@ def replay_tables(
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
         total = int(noisy[0]) if noisy is not None else None
     tables.refined += check_total(replay, meaning, total, where=where)
+    if meaning.product.refine.consistent:
+        tables.replayed_together(drawn)
+        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
     for table in replay.tables:
         draw, event = drawn[f"table:{table.name}"]
         tables.replayed(table, tables.measured(table.measurements, draw, event), event)
     return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
+
+
+def _impossible(where: str, error: ValueError) -> Finding:
+    """Say that nothing can be refined again."""
+    allowed = "noisy values and a total that can be refined"
+    return Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE)
 
 
 class _Tables:
@@ -113,9 +124,38 @@ class _Tables:
             )
         return noisy
 
-    def replayed(self, table: TableStatement, noisy: NDArray[np.int64] | None, event: NoiseEvent) -> None:
-        """Check one refined table and its CSV copy against the refinement of its noisy values."""
-        counted = "int64" if table.integers or table.method == "none" else "double"
+    def replayed_together(self, drawn: Mapping[str, tuple[DrawStatement, NoiseEvent]]) -> None:
+        """Check tables that were refined together; all measurements are held at a time."""
+        tables = self._replay.tables
+        parts = [drawn[f"table:{table.name}"] for table in tables]
+        noisy = [self.measured(table.measurements, *part) for table, part in zip(tables, parts, strict=True)]
+        whole = [values for values in noisy if values is not None]
+        again: Sequence[Refined | None] = [None] * len(tables)
+        if len(whole) == len(tables):
+            try:
+                again = refined_together_again(
+                    whole,
+                    [table.columns for table in tables],
+                    self._meaning,
+                    total=self._replay.total.value,
+                    total_event=drawn["total"][1] if "total" in drawn else None,
+                    events=[event for _, event in parts],
+                )
+            except ValueError as error:
+                self.refined.append(_impossible(self._record, error))
+        for table, values, (_, event), refined in zip(tables, noisy, parts, again, strict=True):
+            self.replayed(table, None if refined is None else values, event, refined)
+
+    def replayed(
+        self,
+        table: TableStatement,
+        noisy: NDArray[np.int64] | None,
+        event: NoiseEvent,
+        again: Refined | None = None,
+    ) -> None:
+        """Check one refined table and its CSV copy against the refinement of its noisy values, or against `again`."""
+        whole = table.integers or (table.method == "none" and not self._meaning.product.refine.consistent)
+        counted = "int64" if whole else "double"
         values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
         columns, findings, skipped = self._read(table.data, table.columns, values)
         self.refined += findings
@@ -123,14 +163,21 @@ class _Tables:
         if columns is not None:
             self._check_digest(table, columns["count"])
         if noisy is None:
-            self.unrefined.append(f"{printable(table.data)}: its measurements cannot be read")
+            together = self._meaning.product.refine.consistent
+            why = "not all measurements can be read" if together else "its measurements cannot be read"
+            self.unrefined.append(f"{printable(table.data)}: {why}")
         else:
-            columns = self._refine(table, noisy, columns, event)
+            columns = self._refine(table, noisy, columns, event, again)
         if csv_of(table) in self._manifest.files:
             self._check_csv(table, columns, values)
 
     def _refine(
-        self, table: TableStatement, noisy: NDArray[np.int64], columns: Columns | None, event: NoiseEvent
+        self,
+        table: TableStatement,
+        noisy: NDArray[np.int64],
+        columns: Columns | None,
+        event: NoiseEvent,
+        again: Refined | None,
     ) -> Columns | None:
         """Refine again, choose again what was chosen, and compare.
 
@@ -138,11 +185,11 @@ class _Tables:
         """
         where = printable(table.data)
         try:
-            total = self._replay.total.value
-            again = refined_again(noisy, table.columns, self._meaning, total=total, event=event)
+            if again is None:
+                total = self._replay.total.value
+                again = refined_again(noisy, table.columns, self._meaning, total=total, event=event)
         except ValueError as error:
-            allowed = "noisy values and a total that can be refined"
-            self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE))
+            self.refined.append(_impossible(where, error))
             return columns
         self.refined += check_choice(table, again, where=self._record)
         expected = {"count": again.values, "lower": again.intervals.lower, "upper": again.intervals.upper}

@@ -53,6 +53,8 @@ def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) 
         ("{method: empirical_bayes}", None, None),
         ("{method: neighbourhood, integers: false}", None, None),
         ("{method: auto}", None, None),
+        ("{method: simplex, consistent: true}", None, None),
+        ("{method: none, integers: false, consistent: true}", None, None),
     ],
 )
 def test_every_refinement_can_be_written(
@@ -75,7 +77,8 @@ def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
         text = replaced(SPEC, ("refine: {method: negative_l2, lambda: 0.1}", line.strip()))
         refines.append(load_spec(write(tmp_path, "people.yaml", text)).product.refine)
     assert {refine.method for refine in refines} == set(get_args(Refine.model_fields["method"].annotation))
-    assert len(refines) == 8
+    assert len(refines) == 10
+    assert sum(refine.consistent for refine in refines) == 2
 
 
 def test_a_refinement_without_sparsity_is_recorded_as_before_there_was_one() -> None:
@@ -160,6 +163,8 @@ MISTAKES = [
     (", lambda: 0.1", "", "refine", "add `lambda: auto`"),
     ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
     ("negative_l2, lambda: 0.1", "auto, lambda: auto", "refine.lambda", "`lambda` with method auto"),
+    ("negative_l2, lambda: 0.1", "auto, consistent: true", "refine.consistent", "`consistent` with method auto"),
+    ("negative_l2, lambda: 0.1", "none, consistent: true", "refine.consistent", "method none and whole numbers"),
     ("negative_l2, lambda: 0.1", "empirical_bayes, sparsity: 0.1", "refine.sparsity", "with negative_l2 only"),
     ("lambda: 0.1", "lambda: 0.1, sparsity: 0.1", "refine.sparsity", "`lambda` and `sparsity`"),
     ("lambda: 0.1", "lambda: auto, sparsity: 0.1", "refine.sparsity", "one of the two"),

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tasks.verify import verify
 from tests.tasks.forgeries import Forgery, replay
-from tests.tasks.forgery import Json, forge, load, told
+from tests.tasks.forgery import Json, forge, load, set_cell, told
 from tests.tasks.runs import Scenario, second
 from tests.tasks.version_fixture import Version, broken, publish_version
 
 TABLES = "[all 2-way, {columns: [hired], name: hirings, weight: 5}]"
 
 
-def many_tables() -> Scenario:
+def many_tables(refine: str = "{method: simplex}") -> Scenario:
     """All two-way tables of the guild and one of its one-way tables; the noise is chosen by its error."""
     base = second()
     written = base.spec[base.spec.index("{kind: tables") : base.spec.index("publish:")]
-    product = f"{{kind: tables, mechanism: auto, tables: {TABLES}, split: optimal, refine: {{method: simplex}}}}\n"
+    product = f"{{kind: tables, mechanism: auto, tables: {TABLES}, split: optimal, refine: {refine}}}\n"
     return replace(base, spec=base.spec.replace(written, product), before=0)
 
 
@@ -92,4 +94,104 @@ def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: 
     forge(version, record=forgery.record)
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == forgery.rules, report.findings
+    assert forgery.says in "\n".join(map(str, report.findings))
+
+
+CONSISTENT = "{method: simplex, consistent: true}"
+UNBIASED = "{method: none, integers: false, consistent: true}"
+
+
+@pytest.fixture(scope="module")
+def consistent(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(many_tables(CONSISTENT), tmp_path_factory.mktemp("consistent"))
+
+
+def counts(version: Version, name: str) -> np.ndarray:
+    values: np.ndarray = pq.read_table(version.folder / f"data/{name}.parquet").column("count").to_numpy()
+    return values
+
+
+def hired(version: Version) -> list[np.ndarray]:
+    """The margin of the column `hired` by each of the three tables that have it."""
+    alone = counts(version, "hirings")
+    by_trade = counts(version, "hired_x_trade").reshape(alone.size, -1).sum(axis=1)
+    return [alone, by_trade, counts(version, "wage_x_hired").reshape(-1, alone.size).sum(axis=0)]
+
+
+def test_consistent_tables_are_published_and_verified(consistent: Version) -> None:
+    """One total, no negative count; margins agree up to what the record states."""
+    report = verify(consistent.folder, public_key=consistent.key)
+    assert report.ok, report.findings
+    record = load(consistent.folder / "record.json")
+    tables = record["replay"]["tables"]
+    sums = {int(counts(consistent, table["name"]).sum()) for table in tables}
+    told_tables = record["groups"]["K"]["fields"]["tables"]["value"]
+    assert {table["total"] for table in told_tables} == sums
+    assert all("average of the measured total" in " ".join(table["notes"]) for table in told_tables)
+    assert min(int(counts(consistent, table["name"]).min()) for table in tables) >= 0
+    margins = hired(consistent)
+    gap = max(float(np.abs(one - other).max()) for one in margins for other in margins)
+    assert gap <= max(float(table["disagreement"]) for table in tables) < 10
+
+
+def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path) -> None:
+    version = publish_version(many_tables(UNBIASED), tmp_path)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    first, *others = hired(version)
+    assert all(np.allclose(first, other, atol=1e-3) for other in others)
+    tables = load(version.folder / "record.json")["replay"]["tables"]
+    assert max(float(table["disagreement"]) for table in tables) < 1e-3
+    assert pq.read_schema(version.folder / "data/hirings.parquet").field("count").type == "double"
+
+
+def processed(record: Json, table: str) -> Json:
+    entry: Json = next(each for each in record["groups"]["K"]["fields"]["tables"]["value"] if each["table"] == table)
+    return entry
+
+
+def more_agreement(record: Json) -> None:
+    record["replay"]["tables"][3]["disagreement"] = "0.25"
+    processed(record, "hirings")["disagreement"] = "0.25"
+
+
+def one_row_moved(folder: Path) -> None:
+    values = pq.read_table(folder / "data/hirings.parquet").column("count").to_numpy()
+    set_cell(folder / "data/hirings.parquet", "count", 0, values[0] + 1)
+    set_cell(folder / "data/hirings.parquet", "count", 1, values[1] - 1)
+
+
+FORGED_TOGETHER = {
+    "more agreement than there is": Forgery({9}, more_agreement, says="disagreement"),
+    "more agreement for people": Forgery(
+        {5}, lambda r: processed(r, "hirings").update(disagreement="0.25"), says="disagreement"
+    ),
+    "a moved row": Forgery({9}, files=one_row_moved, says="column count, row 1"),
+    "tables refined alone, they say": Forgery(
+        {9}, replay(lambda r: r["product"]["refine"].pop("consistent")), says="disagreement"
+    ),
+    "a consistent method that there is not": Forgery(
+        {5}, replay(lambda r: r["product"]["refine"].update(method="auto")), says="`consistent` with method auto"
+    ),
+    "another total": Forgery({9}, replay(lambda r: r["total"].update(value=17)), says="total.value"),
+    "other noisy values": Forgery(
+        {8, 9},
+        files=lambda folder: set_cell(folder / "measurements/hirings.parquet", "noisy", 0, 10**6),
+        says="when it was drawn",
+    ),
+    "measurements that are none": Forgery(
+        {8}, files=lambda f: (f / "measurements/hirings.parquet").write_bytes(b"PAR1"), says="a whole Parquet file"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_TOGETHER)
+def test_a_consistent_forgery_of_consistent_tables_is_caught(consistent: Version, tmp_path: Path, name: str) -> None:
+    forgery = FORGED_TOGETHER[name]
+    version = consistent.copy(tmp_path / "v")
+    forgery.files(version.folder)
+    forge(version, record=forgery.record)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == forgery.rules, report.findings
+    assert not report.ok
     assert forgery.says in "\n".join(map(str, report.findings))

@@ -56,7 +56,7 @@ def records(runs: dict[str, Run]) -> dict[str, dict[str, Any]]:
 
 def unlike(facts: RunFacts) -> RunFacts:
     """Change what the real core gives alike to all three runs: a status, a note, a second accountant."""
-    noted = replace(facts.tables[0], refined=replace(facts.tables[0].refined, notes=("A note.",)))
+    noted = replace(facts.tables[0], refined=replace(facts.tables[0].refined, notes=("A note.",), disagreement=1.5))
     return replace(
         facts,
         version=replace(facts.version, status="published"),
