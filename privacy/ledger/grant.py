@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json, digest
 from contracts.errors import Finding
+from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus
@@ -47,6 +48,7 @@ from privacy.ledger.terms import Charge, Part
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import SCORES, Candidate
 from privacy.marginals.sensitivity import LaplaceNoise, Noise, NoiseEvent, noise_event
+from privacy.marginals.suppression import Threshold, threshold_for
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
@@ -95,13 +97,21 @@ class Grant:
         """Show whose grant it is."""
         return f"Grant({self._charge.request.run_key})"
 
-    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str) -> Measurement:
+    def measure(
+        self,
+        counts: PrivateCounts,
+        *,
+        noise: Noise,
+        key: str,
+        minimum_frequency: MinimumFrequency | None = None,
+    ) -> Measurement:
         """Draw the noisy marginal, or replay it if this run has drawn it already.
 
         Args:
             counts: handle on the exact marginal.
             noise: the kind of noise and its cost.
             key: name of the draw, unique inside the run.
+            minimum_frequency: the rule under which small noisy counts are suppressed before they are written down.
         Returns:
             Measurement: noisy counts in the marginal's shape, written down durably with their event.
         Raises:
@@ -111,9 +121,10 @@ class Grant:
         """
         request = self._charge.request
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        asked = Asked(key, counts.clique, event)
-        draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event))
-        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256)
+        threshold = None if minimum_frequency is None else threshold_for(minimum_frequency, event)
+        asked = Asked(key, counts.clique, event, {} if threshold is None else {"published_from": threshold.value})
+        draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event, threshold))
+        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
 
     def measure_sparse(
         self, counts: SparseCounts, *, noise: LaplaceNoise, key: str, until: Depth
@@ -206,8 +217,8 @@ class Grant:
             self._enter(draw, asked.event)
         return draw
 
-    def _noisy(self, counts: PrivateCounts, event: NoiseEvent) -> NDArray[np.int64]:
-        """Read the exact counts and add noise; the counts go no further."""
+    def _noisy(self, counts: PrivateCounts, event: NoiseEvent, threshold: Threshold | None) -> NDArray[np.int64]:
+        """Read the exact counts, add noise, suppress what is too small; the counts go no further."""
         exact = counts._count()
         size = exact.size
         match event:
@@ -217,7 +228,8 @@ class Grant:
                 noise = discrete_gaussian(size, sigma_squared=sigma_squared, source=self._random_bytes)
             case _:
                 assert_never(event)
-        return exact + noise.reshape(exact.shape)
+        noisy = exact + noise.reshape(exact.shape)
+        return noisy if threshold is None else threshold.censored(noisy)
 
     def _listed(self, counts: SparseCounts, event: NoiseEvent, until: Depth) -> Values:
         """Read the exact counts of the populated cells, and draw the cells that reach the threshold."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import NoiseEvent
+from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
 DrawnEvent = NoiseEvent | ExponentialMechanism
@@ -24,11 +25,12 @@ class Measurement:
     Args:
         key: name of the draw inside its run.
         clique: columns of the marginal.
-        values: noisy counts, int64, in the marginal's shape [rows].
+        values: noisy counts, int64, in the marginal's shape; suppressed ones read threshold - 1 [rows].
         event: the event, with the scale of the noise and the sensitivity.
         variance: variance of each cell's noise [rows²].
         number: order of the draw inside its run.
         sha256: digest of the values.
+        threshold: the minimum-frequency rule under which small noisy counts were suppressed; None without one.
     """
 
     key: str
@@ -38,6 +40,7 @@ class Measurement:
     variance: float
     number: int
     sha256: str
+    threshold: Threshold | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
@@ -88,6 +89,35 @@ def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place)
     np.testing.assert_array_equal(first.values, second.values)
     assert again.opened == 0
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+
+
+RULE = MinimumFrequency(k=5, t=2)
+
+
+def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place) -> None:
+    """No value below k + t is in the measurement, in the draw's file or under the journalled digest."""
+    ledger, grant = opened(place)
+    counts = np.arange(0, 60, 5)
+    measured = grant.measure(Counted(counts).handle, noise=HALF, key="a", minimum_frequency=RULE)
+    assert measured.threshold is not None
+    assert measured.threshold.value == 7
+    assert measured.values.min() == 6
+    assert ledger.entries_of("run-1")[-1].body["sha256"] == draw_files.values_digest(measured.values)
+    (written,) = (place.folder / "draws").rglob("*.draw")
+    values = np.frombuffer(written.read_bytes().partition(b"\n")[2], dtype="<i8")
+    np.testing.assert_array_equal(values, measured.values)
+    again = Counted(counts)
+    resumed = ledger.open_grant("run-1").measure(again.handle, noise=HALF, key="a", minimum_frequency=RULE)
+    np.testing.assert_array_equal(resumed.values, measured.values)
+    assert again.opened == 0
+
+
+@pytest.mark.parametrize("other", [None, MinimumFrequency(k=5, t=1), MinimumFrequency(k=50, t=2)])
+def test_a_resumed_run_cannot_ask_for_another_threshold(place: Place, other: MinimumFrequency | None) -> None:
+    ledger, grant = opened(place)
+    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=RULE)
+    with pytest.raises(LedgerRefusal, match="as it was drawn before"):
+        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=other)
 
 
 def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place) -> None:
