@@ -51,6 +51,7 @@ def _plan_object(request: Request) -> dict[str, Any]:
         "draws": [
             {
                 "key": draw.key,
+                "level": None if draw.coarsening is None else draw.coarsening.level,
                 "columns": list(draw.clique),
                 "cells": draw.cells,
                 "share": float(draw.share),
@@ -131,7 +132,7 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
     console.print()
     rows = [
         (
-            " × ".join(draw["columns"]) or "total",
+            (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else ""),
             f"{draw['cells']:,}",
             f"{draw['share']:.1%}",
             f"±{draw['expected_error']:.3g}",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import model_validator
 
 from contracts.domain_terms import Frozen
 from contracts.domains import Domain
 from contracts.written import Label, Problem, refuse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LogicalType = Literal["integer", "number", "string", "date", "boolean"]
 DOMAIN_KINDS: dict[str, tuple[str, ...]] = {
@@ -28,6 +33,34 @@ def misfits(logical_type: str, domain: Domain) -> list[Problem]:
     found = f"kind {domain.kind} on logicalType {logical_type}"
     remedy = "change the kind, or the logicalType if it is not what the column holds"
     return [Problem(found, "kind " + " or ".join(kinds), remedy, ("kind",))]
+
+
+class Labelled(Protocol):
+    """Cells with labels: a column, or a column at a coarser resolution."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels in the order of the codes."""
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+
+
+class Cells(Protocol):
+    """The cells of any marginal, by columns: a contract, or a coarser resolution of one of its tables."""
+
+    def column(self, name: str) -> Labelled:
+        """Return the cells of one column."""
+
+    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of cells of each column."""
+
+    def cells(self, clique: Sequence[str]) -> int:
+        """Return the number of cells of all columns together."""
+
+    def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
+        """Mark the cells that cannot hold anybody."""
 
 
 class Column(Frozen):

@@ -22,6 +22,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from contracts.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.domain_terms import Frozen
+from contracts.hierarchy import Hierarchy, hierarchy_schema, written_form
 from contracts.written import (
     FINEST_DECIMALS,
     Amount,
@@ -45,13 +46,19 @@ CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
 class TableSpec(Frozen):
-    """One published table: the marginal of its columns, and the weight of its share of the budget."""
+    """One published table: the marginal of its columns, and the weight of its share of the budget.
+
+    With a `hierarchy` coarser tables are measured and published too, and all add up.
+    """
 
     union_tag: ClassVar[str] = "a table"
 
     columns: tuple[Label, ...]
     name: Label
     weight: Amount = Decimal(1)
+    hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = Field(
+        default=None, exclude_if=lambda hierarchy: hierarchy is None
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -62,6 +69,8 @@ class TableSpec(Frozen):
         if not isinstance(written, dict):
             refuse([Problem(show(written), "a list of columns, or {columns: [...], name: ..., weight: ...}")])
         columns = written.get("columns")
+        if "hierarchy" in written:
+            written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
         if "name" not in written and isinstance(columns, list | tuple) and columns:
             return {**written, "name": "_x_".join(map(str, columns))}
         return written
@@ -140,12 +149,13 @@ class Refine(Frozen):
 
     `consistent` makes tables agree on the margins that they share; methods none (with `integers: false`) and simplex.
     `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto` and `sparsity: SHARE of the cells`; `auto` takes the
-    method that errs least by what the noisy values tell.
+    method that errs least by what the noisy values tell. Tables with a hierarchy are refined by `hierarchy`, whatever
+    the others are refined by.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
-    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "auto"]
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "auto"]
     lambda_: Lambda | None = Field(default=None, alias="lambda")
     sparsity: Amount | None = Field(default=None, exclude_if=lambda sparsity: sparsity is None)
     integers: Flag = True
@@ -218,6 +228,18 @@ class TablesProduct(Frozen):
             refuse([Problem(f"kind {kind!r}, which this version does not make", "tables", remedy, ("kind",))])
         return written
 
+    @model_validator(mode="before")
+    @classmethod
+    def _hierarchies_alone(cls, written: Any) -> Any:
+        """Refine by the hierarchy where nothing else is said and every table has one."""
+        if not isinstance(written, dict) or "refine" in written:
+            return written
+        tables = written.get("tables")
+        trees = isinstance(tables, list | tuple) and [
+            isinstance(each, dict) and "hierarchy" in each for each in tables
+        ]
+        return {**written, "refine": {"method": "hierarchy"}} if trees and all(trees) else written
+
     @field_validator("tables")
     @classmethod
     def _tables_differ(cls, tables: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -237,3 +259,28 @@ class TablesProduct(Frozen):
         if problems:
             refuse(problems)
         return tables
+
+    @model_validator(mode="after")
+    def _method_has_its_tables(self) -> TablesProduct:
+        """Refuse a method that no table would be refined by, and `hierarchy` for tables without one."""
+        flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
+        if self.refine.consistent and len(flat) < len(self.tables):
+            found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"
+            remedy = "drop `consistent`, or publish the tables with a hierarchy in a release of their own"
+            refuse([Problem(found, allowed, remedy, ("refine", "consistent"))])
+        if self.refine.method == "hierarchy" and flat:
+            which = f"table {flat[0].name!r}" if isinstance(flat[0], TableSpec) else f"all {flat[0].ways}-way tables"
+            found = f"method hierarchy, but no `hierarchy` for {which}"
+            allowed = "a method for the tables without one: none, simplex, negative_l2, empirical_bayes, auto"
+            remedy = "name that method: tables with a hierarchy are refined by it in any case"
+            refuse([Problem(found, allowed, remedy, ("refine", "method"))])
+        if self.refine.method != "hierarchy" and not flat:
+            found = f"method {self.refine.method}, but every table has a `hierarchy`"
+            remedy = "write method: hierarchy, or publish the table without its hierarchy"
+            refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
+        return self
+
+    def method_of(self, table: TableSpec | AllMarginals) -> str:
+        """Return the method that a table, or the tables of an entry, are refined by: `hierarchy` with one."""
+        alone = isinstance(table, TableSpec) and table.hierarchy is not None
+        return "hierarchy" if alone else self.refine.method

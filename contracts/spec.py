@@ -17,8 +17,9 @@ from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.expansion import expand
+from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
-from contracts.product import Refine, TableSpec, TablesProduct
+from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.source import FilePath, Source, WrittenPath, source_name
 from contracts.validation_errors import dotted, from_problem, from_validation
 from contracts.written import (
@@ -241,13 +242,34 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
             findings.append(spec.finding(at, Problem(found, f"at most {MOST_CELLS} cells", remedy)))
         if not unknown:
             findings += _neighbour_findings(spec, contract, at, table)
+            findings += _level_findings(spec, contract, at, table, {other.name.casefold() for _, other in tables})
         findings += _name_findings(spec, at, table)
+    return findings
+
+
+def _level_findings(
+    spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec, names: set[str]
+) -> list[Finding]:
+    """The levels of a hierarchy partition each other, and their files are named like no other table."""
+    problems = level_problems(table, contract)
+    if problems:
+        return [spec.finding(at, problem) for problem in problems]
+    findings = []
+    for level in levels_of(table, contract):
+        name = level_name(table.name, level.name)
+        if name.casefold() in names:
+            found = f"the level {level.name!r}, whose file would be {name!r}"
+            remedy = "rename that table, or the level"
+            findings.append(spec.finding((*at, "hierarchy"), Problem(found, "a name that no table has", remedy)))
+        elif unfit_name(name) is not None:
+            allowed = f"a name that, after the table's, fits a file: {unfit_name(name)}"
+            findings.append(spec.finding((*at, "hierarchy"), Problem(f"the level {show(level.name)}", allowed)))
     return findings
 
 
 def _neighbour_findings(spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec) -> list[Finding]:
     """Refinement by the neighbourhood needs cells that have neighbours."""
-    if spec.product.refine.method != "neighbourhood" or contract.ordered_axes(table.columns):
+    if spec.product.method_of(table) != "neighbourhood" or contract.ordered_axes(table.columns):
         return []
     found = (
         f"table {table.name!r} of {', '.join(table.columns)}: no column with ordered cells, but method neighbourhood"

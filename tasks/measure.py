@@ -32,7 +32,8 @@ def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contr
     measurements = []
     with step("measure") as bar:
         for number, draw in enumerate(plan.draws, 1):
-            measurements.append(grant.measure(counts.marginal(draw.clique), noise=draw.noise, key=draw.key))
+            handle = counts.marginal(draw.clique, draw.coarsening)
+            measurements.append(grant.measure(handle, noise=draw.noise, key=draw.key))
             bar.advance(number / len(plan.draws))
     logger.info("measured %d marginals with %d cells", len(plan.draws), plan.cells)
     return tuple(measurements)

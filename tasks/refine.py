@@ -8,14 +8,24 @@ from dataclasses import dataclass
 
 from contracts.contract import Contract
 from contracts.expansion import tables_of
+from contracts.levels import Level, levels_of
 from contracts.spec import TableSpec, TablesProduct
 from privacy.ledger.grant import Measurement
-from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from privacy.marginals.plan import TOTAL_KEY, TablesPlan, table_key
 from privacy.refine.tables import Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
+from privacy.refine.tree import measured_tree, refine_tree
 from tasks.progress import step
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MeasuredLevel:
+    """A coarser resolution of a table, with its measurement."""
+
+    level: Level
+    measurement: Measurement
 
 
 @dataclass(frozen=True)
@@ -27,12 +37,15 @@ class ReleasedTable:
         columns: its columns.
         measurement: the noisy marginal.
         refined: the refined one.
+        levels: its coarser resolutions, coarsest first, where it has a hierarchy; their refined counts are
+            `refined.coarser`.
     """
 
     name: str
     columns: tuple[str, ...]
     measurement: Measurement
     refined: Refined
+    levels: tuple[MeasuredLevel, ...] = ()
 
 
 def refine(
@@ -58,16 +71,8 @@ def refine(
         if product.refine.consistent:
             return _refined_together(product, specified, contract, drawn, total)
         for number, table in enumerate(specified, 1):
-            measurement = drawn[f"table:{table.name}"]
-            refined = refine_table(
-                measurement.values,
-                product.refine,
-                impossible=contract.impossible(table.columns),
-                total=total,
-                event=measurement.event,
-                ordered=contract.ordered_axes(table.columns),
-            )
-            tables.append(ReleasedTable(table.name, table.columns, measurement, refined))
+            made = _refined_levels if table.hierarchy is not None else _refined
+            tables.append(made(product, table, contract, drawn, total))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
@@ -94,3 +99,30 @@ def _refined_together(
         ReleasedTable(table.name, table.columns, each, made)
         for table, each, made in zip(specified, measurements, refined, strict=True)
     )
+
+
+def _refined(
+    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measurement], total: int | None
+) -> ReleasedTable:
+    """Refine a table that was measured at one resolution."""
+    measurement = drawn[table_key(table.name)]
+    refined = refine_table(
+        measurement.values,
+        product.refine,
+        impossible=contract.impossible(table.columns),
+        total=total,
+        event=measurement.event,
+        ordered=contract.ordered_axes(table.columns),
+    )
+    return ReleasedTable(table.name, table.columns, measurement, refined)
+
+
+def _refined_levels(
+    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measurement], total: int | None
+) -> ReleasedTable:
+    """Refine a table together with its coarser resolutions."""
+    levels = [MeasuredLevel(level, drawn[table_key(table.name, level.name)]) for level in levels_of(table, contract)]
+    measured = [*(each.measurement for each in levels), drawn[table_key(table.name)]]
+    tree = measured_tree(table, contract, [each.values for each in measured], [each.event for each in measured])
+    refined = refine_tree(tree, total=total, integers=product.refine.integers)
+    return ReleasedTable(table.name, table.columns, measured[-1], refined, tuple(levels))

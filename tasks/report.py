@@ -7,7 +7,10 @@ import os
 from pathlib import Path
 
 from contracts.canonical import readable_json
+from contracts.column import Cells
 from contracts.errors import StoreUnwritable
+from contracts.levels import level_name
+from privacy.ledger.grant import Measurement
 from privacy.marginals.plan import TOTAL_KEY
 from tasks.facts import RunFacts
 from tasks.page.page import render_page
@@ -61,12 +64,16 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
     csv = "csv" in facts.spec.publish.formats
     files: list[WrittenFile] = []
-    drawn = [(table.measurement, table.name) for table in facts.tables]
+    drawn: list[tuple[Measurement, str, Cells]] = []
     for table in facts.tables:
         files += write_data(table, facts.contract, folder, marks=marks, csv=csv)
-    for measurement, name in drawn + ([(facts.total, TOTAL_KEY)] if facts.total is not None else []):
+        drawn += [(each.measurement, level_name(table.name, each.level.name), each.level) for each in table.levels]
+        drawn.append((table.measurement, table.name, facts.contract))
+    if facts.total is not None:
+        drawn.append((facts.total, TOTAL_KEY, facts.contract))
+    for measurement, name, cells in drawn:
         width = facts.plan.draw(measurement.key).half_width
-        files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
+        files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
     return tuple(files)
 
 

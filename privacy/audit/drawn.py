@@ -2,7 +2,7 @@
 
     1. the record's draws are the journal's, one by one, and their events are those that the charge planned; those
        that follow, where the charge has a budget for draws chosen on the way, keep within it
-    2. each draw belongs to a table of the product, or is its total, over that table's whole domain
+    2. each draw belongs to a table of the product or to a coarser level of it, or is its total, over the whole domain
     3. each event's `moves` are the worst neighbour's, derived here anew from the adjacency and the rows of a unit
 
 A neighbour under add_remove has one unit more or less: k rows come or go, at worst all in one cell. Under replace_one
@@ -16,6 +16,7 @@ from typing import Final
 
 from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
+from contracts.levels import Level, levels_of
 from contracts.product import TablesProduct
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.audit.budget import check_budget, split
@@ -23,6 +24,7 @@ from privacy.audit.identity import OTHER, Meaning, differences
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import DrawStatement, Replay
+from privacy.marginals.coarsening import coarsening
 
 NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
@@ -85,20 +87,28 @@ def read_events(replay: Replay, *, where: str) -> tuple[tuple[NoiseEvent, ...], 
 
 
 def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:
-    """Check that there is one draw for the total, where the product needs one, and one for each table."""
+    """Check that there is one draw for the total, where the product needs one, one for each table and each level."""
     contract, product = meaning.contract, meaning.product
-    wanted: list[tuple[str, tuple[str, ...]]] = [("total", ())] if needs_drawn_total(product) else []
-    wanted += [(f"table:{table.name}", table.columns) for table in meaning.tables]
+    wanted: list[tuple[str, tuple[str, ...], Level | None]] = []
+    wanted += [("total", (), None)] if needs_drawn_total(product) else []
+    for table in meaning.tables:
+        coarser = levels_of(table, contract)
+        wanted += [(f"table:{table.name}/{level.name}", table.columns, level) for level in coarser]
+        wanted.append((f"table:{table.name}", table.columns, None))
     keys = [printable(draw.key) for draw in replay.draws]
-    planned = [printable(key) for key, _ in wanted]
+    planned = [printable(key) for key, _, _ in wanted]
     if keys != planned:
         found, allowed = ", ".join(keys[:12]) or "none", ", ".join(planned[:12])
         return [Finding(where, "replay.draws", found, f"{allowed}, as the product says", OTHER)]
     findings: list[Finding] = []
-    for place, (draw, (_, clique)) in enumerate(zip(replay.draws, wanted, strict=True)):
+    for place, (draw, (_, clique, level)) in enumerate(zip(replay.draws, wanted, strict=True)):
+        shape = contract.shape(clique) if level is None else level.shape(clique)
+        summed = None if level is None else coarsening(level).to_json()
+        stated = None if draw.coarsening is None else draw.coarsening.model_dump()
         pairs = [
             (f"replay.draws[{place}].clique", draw.clique, clique),
-            (f"replay.draws[{place}].shape", draw.shape, contract.shape(clique)),
+            (f"replay.draws[{place}].shape", draw.shape, shape),
+            (f"replay.draws[{place}].coarsening", str(stated), str(summed)),
         ]
         findings += differences(pairs, where=where, allowed="the whole declared domain of the table")
     return findings
@@ -106,7 +116,8 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
 
 def needs_drawn_total(product: TablesProduct) -> bool:
     """Say whether the product's refinement uses a total that has to be drawn."""
-    return product.refine.method != "none" and product.total == "noisy"
+    methods = {product.method_of(table) for table in product.tables}
+    return not methods <= {"none", "hierarchy"} and product.total == "noisy"
 
 
 def check_moves(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:

@@ -21,14 +21,23 @@ from contracts.canonical import digest
 from contracts.contract import Contract
 from contracts.errors import Finding
 from contracts.expansion import expand, tables_of
+from contracts.levels import level_name, level_problems, levels_of
 from contracts.product import AUTO, TableSpec, TablesProduct
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
-from privacy.audit.statements import Manifest, Record, Replay, TableStatement, validation_findings
+from privacy.audit.statements import (
+    LevelStatement,
+    Manifest,
+    Record,
+    Replay,
+    TableStatement,
+    validation_findings,
+)
 
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_CELLS: Final = 2**24
+MOST_LEVEL_PROBLEMS: Final = 12
 NOT_AVAILABLE: Final = "not available"
 WITHHELD: Final = "withheld"
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
@@ -100,7 +109,8 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
         findings.append(Finding(where, "replay.product.tables", found, allowed, OTHER))
     columns = set(names)
     for _, table in placed:
-        findings += _check_size(table, contract, columns, where)
+        wrong = _check_size(table, contract, columns, where)
+        findings += wrong or _check_levels(table, contract, where)
     return (None if findings else meaning), findings
 
 
@@ -132,6 +142,13 @@ def _check_size(table: TableSpec, contract: Contract, columns: set[str], where: 
         found = f"a table of {cells} cells" if cells < 10**18 else "a table of more than 10^18 cells"
         return [Finding(where, field, found, f"at most {MOST_CELLS}", OTHER)]
     return []
+
+
+def _check_levels(table: TableSpec, contract: Contract, where: str) -> list[Finding]:
+    """Check that the hierarchy's levels partition each other on the labels of the contract."""
+    field = printable(f"replay.product.tables, {table.name}")
+    problems = level_problems(table, contract)[:MOST_LEVEL_PROBLEMS]
+    return [Finding(where, field, shown(problem.found), printable(problem.allowed), OTHER) for problem in problems]
 
 
 def check_charge(
@@ -169,7 +186,7 @@ def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Findin
     if findings:
         found, allowed = (", ".join(printable(name) for name in names[:12]) for names in named[0][1:])
         return [Finding(where, "replay.tables", found, f"{allowed}, as the product says", OTHER)]
-    refine = meaning.product.refine
+    product, refine, contract = meaning.product, meaning.product.refine, meaning.contract
     for place, (table, planned) in enumerate(zip(replay.tables, meaning.tables, strict=True)):
         pairs = [
             ("columns", table.columns, planned.columns),
@@ -177,13 +194,32 @@ def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Findin
             ("data", table.data, f"data/{planned.name}.parquet"),
             ("measurements", table.measurements, f"measurements/{planned.name}.parquet"),
         ]
-        if refine.method not in (AUTO, "neighbourhood"):  # the latter falls back where neighbours tell nothing
-            pairs.append(("method", table.method, refine.method))
-        if refine.lambda_ != AUTO and refine.sparsity is None and refine.method != AUTO:
+        method = product.method_of(planned)
+        if method not in (AUTO, "neighbourhood"):  # the latter falls back where neighbours tell nothing
+            pairs.append(("method", table.method, method))
+        if method == "hierarchy":
+            pairs.append(("lambda", recorded_lambda(table), None))
+        elif refine.lambda_ != AUTO and refine.sparsity is None and method != AUTO:
             pairs.append(("lambda", recorded_lambda(table), refine.lambda_))
+        pairs += _level_pairs(table, planned, contract)
         at = [(f"replay.tables[{place}].{field}", found, expected) for field, found, expected in pairs]
         findings += differences(at, where=where, allowed="as the product says")
     return findings
+
+
+def _level_pairs(table: TableStatement, planned: TableSpec, contract: Contract) -> list[tuple[str, object, object]]:
+    """Pair what the record says of a table's levels with what they must be."""
+    names = [level.name for level in levels_of(planned, contract)]
+    files = [level_name(planned.name, name) for name in names]
+    return [
+        ("levels", ", ".join(level.name for level in table.levels), ", ".join(names)),
+        ("levels.data", [level.data for level in table.levels], [f"data/{name}.parquet" for name in files]),
+        (
+            "levels.measurements",
+            [level.measurements for level in table.levels],
+            [f"measurements/{name}.parquet" for name in files],
+        ),
+    ]
 
 
 def recorded_lambda(table: TableStatement) -> Decimal | None:
@@ -194,10 +230,12 @@ def recorded_lambda(table: TableStatement) -> Decimal | None:
 def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Finding]:
     """Check that the record accounts for every file of the manifest, and the manifest for every one of the record."""
     listed = set(names)
-    required = FIXED_FILES | {table.data for table in replay.tables} | {t.measurements for t in replay.tables}
+    stated: list[TableStatement | LevelStatement] = [*replay.tables]
+    stated += [level for table in replay.tables for level in table.levels]
+    required = FIXED_FILES | {each.data for each in stated} | {each.measurements for each in stated}
     if any(not draw.clique for draw in replay.draws):
         required |= {TOTAL_MEASUREMENTS}
-    optional = {csv_of(table) for table in replay.tables}
+    optional = {csv_of(each) for each in stated}
     missing = [
         Finding(where, "files", f"no {printable(n)}", "every file of the record", OTHER) for n in required - listed
     ]
@@ -214,6 +252,6 @@ def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Fin
     return sorted(missing + extra, key=lambda finding: finding.found)
 
 
-def csv_of(table: TableStatement) -> str:
+def csv_of(table: TableStatement | LevelStatement) -> str:
     """Return the name of a table's CSV file, which need not be there."""
-    return f"data/{table.name}.csv"
+    return table.data.removesuffix(".parquet") + ".csv"

@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
+from contracts.column import Cells
 from contracts.errors import Finding
+from contracts.product import TableSpec
 from privacy.audit.drawn import NoiseEvent, needs_drawn_total
 from privacy.audit.identity import Meaning, differences, recorded_lambda
 from privacy.audit.readable import printable
@@ -23,6 +24,7 @@ from privacy.audit.statements import ChosenStatement, Replay, TableStatement
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.tables import Chosen, Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
+from privacy.refine.tree import measured_tree, refine_tree
 
 CONFIDENCE: Final = 0.95
 RELATIVE_TOLERANCE: Final = 1e-9
@@ -67,9 +69,9 @@ def first_difference(found: NDArray[Any], expected: NDArray[Any], *, tolerance: 
     return Difference(row + 1, found[row].item(), expected[row].item(), int(rows.size))
 
 
-def label_codes(contract: Contract, clique: Sequence[str], place: int) -> NDArray[np.int64]:
+def label_codes(cells: Cells, clique: Sequence[str], place: int) -> NDArray[np.int64]:
     """Return the code of one column in every row of a marginal, in row-major order."""
-    shape = contract.shape(clique)
+    shape = cells.shape(clique)
     stride = prod(shape[place + 1 :])
     return (np.arange(prod(shape), dtype=np.int64) // stride) % shape[place]
 
@@ -94,31 +96,41 @@ def uncertainty_columns(
 
 
 def refined_again(
-    noisy: NDArray[np.int64], columns: Sequence[str], meaning: Meaning, *, total: int | None, event: NoiseEvent
+    noisy: Sequence[NDArray[np.int64]],
+    table: TableSpec,
+    meaning: Meaning,
+    *,
+    total: int | None,
+    events: Sequence[NoiseEvent],
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
 
     Args:
-        noisy: published noisy values, one a row [units].
-        columns: the table's columns.
+        noisy: published noisy values of its coarser levels, coarsest first, if it has any, and then its own, one a
+            row [units].
+        table: the table, as the product has it.
         meaning: contract and product.
         total: the total that the record states [units].
-        event: the event of the table's noise.
+        events: the noise of each.
     Returns:
-        Refined: in the shape of the table.
+        Refined: in the shape of the table, with its levels.
     Raises:
         ValueError: no such refinement is possible.
     """
-    impossible = meaning.contract.impossible(columns)
+    contract, terms = meaning.contract, meaning.product.refine
     with np.errstate(all="ignore"):
         try:
+            if table.hierarchy is not None:
+                tree = measured_tree(table, contract, noisy, events)
+                return refine_tree(tree, total=total, integers=terms.integers)
+            impossible = contract.impossible(table.columns)
             return refine_table(
-                noisy.reshape(impossible.shape),
-                meaning.product.refine,
+                noisy[-1].reshape(impossible.shape),
+                terms,
                 impossible=impossible,
                 total=total,
-                event=event,
-                ordered=meaning.contract.ordered_axes(columns),
+                event=events[-1],
+                ordered=contract.ordered_axes(table.columns),
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error

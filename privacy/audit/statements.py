@@ -195,6 +195,13 @@ class Claim(Statement):
     delta: Annotated[int, Field(ge=0, lt=10**18)]
 
 
+class CoarseningStatement(Statement):
+    """The coarser resolution that was measured, and a digest of which cells of the table it sums up."""
+
+    level: Text
+    sha256: Hash
+
+
 class DrawStatement(Statement):
     """What the record says of one draw."""
 
@@ -202,6 +209,7 @@ class DrawStatement(Statement):
     number: Count
     clique: Listed[Text]
     shape: Listed[Count]
+    coarsening: CoarseningStatement | None
     event: dict[str, Any]
     cost: Units
     sha256: Hash
@@ -221,12 +229,21 @@ class ChosenStatement(Statement):
     by: Literal["auto", "sparsity"]
 
 
+class LevelStatement(Statement):
+    """What the record says of a table at one coarser resolution."""
+
+    name: Text
+    data: Text
+    measurements: Text
+    sha256: Hash
+
+
 class TableStatement(Statement):
     """What the record says of one table: what was used, whoever chose it."""
 
     name: Text
     columns: Listed[Text]
-    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
     lambda_: Number | None = Field(alias="lambda")
     chosen: ChosenStatement | None
     estimated_rmse: dict[Text, Number]
@@ -235,6 +252,7 @@ class TableStatement(Statement):
     data: Text
     measurements: Text
     sha256: Hash
+    levels: Listed[LevelStatement]
 
 
 class Replay(Statement):

@@ -18,7 +18,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ class Grant:
         """Draw the noisy marginal, or replay it if this run has drawn it already.
 
         Args:
-            counts: handle on the exact marginal.
+            counts: handle on the exact marginal, at its own or at a coarser resolution.
             noise: the kind of noise and its cost.
             key: name of the draw, unique inside the run.
             minimum_frequency: the rule under which small noisy counts are suppressed before they are written down.
@@ -122,7 +122,10 @@ class Grant:
         request = self._charge.request
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
         threshold = None if minimum_frequency is None else threshold_for(minimum_frequency, event)
-        asked = Asked(key, counts.clique, event, {} if threshold is None else {"published_from": threshold.value})
+        about: dict[str, Any] = {} if threshold is None else {"published_from": threshold.value}
+        if counts.coarsening is not None:
+            about["coarsening"] = counts.coarsening.to_json()
+        asked = Asked(key, counts.clique, event, about)
         draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event, threshold))
         return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
 

@@ -9,7 +9,7 @@ that memory does not hold is counted as the list of its populated cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Final, NoReturn, Protocol
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from contracts.cell_codes import MOST_CODES
 from contracts.contract import Contract
+from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.shared_scan import Shapes, count_marginals, count_populated
 from privacy.private_table import PrivateTable
 
@@ -37,6 +38,7 @@ class PrivateCounts:
         shape: cells along each column.
         keyed_hash: private hash of the snapshot that is counted.
         contract_digest: digest of the contract that encoded it.
+        coarsening: the coarser resolution, where it is not the marginal itself.
     """
 
     clique: Clique
@@ -44,10 +46,25 @@ class PrivateCounts:
     keyed_hash: str
     contract_digest: str
     _count: Callable[[], NDArray[np.int64]]
+    coarsening: Coarsening | None = None
 
     def __repr__(self) -> str:
-        """Show the clique only."""
-        return f"PrivateCounts({'×'.join(self.clique) or 'total'})"
+        """Show the clique and the resolution only."""
+        level = f" by {self.coarsening.level}" if self.coarsening is not None else ""
+        return f"PrivateCounts({'×'.join(self.clique) or 'total'}{level})"
+
+    def coarser(self, coarsening: Coarsening | None) -> PrivateCounts:
+        """Return the handle on the sums over coarser cells; this one for no coarsening.
+
+        Raises:
+            ValueError: the coarsening is of a marginal of another shape, or these counts are coarser already.
+        """
+        if coarsening is None:
+            return self
+        if self.coarsening is not None or coarsening.cell_of.shape != self.shape:
+            raise ValueError(f"a coarsening of a marginal of shape {coarsening.cell_of.shape}, allowed {self.shape}")
+        count = self._count
+        return replace(self, shape=coarsening.shape, coarsening=coarsening, _count=lambda: coarsening.sum_up(count()))
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact counts stay in this process."""
@@ -129,12 +146,18 @@ class SnapshotCounts:
         """Refuse pickling: exact counts stay in this process."""
         raise TypeError("SnapshotCounts cannot be pickled: exact counts stay in this process")
 
-    def marginal(self, clique: Clique) -> PrivateCounts:
+    def marginal(self, clique: Clique, coarsening: Coarsening | None = None) -> PrivateCounts:
         """Return the handle on the marginal of `clique`, shape as the contract's columns [cells].
 
-        Privacy: nothing is read yet; the handle opens only inside a grant.
+        Args:
+            clique: the columns.
+            coarsening: sums the cells up to a coarser resolution, whose shape the counts then have.
+        Raises:
+            ValueError: the coarsening is of a marginal of another shape.
+        Privacy: nothing is read yet; the handle opens only inside a grant. Coarser counts have the same sensitivity:
+            a row falls in exactly one cell.
         """
-        return self.marginals((clique,))[0]
+        return self.marginals((clique,))[0].coarser(coarsening)
 
     def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
         """Return handles on the marginals of `cliques`, in their order; opening one counts all of them in one scan.

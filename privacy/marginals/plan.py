@@ -10,15 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
+from math import floor, prod
 
 from contracts.contract import Contract
 from contracts.expansion import tables_of
+from contracts.levels import levels_of
 from contracts.spec import ReleaseSpec, TableSpec, TablesProduct
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
+from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.counts import Clique
+from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from privacy.marginals.uncertainty import half_width, variance
@@ -41,6 +44,7 @@ class PlannedDraw:
         event: the event it will be, sensitivity and scale included.
         variance: variance of the noise in one cell [units²].
         half_width: 95 % of noises lie within plus or minus this [units].
+        coarsening: the coarser resolution that it measures of a table with a hierarchy.
     """
 
     key: str
@@ -51,6 +55,17 @@ class PlannedDraw:
     event: NoiseEvent
     variance: float
     half_width: int
+    coarsening: Coarsening | None = None
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A draw before it has its part of the budget."""
+
+    key: str
+    clique: Clique
+    share: Fraction
+    coarsening: Coarsening | None = None
 
 
 @dataclass(frozen=True)
@@ -148,17 +163,16 @@ def _plan(
     delta: Decimal,
 ) -> TablesPlan:
     """Plan the draws with one kind of noise."""
-    needs_total = product.refine.method != "none" and product.total == "noisy"
+    methods = {product.method_of(table) for table in tables}
+    needs_total = bool(methods - {"none", "hierarchy"}) and product.total == "noisy"
     keep = 1 - TOTAL_SHARE if needs_total else Fraction(1)
     weights, cells = [Fraction(table.weight) for table in tables], [contract.cells(table.columns) for table in tables]
     shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
-    wanted: list[tuple[str, Clique, Fraction]] = [(TOTAL_KEY, (), TOTAL_SHARE)] if needs_total else []
-    wanted += [(f"table:{t.name}", t.columns, keep * share) for t, share in zip(tables, shares, strict=True)]
-    amounts = _split(_budget(mechanism, epsilon, delta), [share for _, _, share in wanted])
-    draws = tuple(
-        _planned(contract, mechanism, key, clique, share, amount)
-        for (key, clique, share), amount in zip(wanted, amounts, strict=True)
-    )
+    wanted = [_Wanted(TOTAL_KEY, (), TOTAL_SHARE)] if needs_total else []
+    for table, share in zip(tables, shares, strict=True):
+        wanted += _resolutions(product, contract, mechanism, table, keep * share)
+    amounts = _split(_budget(mechanism, epsilon, delta), [each.share for each in wanted])
+    draws = tuple(_planned(contract, mechanism, each, amount) for each, amount in zip(wanted, amounts, strict=True))
     events = [draw.event for draw in draws]
     spent_delta = delta_down(delta) if mechanism == "gaussian" else 0
     spent = (
@@ -166,7 +180,8 @@ def _plan(
     )
     keeps_public = product.total == "invariant" and contract.total is not None
     public_total = contract.total.value if keeps_public and contract.total else None
-    variances = [draw.variance for draw in draws if draw.key != TOTAL_KEY]
+    by_key = {draw.key: draw.variance for draw in draws}
+    variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
     return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error)
 
@@ -185,10 +200,29 @@ def _split(budget: Fraction, shares: Sequence[Fraction]) -> list[Fraction]:
     return [Fraction(part, PICO) for part in units]
 
 
-def _planned(
-    contract: Contract, mechanism: NoiseKind, key: str, clique: Clique, share: Fraction, amount: Fraction
-) -> PlannedDraw:
+def table_key(table: str, level: str | None = None) -> str:
+    """Name the draw of a table, or of a coarser level of it."""
+    return f"table:{table}" if level is None else f"table:{table}/{level}"
+
+
+def _resolutions(
+    product: TablesProduct, contract: Contract, mechanism: NoiseKind, table: TableSpec, share: Fraction
+) -> list[_Wanted]:
+    """Share what a table gets among its levels, coarsest first, itself last."""
+    levels = levels_of(table, contract)
+    sizes = [level.cells(table.columns) for level in levels] + [contract.cells(table.columns)]
+    parts = level_shares(sizes, noise=mechanism, total_known=product.total == "invariant")
+    coarser = [
+        _Wanted(table_key(table.name, level.name), table.columns, share * part, coarsening(level))
+        for level, part in zip(levels, parts[:-1], strict=True)
+    ]
+    return [*coarser, _Wanted(table_key(table.name), table.columns, share * parts[-1])]
+
+
+def _planned(contract: Contract, mechanism: NoiseKind, wanted: _Wanted, amount: Fraction) -> PlannedDraw:
     noise: Noise = LaplaceNoise(amount) if mechanism == "laplace" else GaussianNoise(amount)
     event = noise_event(noise, adjacency=contract.adjacency, rows_per_unit=contract.unit.max_rows_per_unit)
     width = half_width(event, CONFIDENCE)
-    return PlannedDraw(key, clique, contract.cells(clique), share, noise, event, variance(event), width)
+    coarser = wanted.coarsening
+    cells = contract.cells(wanted.clique) if coarser is None else prod(coarser.shape)
+    return PlannedDraw(wanted.key, wanted.clique, cells, wanted.share, noise, event, variance(event), width, coarser)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,24 @@ def round_tree(estimates: Sequence[Floats], parents: Parents, *, total: int) -> 
     return tuple(rounded)
 
 
-def _project_siblings(values: Floats, parent: NDArray[np.int64], sums: NDArray[np.int64]) -> Floats:
+def project_tree(estimates: Sequence[Floats], parents: Parents, *, total: int) -> tuple[Floats, ...]:
+    """Return non-negative counts from the top down, not rounded: the levels are the sums of the finest one.
+
+    Arguments and errors are those of `round_tree`.
+    Privacy: post-processing.
+    """
+    check_tree([level.size for level in estimates], parents)
+    check_total(total, estimates[0].size)
+    above = np.array([total], dtype=np.float64)
+    for level, parent in zip(estimates, (np.zeros(estimates[0].size, np.int64), *parents), strict=True):
+        above = _project_siblings(level, parent, above)
+    levels = [above]
+    for parent, estimate in zip(reversed(parents), reversed(estimates[:-1]), strict=True):
+        levels.insert(0, np.bincount(parent, weights=levels[0], minlength=estimate.size).astype(np.float64))
+    return tuple(levels)
+
+
+def _project_siblings(values: Floats, parent: NDArray[np.int64], sums: NDArray[Any]) -> Floats:
     """Project each family of siblings onto its simplex (Michelot 1986, all families in step)."""
     active = np.ones(values.size, bool)
     while True:

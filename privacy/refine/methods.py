@@ -27,7 +27,7 @@ from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
 from privacy.refine.spatial import spatial_bayes
 
-Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]
+Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
 Counts = NDArray[np.int64] | NDArray[np.float64]
 NO_NEIGHBOURS = "The cells around a cell did not tell it apart; each cell was refined by itself."
 """Where counts are far larger than their noise, the regression on the neighbours may have no solution."""
@@ -101,8 +101,8 @@ def estimate(cells: Cells, terms: Refine) -> Estimate:
     Privacy: post-processing; deterministic.
     """
     match terms.method:
-        case "none":
-            raise ValueError("method 'none' refines nothing")
+        case "none" | "hierarchy":
+            raise ValueError(f"method {terms.method!r} does not refine a table by itself")
         case "simplex":
             return Estimate(_counts(project_simplex(cells.possible, cells.total), cells, terms), "simplex", None, {})
         case "negative_l2":

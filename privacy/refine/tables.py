@@ -37,6 +37,14 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Coarser:
+    """The counts of a table with a hierarchy at a coarser resolution, with their 95 % intervals [units]."""
+
+    values: Counts
+    intervals: Intervals
+
+
+@dataclass(frozen=True)
 class Refined:
     """A refined table.
 
@@ -51,6 +59,7 @@ class Refined:
         intervals: 95 % intervals of the exact counts; with method "none" those of the noise alone [units].
         disagreement: of a table that was refined together with others, the largest difference between a margin of it
             and the same margin of another one [units].
+        coarser: the coarser resolutions of a table with a hierarchy, coarsest first.
     """
 
     values: Counts
@@ -62,6 +71,7 @@ class Refined:
     estimated_rmse: Mapping[str, float]
     intervals: Intervals
     disagreement: float | None = None
+    coarser: tuple[Coarser, ...] = ()
 
 
 def refine_table(

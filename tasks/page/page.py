@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from tasks.record.record import GROUPS
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
 LONGEST_TEXT = 600
+TOTAL_WORDS = {
+    "noisy": "measured with noise",
+    "invariant": "declared public",
+    "levels": "estimated from its noisy levels",
+}
 _HEX = re.compile(r"[0-9a-f]{40,}")
 
 
@@ -51,6 +57,7 @@ def render_page(record: dict[str, Any], facts: RunFacts) -> str:
         groups=GROUPS,
         confidence=round(100 * CONFIDENCE),
         missing=set(record["not_available"]),
+        total_words=TOTAL_WORDS,
         style=Markup((FOLDER / "record.css").read_text(encoding="utf-8")),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
     )
@@ -73,6 +80,8 @@ def _template() -> Any:
     )
     environment.filters["spaced"] = lambda name: name.replace("_", " ")
     environment.filters["clipped"] = clipped
+    environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
+    environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
     environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
     environment.tests["uniform"] = uniform

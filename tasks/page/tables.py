@@ -12,6 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from contracts.contract import NULL_LABEL, Contract
+from contracts.levels import level_name
 from privacy.marginals.plan import PlannedDraw
 from tasks.facts import RunFacts
 from tasks.page import charts
@@ -165,12 +166,13 @@ def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedT
         else Markup(""),
         errors=error_plot(refined, planned.half_width) if share.curves else None,
         sizes=_sizes(refined, planned.half_width) if refined.size > 12 else [],
-        files=[file["path"] for file in values["P.files"] if _belongs(file["path"], table.name)],
+        files=[file["path"] for file in values["P.files"] if _belongs(file["path"], table)],
     )
 
 
-def _belongs(path: str, name: str) -> bool:
-    return path.partition("/")[2].rpartition(".")[0] == name
+def _belongs(path: str, table: ReleasedTable) -> bool:
+    names = [table.name, *(level_name(table.name, each.level.name) for each in table.levels)]
+    return path.partition("/")[2].rpartition(".")[0] in names
 
 
 def _cells(contract: Contract, table: ReleasedTable) -> str:

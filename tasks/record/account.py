@@ -34,6 +34,7 @@ def _draw(body: Mapping[str, Any], account: str, planned: PlannedDraw) -> dict[s
     return {
         "key": body["key"],
         "columns": list(planned.clique) or NONE,
+        "level": NONE if planned.coarsening is None else planned.coarsening.level,
         "cells": planned.cells,
         "event": body["event"],
         "l1_sensitivity": sum(map(abs, moves)),

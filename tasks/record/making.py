@@ -7,6 +7,7 @@ from typing import Any, Final
 from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
 from privacy.refine.intervals import told_interval
+from privacy.refine.tree import expected_variances
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.refine import ReleasedTable
 
@@ -58,6 +59,15 @@ CONSISTENT_BIAS: dict[str, tuple[str, list[str]]] = {
         [AGREED, "the nearest such tables without a negative cell"],
     ),
 }
+BIAS["hierarchy"] = (
+    "no count is negative and all resolutions add up: what a count and the sums above and below it say is weighted "
+    "by its noise, and the total comes down level by level. In families of small counts the small ones are pulled "
+    "to zero; whole numbers move counts by less than 1 within a family",
+    [
+        "weighted least squares, so that every count is the sum of the finer counts below it",
+        "projection of each family onto the non-negative counts that add up to the count above, from the top down",
+    ],
+)
 CHOICE: dict[tuple[str, str], str] = {
     ("lambda", "auto"): "lambda has the least error that is expected from the noisy values (parametric bootstrap)",
     (
@@ -126,7 +136,8 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "estimated_rmse": estimated_rmse(table) or NONE,
         "disagreement": disagreement(table) or NONE,
         "total": NONE if refined.total is None else refined.total,
-        "total_from": total_kind(run),
+        "total_from": total_from(run, table),
+        "levels": levels(run, table) or NONE,
         "notes": list(refined.notes) or NONE,
         "known_bias": bias,
         "interval": told_interval(refined.method, consistent=consistent),
@@ -134,6 +145,36 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),
     }
+
+
+def total_from(run: Run, table: ReleasedTable) -> str:
+    """Say where a table's total comes from: the release's, or the levels of a hierarchy themselves."""
+    return "levels" if table.levels and total_kind(run) == NONE else total_kind(run)
+
+
+def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
+    """List the resolutions of a table with a hierarchy, coarsest first: share, noise, expected error."""
+    if not table.levels:
+        return []
+    measured = [*((each.level.name, each.measurement) for each in table.levels), (table.name, table.measurement)]
+    planned = [run.facts.plan.draw(measurement.key) for _, measurement in measured]
+    known = total_kind(run) == "invariant"
+    expected = expected_variances(
+        [draw.cells for draw in planned], [draw.variance for draw in planned], total_known=known
+    )
+    return [
+        {
+            "level": name,
+            "cells": draw.cells,
+            "share": str(draw.share),
+            "variance": f"{draw.variance:.6g}",
+            "variance_when_consistent": f"{after:.6g}",
+            "half_width_95": draw.half_width,
+            "data": next(file.path for file in run.files if file.role == "data" and file.draw == draw.key),
+            "raw": next(file.path for file in run.files if file.role == "measurements" and file.draw == draw.key),
+        }
+        for (name, _), draw, after in zip(measured, planned, expected, strict=True)
+    ]
 
 
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:

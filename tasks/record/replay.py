@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from contracts.levels import level_name
 from privacy.ledger.terms import Charge
+from privacy.refine.methods import Counts
 from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
@@ -59,12 +61,36 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
             "key": body["key"],
             "number": body["number"],
             "clique": list(facts.plan.draw(body["key"]).clique),
-            "shape": list(facts.contract.shape(facts.plan.draw(body["key"]).clique)),
+            "shape": _shape(facts, body["key"]),
+            "coarsening": _coarsening(facts, body["key"]),
             "event": body["event"],
             "cost": body["costs"][facts.account.terms.name],
             "sha256": body["sha256"],
         }
         for body in entered
+    ]
+
+
+def _shape(facts: RunFacts, key: str) -> list[int]:
+    planned = facts.plan.draw(key)
+    return list(facts.contract.shape(planned.clique) if planned.coarsening is None else planned.coarsening.shape)
+
+
+def _coarsening(facts: RunFacts, key: str) -> dict[str, str] | None:
+    """Name the coarser resolution that was measured, with the digest of which cells it sums up."""
+    coarser = facts.plan.draw(key).coarsening
+    return None if coarser is None else coarser.to_json()
+
+
+def _levels(table: ReleasedTable) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.level.name,
+            "data": f"{DATA}/{level_name(table.name, each.level.name)}.parquet",
+            "measurements": f"{MEASUREMENTS}/{level_name(table.name, each.level.name)}.parquet",
+            "sha256": _values_digest(counts.values),
+        }
+        for each, counts in zip(table.levels, table.refined.coarser, strict=True)
     ]
 
 
@@ -85,12 +111,12 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "integers": facts.spec.product.refine.integers,
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
-        "sha256": _values_digest(table),
+        "sha256": _values_digest(table.refined.values),
+        "levels": _levels(table),
     }
 
 
-def _values_digest(table: ReleasedTable) -> str:
+def _values_digest(values: Counts) -> str:
     """SHA-256 of the refined values: little-endian int64 or float64, row-major."""
-    values = table.refined.values
     form = "<i8" if np.issubdtype(values.dtype, np.integer) else "<f8"
     return hashlib.sha256(np.ascontiguousarray(values, dtype=form).tobytes()).hexdigest()

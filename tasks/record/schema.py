@@ -89,6 +89,7 @@ def _draw() -> dict[str, Any]:
             "number": _COUNT,
             "clique": _NAMES,
             "shape": shape,
+            "coarsening": {"anyOf": [_object({"level": _TEXT, "sha256": _HEX}), {"type": "null"}]},
             "event": event,
             "cost": _COUNT,
             "sha256": _HEX,
@@ -97,12 +98,13 @@ def _draw() -> dict[str, Any]:
 
 
 def _table() -> dict[str, Any]:
+    level = _object({"name": _TEXT, "data": _TEXT, "measurements": _TEXT, "sha256": _HEX})
     chosen = _object({"of": {"enum": ["lambda", "method"]}, "by": {"enum": ["auto", "sparsity"]}})
     return _object(
         {
             "name": _TEXT,
             "columns": {**_NAMES, "minItems": 1},
-            "method": {"enum": ["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood"]},
+            "method": {"enum": ["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]},
             "lambda": {"type": ["string", "null"]},
             "chosen": {"anyOf": [chosen, {"type": "null"}]},
             "estimated_rmse": {"type": "object", "additionalProperties": _TEXT},
@@ -111,5 +113,6 @@ def _table() -> dict[str, Any]:
             "data": _TEXT,
             "measurements": _TEXT,
             "sha256": _HEX,
+            "levels": {"type": "array", "items": level},
         }
     )

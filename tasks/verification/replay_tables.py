@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.column import Cells
+from contracts.contract import Contract
 from contracts.errors import Finding
+from contracts.levels import levels_of
+from contracts.product import TableSpec
 from privacy.audit.drawn import NoiseEvent
 from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from privacy.audit.readable import printable
@@ -21,8 +26,8 @@ from privacy.audit.replay import (
     uncertainty_columns,
     values_sha256,
 )
-from privacy.audit.statements import DrawStatement, Manifest, Replay, TableStatement
-from privacy.refine.tables import Refined
+from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
+from privacy.refine.tables import Coarser, Refined
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
 
@@ -63,12 +68,15 @@ def replay_tables(
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
         total = int(noisy[0]) if noisy is not None else None
     tables.refined += check_total(replay, meaning, total, where=where)
+    parts = [
+        _Part(table, planned, _resolutions(table, planned, meaning.contract, drawn))
+        for table, planned in zip(replay.tables, meaning.tables, strict=True)
+    ]
     if meaning.product.refine.consistent:
-        tables.replayed_together(drawn)
-        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
-    for table in replay.tables:
-        draw, event = drawn[f"table:{table.name}"]
-        tables.replayed(table, tables.measured(table.measurements, draw, event), event)
+        tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
+    else:
+        for part in parts:
+            tables.replayed(part)
     return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
 
 
@@ -76,6 +84,39 @@ def _impossible(where: str, error: ValueError) -> Finding:
     """Say that nothing can be refined again."""
     allowed = "noisy values and a total that can be refined"
     return Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE)
+
+
+@dataclass(frozen=True)
+class _Resolution:
+    """A table, or a coarser level of it: what the record says, its cells, and its draw."""
+
+    stated: TableStatement | LevelStatement
+    cells: Cells
+    draw: DrawStatement
+    event: NoiseEvent
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A table: what the record says, what the product says, its levels, coarsest first, and then itself."""
+
+    stated: TableStatement
+    planned: TableSpec
+    resolutions: Sequence[_Resolution]
+
+
+def _resolutions(
+    table: TableStatement,
+    planned: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, tuple[DrawStatement, NoiseEvent]],
+) -> list[_Resolution]:
+    """Put each level of a table beside what it must be."""
+    levels = [
+        _Resolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
+        for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
+    ]
+    return [*levels, _Resolution(table, contract, *drawn[f"table:{table.name}"])]
 
 
 class _Tables:
@@ -97,9 +138,12 @@ class _Tables:
         self.refined: list[Finding] = []
         self.unrefined: list[str] = []
 
-    def measured(self, name: str, draw: DrawStatement, event: NoiseEvent) -> NDArray[np.int64] | None:
+    def measured(
+        self, name: str, draw: DrawStatement, event: NoiseEvent, cells: Cells | None = None
+    ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
-        columns, findings, skipped = self._read(name, draw.clique, MEASURED)
+        cells = self._contract if cells is None else cells
+        columns, findings, skipped = self._read(name, draw.clique, MEASURED, cells)
         self.measurements += findings
         self.unmeasured += skipped
         if columns is None:
@@ -111,7 +155,7 @@ class _Tables:
             self.measurements.append(
                 Finding(printable(name), "SHA-256 of column noisy", found, allowed, _OTHER_NOISE)
             )
-        beside = uncertainty_columns(noisy, event, self._contract.impossible(draw.clique))
+        beside = uncertainty_columns(noisy, event, cells.impossible(draw.clique))
         for column, expected in beside.items():
             self.measurements += compare_column(
                 columns[column],
@@ -124,80 +168,70 @@ class _Tables:
             )
         return noisy
 
-    def replayed_together(self, drawn: Mapping[str, tuple[DrawStatement, NoiseEvent]]) -> None:
+    def replayed_together(self, parts: Sequence[_Part], *, total_event: NoiseEvent | None) -> None:
         """Check tables that were refined together; all measurements are held at a time."""
-        tables = self._replay.tables
-        parts = [drawn[f"table:{table.name}"] for table in tables]
-        noisy = [self.measured(table.measurements, *part) for table, part in zip(tables, parts, strict=True)]
-        whole = [values for values in noisy if values is not None]
-        again: Sequence[Refined | None] = [None] * len(tables)
-        if len(whole) == len(tables):
+        noisy = [self._noisy(part) for part in parts]
+        whole = [values[-1] for values in noisy if values is not None]
+        again: Sequence[Refined | None] = [None] * len(parts)
+        if len(whole) == len(parts):
             try:
                 again = refined_together_again(
                     whole,
-                    [table.columns for table in tables],
+                    [part.stated.columns for part in parts],
                     self._meaning,
                     total=self._replay.total.value,
-                    total_event=drawn["total"][1] if "total" in drawn else None,
-                    events=[event for _, event in parts],
+                    total_event=total_event,
+                    events=[part.resolutions[-1].event for part in parts],
                 )
             except ValueError as error:
                 self.refined.append(_impossible(self._record, error))
-        for table, values, (_, event), refined in zip(tables, noisy, parts, again, strict=True):
-            self.replayed(table, None if refined is None else values, event, refined)
+        for part, refined in zip(parts, again, strict=True):
+            if refined is None:
+                self.unrefined.append(f"{printable(part.stated.data)}: not all measurements can be read")
+            self._compared(part, refined)
 
-    def replayed(
-        self,
-        table: TableStatement,
-        noisy: NDArray[np.int64] | None,
-        event: NoiseEvent,
-        again: Refined | None = None,
-    ) -> None:
-        """Check one refined table and its CSV copy against the refinement of its noisy values, or against `again`."""
-        whole = table.integers or (table.method == "none" and not self._meaning.product.refine.consistent)
-        counted = "int64" if whole else "double"
-        values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
-        columns, findings, skipped = self._read(table.data, table.columns, values)
-        self.refined += findings
-        self.unrefined += skipped
-        if columns is not None:
-            self._check_digest(table, columns["count"])
+    def replayed(self, part: _Part) -> None:
+        """Check a refined table, its levels and their CSV copies against the refinement of the noisy values."""
+        noisy, again = self._noisy(part), None
+        where, total = printable(part.stated.data), self._replay.total.value
         if noisy is None:
-            together = self._meaning.product.refine.consistent
-            why = "not all measurements can be read" if together else "its measurements cannot be read"
-            self.unrefined.append(f"{printable(table.data)}: {why}")
+            self.unrefined.append(f"{where}: its measurements cannot be read")
         else:
-            columns = self._refine(table, noisy, columns, event, again)
-        if csv_of(table) in self._manifest.files:
-            self._check_csv(table, columns, values)
+            events = [each.event for each in part.resolutions]
+            try:
+                again = refined_again(noisy, part.planned, self._meaning, total=total, events=events)
+            except ValueError as error:
+                self.refined.append(_impossible(where, error))
+        self._compared(part, again)
 
-    def _refine(
-        self,
-        table: TableStatement,
-        noisy: NDArray[np.int64],
-        columns: Columns | None,
-        event: NoiseEvent,
-        again: Refined | None,
-    ) -> Columns | None:
-        """Refine again, choose again what was chosen, and compare.
+    def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
+        """Check the measurements of a table and its levels; return the noisy values, where all can be read."""
+        read = [
+            self.measured(each.stated.measurements, each.draw, each.event, each.cells) for each in part.resolutions
+        ]
+        known = [values for values in read if values is not None]
+        return known if len(known) == len(read) else None
 
-        Returns the columns that the table must have, as far as they are known.
-        """
-        where = printable(table.data)
-        try:
-            if again is None:
-                total = self._replay.total.value
-                again = refined_again(noisy, table.columns, self._meaning, total=total, event=event)
-        except ValueError as error:
-            self.refined.append(_impossible(where, error))
-            return columns
-        self.refined += check_choice(table, again, where=self._record)
-        expected = {"count": again.values, "lower": again.intervals.lower, "upper": again.intervals.upper}
-        expected = {name: values.reshape(-1) for name, values in expected.items()}
-        if columns is not None:
-            source = f"replayed by {again.method} from the noisy values"
-            self._compare(columns, expected, where=where, source=source)
-        return expected
+    def _compared(self, part: _Part, again: Refined | None) -> None:
+        """Compare a table, its levels and their CSV copies with what refining again gave, if anything."""
+        table, consistent = part.stated, self._meaning.product.refine.consistent
+        counted = "int64" if table.integers or (table.method == "none" and not consistent) else "double"
+        values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
+        made: Sequence[Refined | Coarser | None] = [None] * len(part.resolutions)
+        if again is not None:
+            self.refined += check_choice(table, again, where=self._record)
+            made = [*again.coarser, again]
+        for each, counts in zip(part.resolutions, made, strict=True):
+            columns = self._published(each, table.columns, values)
+            if again is not None and counts is not None:
+                ends = {"lower": counts.intervals.lower, "upper": counts.intervals.upper}
+                expected = {name: array.reshape(-1) for name, array in {"count": counts.values, **ends}.items()}
+                if columns is not None:
+                    source = f"replayed by {again.method} from the noisy values"
+                    self._compare(columns, expected, where=printable(each.stated.data), source=source)
+                columns = expected
+            if csv_of(each.stated) in self._manifest.files:
+                self._check_csv(each, table.columns, columns, values)
 
     def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
         """Compare the counts of a refined table, and the ends of their intervals."""
@@ -206,17 +240,20 @@ class _Tables:
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
 
-    def _check_digest(self, table: TableStatement, counts: NDArray[Any]) -> None:
-        found = values_sha256(counts)
-        if found != table.sha256:
-            allowed = f"{table.sha256}, as in the record"
-            self.refined.append(
-                Finding(printable(table.data), "SHA-256 of column count", found, allowed, _OTHER_TABLE)
-            )
+    def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> Columns | None:
+        """Read a published table and check the digest of its counts."""
+        stated = made.stated
+        columns, findings, skipped = self._read(stated.data, clique, values, made.cells)
+        self.refined += findings
+        self.unrefined += skipped
+        if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
+            where, allowed = printable(stated.data), f"{stated.sha256}, as in the record"
+            self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, _OTHER_TABLE))
+        return columns
 
-    def _check_csv(self, table: TableStatement, expected: Columns | None, values: Types) -> None:
-        name = csv_of(table)
-        columns, findings, skipped = self._read(name, table.columns, values)
+    def _check_csv(self, made: _Resolution, clique: Sequence[str], expected: Columns | None, values: Types) -> None:
+        name = csv_of(made.stated)
+        columns, findings, skipped = self._read(name, clique, values, made.cells)
         self.refined += findings
         self.unrefined += skipped
         if columns is None:
@@ -224,10 +261,10 @@ class _Tables:
         if expected is None:
             self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
             return
-        self._compare(columns, expected, where=printable(name), source=f"as in {printable(table.data)}")
+        self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
 
     def _read(
-        self, name: str, clique: Sequence[str], values: Types
+        self, name: str, clique: Sequence[str], values: Types, cells: Cells
     ) -> tuple[Columns | None, list[Finding], list[str]]:
         """Read a table's file if its checksum holds; else say that it was skipped."""
         if name not in self._sound:
@@ -238,5 +275,5 @@ class _Tables:
             found = error.strerror or str(error)
             return None, [Finding(printable(name), "the file", found, "the file that was checked", _OTHER_TABLE)], []
         read = read_csv if name.endswith(".csv") else read_parquet
-        columns, findings = read(data, where=printable(name), contract=self._contract, clique=clique, values=values)
+        columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values)
         return columns, findings, []

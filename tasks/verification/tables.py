@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
+from contracts.column import Cells
 from contracts.errors import Finding
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import first_difference, label_codes
@@ -37,14 +37,14 @@ MISFIT: Final = "the file is not the table that the record describes: do not use
 
 
 def read_parquet(
-    data: bytes, *, where: str, contract: Contract, clique: Sequence[str], values: Types
+    data: bytes, *, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> tuple[Columns | None, list[Finding]]:
     """Read a published Parquet file.
 
     Args:
         data: its bytes; their checksum is signed.
         where: its name.
-        contract: gives the labels.
+        cells: gives the labels: the contract, or a coarser resolution of a table.
         clique: the label columns.
         values: Arrow type of each column after the labels.
     Returns:
@@ -52,27 +52,27 @@ def read_parquet(
     """
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        findings = _check_form(file.schema_arrow, file.metadata.num_rows, where, contract, clique, values)
-        findings += _check_weight(file.metadata, where, contract, clique, values)
+        findings = _check_form(file.schema_arrow, file.metadata.num_rows, where, cells, clique, values)
+        findings += _check_weight(file.metadata, where, cells, clique, values)
         if findings:
             return None, findings
         table = file.read()
         table.validate(full=True)
-        return _columns(table, where, contract, clique, values)
+        return _columns(table, where, cells, clique, values)
     except _UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
 
 def read_csv(
-    data: bytes, *, where: str, contract: Contract, clique: Sequence[str], values: Types
+    data: bytes, *, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> tuple[Columns | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`."""
     types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
     convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False, null_values=[])
     try:
         table = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
-        findings = _check_form(table.schema, table.num_rows, where, contract, clique, values)
-        return (None, findings) if findings else _columns(table, where, contract, clique, values)
+        findings = _check_form(table.schema, table.num_rows, where, cells, clique, values)
+        return (None, findings) if findings else _columns(table, where, cells, clique, values)
     except _UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
 
@@ -103,7 +103,7 @@ def _arrow_type(kind: str) -> Any:
 
 
 def _check_form(
-    schema: Any, rows: int, where: str, contract: Contract, clique: Sequence[str], values: Types
+    schema: Any, rows: int, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> list[Finding]:
     """Check names, types and number of rows before any value is read."""
     wanted = [*clique, *values]
@@ -119,19 +119,17 @@ def _check_form(
     for name, type_ in values.items():
         if str(schema.field(name).type) != type_:
             findings.append(Finding(where, f"column {name}", str(schema.field(name).type), type_, MISFIT))
-    cells = contract.cells(clique)
-    if rows != cells:
-        allowed = f"{cells}, one for each cell of the declared domain"
+    declared = cells.cells(clique)
+    if rows != declared:
+        allowed = f"{declared}, one for each cell of the declared domain"
         findings.append(Finding(where, "rows", str(rows), allowed, MISFIT))
     return findings
 
 
-def _check_weight(
-    metadata: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
-) -> list[Finding]:
+def _check_weight(metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types) -> list[Finding]:
     """Refuse a file that says it unpacks to more than its rows can need."""
-    longest = sum(max(len(label.encode()) for label in contract.column(name).labels) for name in clique)
-    allowed = contract.cells(clique) * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
+    longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
+    allowed = cells.cells(clique) * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
     unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     if unpacked <= allowed:
         return []
@@ -139,7 +137,7 @@ def _check_weight(
 
 
 def _columns(
-    table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
+    table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> tuple[Columns | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
     for name in (*clique, *values):
@@ -148,20 +146,20 @@ def _columns(
             return None, [Finding(where, f"column {printable(name)}", found, "a value in every row", MISFIT)]
     findings = []
     for place, name in enumerate(clique):
-        findings += _check_labels(table.column(name), where, contract, clique, place)
+        findings += _check_labels(table.column(name), where, cells, clique, place)
     return {name: table.column(name).to_numpy() for name in values}, findings
 
 
-def _check_labels(column: Any, where: str, contract: Contract, clique: Sequence[str], place: int) -> list[Finding]:
+def _check_labels(column: Any, where: str, cells: Cells, clique: Sequence[str], place: int) -> list[Finding]:
     """Check that a label column names the cells of the declared domain in row-major order."""
-    labels = contract.column(clique[place]).labels
+    labels = cells.column(clique[place]).labels
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     array = encoded.unify_dictionaries().combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     known = pc.index_in(array.dictionary.cast(pa.string()), value_set=pa.array(labels, pa.string()))
     numbers = np.asarray(known.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     found = numbers[array.indices.to_numpy(zero_copy_only=False)]
-    difference = first_difference(found, label_codes(contract, clique, place))
+    difference = first_difference(found, label_codes(cells, clique, place))
     if difference is None:
         return []
     text = array[difference.row - 1].as_py()

@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from contracts.column import Cells
 from contracts.contract import Contract
+from contracts.levels import level_name
 from privacy.ledger.grant import Measurement
 from privacy.marginals.counts import Clique
+from privacy.refine.tables import Coarser, Refined
 from tasks.refine import ReleasedTable
 
 PIECE = 1 << 20
@@ -56,7 +59,7 @@ class WrittenFile:
 def write_data(
     table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], csv: bool
 ) -> tuple[WrittenFile, ...]:
-    """Write a refined table to `data/`, with its 95 % intervals.
+    """Write a refined table, and each of its coarser resolutions, to `data/`, with 95 % intervals.
 
     Args:
         table: the table.
@@ -69,17 +72,25 @@ def write_data(
     Privacy: released values only.
     """
     refined = table.refined
-    values = {"count": refined.values, "lower": refined.intervals.lower, "upper": refined.intervals.upper}
-    tidy = Tidy(contract, table.columns, values)
-    paths = [f"{DATA}/{table.name}.parquet"] + ([f"{DATA}/{table.name}.csv"] if csv else [])
-    return tuple(tidy.write(folder, path, draw=table.measurement.key, marks=marks) for path in paths)
+    shown: list[tuple[str, Cells, Refined | Coarser, str]] = [
+        (level_name(table.name, each.level.name), each.level, counts, each.measurement.key)
+        for each, counts in zip(table.levels, refined.coarser, strict=True)
+    ]
+    shown.append((table.name, contract, refined, table.measurement.key))
+    files: list[WrittenFile] = []
+    for name, cells, made, draw in shown:
+        values = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+        tidy = Tidy(cells, table.columns, values)
+        paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if csv else [])
+        files += [tidy.write(folder, path, draw=draw, marks=marks) for path in paths]
+    return tuple(files)
 
 
 def write_measurement(
     measurement: Measurement,
     name: str,
     half_width: int,
-    contract: Contract,
+    cells: Cells,
     folder: Path,
     *,
     marks: Mapping[str, str],
@@ -90,7 +101,7 @@ def write_measurement(
         measurement: what the grant drew.
         name: name of the file.
         half_width: the noise lies within plus or minus this in 95 % of draws [rows].
-        contract: gives the labels and the structural zeros.
+        cells: gives the labels and the structural zeros: the contract, or the resolution that was measured.
         folder: the version's folder.
         marks: what the file says about where it comes from.
     Privacy: released values only.
@@ -101,9 +112,9 @@ def write_measurement(
         "variance": np.broadcast_to(np.float64(measurement.variance), noisy.shape),
         "lower": noisy - half_width,
         "upper": noisy + half_width,
-        "structural_zero": contract.impossible(measurement.clique),
+        "structural_zero": cells.impossible(measurement.clique),
     }
-    tidy = Tidy(contract, measurement.clique, values)
+    tidy = Tidy(cells, measurement.clique, values)
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
 
 
@@ -111,19 +122,19 @@ class Tidy:
     """Arrays over a declared domain, seen as rows of labels and values.
 
     Args:
-        contract: gives the labels.
+        cells: gives the labels: the contract, or a coarser resolution.
         clique: the columns; empty for a single number.
         values: arrays in the shape of the domain, by column name.
     Raises:
         ValueError: a column of the table is named like a column of values.
     """
 
-    def __init__(self, contract: Contract, clique: Clique, values: Values) -> None:
+    def __init__(self, cells: Cells, clique: Clique, values: Values) -> None:
         clash = [name for name in clique if name in values]
         if clash:
             raise ValueError(f"column {clash[0]!r} is named like a column of values; reserved: {VALUE_COLUMNS}")
-        self._labels = [pa.array(contract.column(name).labels, pa.string()) for name in clique]
-        self._shape = contract.shape(clique)
+        self._labels = [pa.array(cells.column(name).labels, pa.string()) for name in clique]
+        self._shape = cells.shape(clique)
         self._clique = clique
         self._values = {name: np.ascontiguousarray(array).reshape(-1) for name, array in values.items()}
 

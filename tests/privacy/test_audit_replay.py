@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from contracts.contract import Contract
-from contracts.product import TablesProduct
+from contracts.product import TableSpec, TablesProduct
 from privacy.accounting.events import DiscreteLaplace
 from privacy.audit.identity import Meaning
 from privacy.audit.replay import (
@@ -27,6 +27,7 @@ from privacy.audit.statements import TableStatement
 from privacy.refine.tables import Refined
 
 EVENT = DiscreteLaplace(Fraction(1, 2), (1,))
+AB = TableSpec(columns=("a", "b"), name="a_x_b")
 
 
 def contract(**terms: object) -> Contract:
@@ -66,6 +67,7 @@ def table(**changed: object) -> TableStatement:
         "data": "data/t.parquet",
         "measurements": "measurements/t.parquet",
         "sha256": "0" * 64,
+        "levels": [],
         **changed,
     }
     return TableStatement.model_validate(stated)
@@ -118,7 +120,7 @@ def meaning(about: Contract, **refine: object) -> Meaning:
 
 def again(noisy: list[int], about: Contract, total: int | None, **refine: object) -> Refined:
     values = np.array(noisy, dtype=np.int64)
-    return refined_again(values, ("a", "b"), meaning(about, **refine), total=total, event=EVENT)
+    return refined_again([values], AB, meaning(about, **refine), total=total, events=[EVENT])
 
 
 def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:

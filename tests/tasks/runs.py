@@ -152,7 +152,10 @@ class Scenario:
         grant = ledger.open_grant(request.run_key, seeded=SeededBytes(7) if self.seeded else None)
         rows = made_up_rows(contract, self.rows)
         measured = [
-            grant.measure(counted(contract, draw.clique, rows), noise=draw.noise, key=draw.key) for draw in plan.draws
+            grant.measure(
+                counted(contract, draw.clique, rows).coarser(draw.coarsening), noise=draw.noise, key=draw.key
+            )
+            for draw in plan.draws
         ]
         outcomes = tuple(
             CheckOutcome(check.name, check.name != f"domain:{self.failing}", check.gate) for check in checks(contract)

@@ -22,10 +22,11 @@ from tasks.record.origin import hour
 from tasks.record.record import GROUPS, build_record, public_copy
 from tasks.record.schema import record_schema
 from tasks.report import write_files
+from tests.tasks.hierarchies import mesh
 from tests.tasks.runs import first, second, third
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-NAMES = ("first", "second", "third")
+NAMES = ("first", "second", "third", "mesh")
 
 CONSTANT = {
     "A.product_type": "this version publishes tables and nothing else; the spec refuses other kinds",
@@ -39,12 +40,13 @@ CONSTANT = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """Three runs that differ in everything a run can differ in."""
+    """Runs that differ in everything a run can differ in; the last has a table at several resolutions."""
     folder = tmp_path_factory.mktemp("runs")
     made = {
         "first": first().run(folder / "1"),
         "second": unlike(second().run(folder / "2")),
         "third": third().run(folder / "3"),
+        "mesh": mesh().run(folder / "4"),
     }
     return {name: Run(facts, write_files(facts, folder / f"files-{name}")) for name, facts in made.items()}
 
@@ -145,7 +147,7 @@ def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[st
 
 def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -> None:
     """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
-    first_told, second_told, third_told = (fields(records[name]) for name in NAMES)
+    first_told, second_told, third_told = (fields(records[name]) for name in NAMES[:3])
     assert first_told["H.exact_total"] == "none"
     assert first_told["H.declared_gates"] == "none"
     assert third_told["H.exact_total"] == {"value": 6000, "declared_public_in": "yearbook, page 3"}

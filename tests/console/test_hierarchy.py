@@ -1,0 +1,52 @@
+"""`sudare plan` and `sudare run` of a table at several resolutions, the real thing on the Adult example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import Place, Typed
+
+HIERARCHY = (
+    "- {columns: [education, sex], name: schooling, hierarchy: {education: [{name: stage, groups: {"
+    "school: [Preschool, 1st-4th, 5th-6th, 7th-8th, 9th, 10th, 11th, 12th, HS-grad], "
+    "college: [Some-college, Assoc-voc, Assoc-acdm], university: [Bachelors, Masters, Prof-school, Doctorate]}}]}}"
+)
+
+
+def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place, typed: Typed) -> None:
+    """The plan lists each level with its noise; the run publishes them; the same run again finds them published."""
+    spec = shared.spec("stages", ("- [education, income]", HIERARCHY))
+    plan = typed("plan", str(spec), "--json", at=shared.workspace).json
+    assert [(draw["key"], draw["level"], draw["cells"]) for draw in plan["draws"]] == [
+        ("total", None, 1),
+        ("table:schooling/stage", "stage", 6),
+        ("table:schooling", None, 32),
+        ("table:age", None, 15),
+        ("table:marital-status_x_sex_x_income", None, 28),
+    ]
+    assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
+    assert "education × sex, by stage" in typed("plan", str(spec), at=shared.workspace).out
+    released = shared.run("run", str(spec), "--json")
+    assert released.code == 0, released.err
+    folder = Path(released.json["folder"])
+    assert {path.name for path in (folder / "data").iterdir()} >= {"schooling.stage.parquet", "schooling.stage.csv"}
+    lines = (folder / "data" / "schooling.stage.csv").read_text().splitlines()
+    assert [",".join(line.split(",")[:2]) for line in lines] == [
+        "education,sex",
+        *(f"{stage},{sex}" for stage in ("school", "college", "university") for sex in ("Female", "Male")),
+    ]
+    assert typed("verify", str(folder), "--key", released.json["public_key_file"]).code == 0
+    again = shared.run("run", str(spec), "--json")
+    assert again.json["repeated"] is True
+
+
+def test_a_hierarchy_that_does_not_partition_its_column_stops_the_plan(shared: Place, typed: Typed) -> None:
+    """Exit code 2; the message names the level, the label and the line."""
+    spec = shared.spec("lost", ("- [education, income]", HIERARCHY.replace("Masters, ", "")))
+    said = typed("plan", str(spec), at=shared.workspace)
+    assert said.code == 2
+    assert "level 'stage': no group has the label 'Masters'" in said.err
+    assert "every label of column education in one group" in said.err
+    assert "lost.yaml:10" in said.err
