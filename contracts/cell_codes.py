@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.zeros import pair_masks
+
 if TYPE_CHECKING:
+    from contracts.column import Column
     from contracts.contract import Contract
 
-MOST_CODES: Final = 2**63 - 1
 _COUNTED_IN: Final = 2**24
 
 
@@ -47,43 +49,46 @@ def cell_codes(digits: Sequence[NDArray[np.int64]], shape: Sequence[int]) -> NDA
     return codes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImpossibleCells:
-    """The declared structural zeros of a marginal.
+    """The cells of a marginal that structural zeros and constraints exclude, without an array over all cells.
 
     Args:
         shape: cells of each column of the marginal.
         boxes: for each structural zero the columns (by place) that it names, with the codes that it excludes.
-        count: how many cells they exclude together; None where finding that out would take too much memory.
+        masks: for each constraint its two columns (by place), and True where no row can be.
+        count: how many cells are excluded together; None where finding that out would take too much memory.
     """
 
     shape: tuple[int, ...]
     boxes: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = ()
+    masks: tuple[tuple[tuple[int, int], NDArray[np.bool_]], ...] = ()
     count: int | None = 0
 
     @classmethod
     def of(cls, contract: Contract, clique: Sequence[str]) -> ImpossibleCells:
-        """Return those structural zeros of a contract whose columns are all in the clique.
+        """Return what a contract excludes by columns that are all in the clique.
 
         Privacy: uses the contract only, never data.
         """
+        columns = {column.name: column for column in contract.columns}
         boxes = []
         for zero in contract.structural_zeros:
             named = dict(zero.assignment)
             if set(named) <= set(clique):
-                columns = [(place, name) for place, name in enumerate(clique) if name in named]
-                boxes.append(
-                    tuple(
-                        (place, tuple(contract.column(name).labels.index(label) for label in named[name]))
-                        for place, name in columns
-                    )
-                )
-        concerned = sorted({place for box in boxes for place, _ in box})
-        shape, count = contract.shape(clique), None
-        if prod(shape[place] for place in concerned) <= _COUNTED_IN:
-            marked = contract.impossible([clique[place] for place in concerned]) if boxes else np.zeros(1, np.bool_)
-            count = int(marked.sum()) * prod(size for place, size in enumerate(shape) if place not in concerned)
-        return cls(shape, tuple(boxes), count)
+                places = [(place, name) for place, name in enumerate(clique) if name in named]
+                boxes.append(tuple((place, _codes(columns[name], named[name])) for place, name in places))
+        masks = tuple(
+            ((clique.index(pair[0]), clique.index(pair[1])), mask)
+            for pair, mask in pair_masks(clique, columns, contract.constraints)
+        )
+        concerned = {place for box in boxes for place, _ in box} | {place for pair, _ in masks for place in pair}
+        return cls(contract.shape(clique), tuple(boxes), masks, _counted(contract, clique, sorted(concerned)))
+
+    @property
+    def some(self) -> bool:
+        """Whether there are any rules that exclude cells."""
+        return bool(self.boxes or self.masks)
 
     def among(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Mark the impossible ones among some cells, shape as `codes`."""
@@ -93,4 +98,21 @@ class ImpossibleCells:
             for place, excluded in box:
                 inside &= np.isin(digit(codes, self.shape, place), excluded)
             marked |= inside
+        for (first, second), mask in self.masks:
+            marked |= mask[digit(codes, self.shape, first), digit(codes, self.shape, second)]
         return marked
+
+
+def _codes(column: Column, labels: Sequence[str]) -> tuple[int, ...]:
+    return tuple(column.labels.index(label) for label in labels)
+
+
+def _counted(contract: Contract, clique: Sequence[str], concerned: Sequence[int]) -> int | None:
+    """Count the impossible cells over the columns that they depend on, times the cells of the others."""
+    shape = contract.shape(clique)
+    if not concerned:
+        return 0
+    if prod(shape[place] for place in concerned) > _COUNTED_IN:
+        return None
+    marked = contract.impossible([clique[place] for place in concerned])
+    return int(marked.sum()) * prod(size for place, size in enumerate(shape) if place not in concerned)

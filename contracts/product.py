@@ -45,10 +45,15 @@ AUTO: Final = "auto"
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
+Form = Literal["dense", "sparse"]
+
+
 class TableSpec(Frozen):
     """One published table: the marginal of its columns, and the weight of its share of the budget.
 
-    With a `hierarchy` coarser tables are measured and published too, and all add up.
+    With a `hierarchy` coarser tables are measured and published too, and all add up. `form` says whether it has a
+    value for every cell (dense) or lists those above a threshold (sparse); where nothing is said, the size of the
+    domain decides.
     """
 
     union_tag: ClassVar[str] = "a table"
@@ -59,6 +64,7 @@ class TableSpec(Frozen):
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = Field(
         default=None, exclude_if=lambda hierarchy: hierarchy is None
     )
+    form: Form | None = Field(default=None, exclude_if=lambda form: form is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -67,7 +73,8 @@ class TableSpec(Frozen):
         if isinstance(written, list | tuple):
             written = {"columns": written}
         if not isinstance(written, dict):
-            refuse([Problem(show(written), "a list of columns, or {columns: [...], name: ..., weight: ...}")])
+            allowed = "a list of columns, or {columns: [...], name: ..., weight: ..., form: ...}"
+            refuse([Problem(show(written), allowed)])
         columns = written.get("columns")
         if "hierarchy" in written:
             written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
@@ -210,6 +217,7 @@ class TablesProduct(Frozen):
 
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
     their weights, or so that the sum of the squared errors of all cells, each times its table's weight, is least.
+    A table of many cells may be sparse: then it lists those whose noisy count reached a threshold.
     """
 
     kind: Literal["tables"]

@@ -21,6 +21,7 @@ from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.source import FilePath, Source, WrittenPath, source_name
+from contracts.table_form import form_problems
 from contracts.validation_errors import dotted, from_problem, from_validation
 from contracts.written import (
     Amount,
@@ -53,7 +54,6 @@ __all__ = [
 LARGEST_EPSILON = Decimal(1000)
 SMALLEST_EPSILON = Decimal("1e-12")
 SMALLEST_DELTA = Decimal("1e-18")
-MOST_CELLS = 2**24
 RESERVED_TABLE = "total"
 RESERVED_COLUMNS = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})
 _RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -222,7 +222,7 @@ def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 
 
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """Tables name columns of the contract, and are not too large to be counted in memory."""
+    """Tables name columns of the contract, and are not too large for their form."""
     names = [column.name for column in contract.columns]
     tables, problems = expand(spec.product, names)
     findings = [spec.finding(("product", "tables"), problem) for problem in problems]
@@ -235,12 +235,9 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
                 remedy = "drop it: it is the privacy unit's id, which is never published"
             problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
             findings.append(spec.finding(at, problem))
-        if not unknown and contract.cells(table.columns) > MOST_CELLS:
-            product = " x ".join(map(str, contract.shape(table.columns)))
-            found = f"{product} = {contract.cells(table.columns)} cells"
-            remedy = "take fewer columns, or coarser bins"
-            findings.append(spec.finding(at, Problem(found, f"at most {MOST_CELLS} cells", remedy)))
         if not unknown:
+            problems = form_problems(table, spec.product, contract, ("tables", place))
+            findings += [spec.finding(("product",), problem) for problem in problems]
             findings += _neighbour_findings(spec, contract, at, table)
             findings += _level_findings(spec, contract, at, table, {other.name.casefold() for _, other in tables})
         findings += _name_findings(spec, at, table)

@@ -53,7 +53,7 @@ def excluded(
                 for name, size in zip(clique, shape, strict=True)
             ]
             found[np.ix_(*[np.asarray(axis, dtype=np.intp) for axis in axes])] = True
-    for pair, mask in _pair_masks(clique, columns, constraints):
+    for pair, mask in pair_masks(clique, columns, constraints):
         places = [clique.index(name) for name in pair]
         turned = mask if places[0] < places[1] else mask.T
         found |= turned.reshape([shape[place] if place in places else 1 for place in range(len(shape))])
@@ -109,7 +109,7 @@ def _scope(name: str, cliques: Sequence[Clique]) -> Clique:
     return tuple(dict.fromkeys([name, *(other for clique in cliques if name in clique for other in clique)]))
 
 
-def _pair_masks(
+def pair_masks(
     clique: Sequence[str], columns: Mapping[str, Column], constraints: Sequence[Constraint]
 ) -> list[tuple[Pair, NDArray[np.bool_]]]:
     """Return what the constraints inside a clique exclude, pair by pair; axes as in the pair."""

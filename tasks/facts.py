@@ -12,7 +12,7 @@ from privacy.accounting.amounts import ATTO
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.grant import Measurement
+from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
@@ -104,7 +104,7 @@ def gather(
     contract: Contract,
     plan: TablesPlan,
     version: VersionEntry,
-    measurements: Sequence[Measurement],
+    measurements: Sequence[Measurement | SparseMeasurement],
     tables: tuple[ReleasedTable, ...],
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
@@ -131,7 +131,7 @@ def gather(
         beside=tuple(beside),
         earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
         entries=entries,
-        total=next((drawn for drawn in measurements if drawn.key == TOTAL_KEY), None),
+        total=next((m for m in measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
         tables=tables,
         outcomes=outcomes,
         version=replace(version, status="allocated", manifest=None),

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from contracts.cell_codes import ImpossibleCells
 from contracts.contract import Contract
 from contracts.expansion import tables_of
 from contracts.levels import Level, levels_of
 from contracts.spec import TableSpec, TablesProduct
-from privacy.ledger.grant import Measurement
+from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan, table_key
+from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from privacy.refine.tables import Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.tree import measured_tree, refine_tree
@@ -29,8 +31,8 @@ class MeasuredLevel:
 
 
 @dataclass(frozen=True)
-class ReleasedTable:
-    """A table as it will be published, with the measurement it came from.
+class DenseTable:
+    """A table as it will be published, with a count for every cell, and the measurement it came from.
 
     Args:
         name: name of the table.
@@ -48,8 +50,26 @@ class ReleasedTable:
     levels: tuple[MeasuredLevel, ...] = ()
 
 
+@dataclass(frozen=True)
+class SparseTable:
+    """A table as it will be published, with a count for each cell that is not 0; the rest as for `DenseTable`."""
+
+    name: str
+    columns: tuple[str, ...]
+    measurement: SparseMeasurement
+    refined: RefinedCells
+    levels: tuple[MeasuredLevel, ...] = ()
+
+
+ReleasedTable = DenseTable | SparseTable
+Measured = Measurement | SparseMeasurement
+
+
 def refine(
-    product: TablesProduct, plan: TablesPlan, contract: Contract, measurements: Sequence[Measurement]
+    product: TablesProduct,
+    plan: TablesPlan,
+    contract: Contract,
+    measurements: Sequence[Measurement | SparseMeasurement],
 ) -> tuple[ReleasedTable, ...]:
     """Refine every measured table with the release's total.
 
@@ -64,7 +84,7 @@ def refine(
     """
     drawn = {measurement.key: measurement for measurement in measurements}
     noisy_total = drawn.get(TOTAL_KEY)
-    total = plan.public_total if noisy_total is None else int(noisy_total.values)
+    total = int(noisy_total.values) if isinstance(noisy_total, Measurement) else plan.public_total
     specified = tables_of(product, contract)
     tables = []
     with step("refine") as bar:
@@ -82,11 +102,11 @@ def _refined_together(
     product: TablesProduct,
     specified: Sequence[TableSpec],
     contract: Contract,
-    drawn: Mapping[str, Measurement],
+    drawn: Mapping[str, Measurement | SparseMeasurement],
     total: int | None,
 ) -> tuple[ReleasedTable, ...]:
     """Refine all tables so that they agree on what they share."""
-    measurements = [drawn[f"table:{table.name}"] for table in specified]
+    measurements = [_dense(drawn[f"table:{table.name}"]) for table in specified]
     measured = [
         MeasuredTable(table.columns, each.values, contract.impossible(table.columns), each.event)
         for table, each in zip(specified, measurements, strict=True)
@@ -96,16 +116,28 @@ def _refined_together(
     refined = refine_together(measured, product.refine, total=known)
     logger.info("refined %d tables together by %s", len(refined), product.refine.method)
     return tuple(
-        ReleasedTable(table.name, table.columns, each, made)
+        DenseTable(table.name, table.columns, each, made)
         for table, each, made in zip(specified, measurements, refined, strict=True)
     )
 
 
+def _dense(measurement: Measured) -> Measurement:
+    """Return a whole noisy marginal; sparse tables are refined by themselves, other specs are refused before."""
+    if isinstance(measurement, SparseMeasurement):
+        raise ValueError(f"{measurement.key} lists cells: it is refined by itself")
+    return measurement
+
+
 def _refined(
-    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measurement], total: int | None
+    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measured], total: int | None
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
     measurement = drawn[table_key(table.name)]
+    if isinstance(measurement, SparseMeasurement):
+        noisy, event = measurement.table, measurement.event
+        impossible = ImpossibleCells.of(contract, table.columns)
+        listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=total, event=event)
+        return SparseTable(table.name, table.columns, measurement, listed)
     refined = refine_table(
         measurement.values,
         product.refine,
@@ -114,15 +146,17 @@ def _refined(
         event=measurement.event,
         ordered=contract.ordered_axes(table.columns),
     )
-    return ReleasedTable(table.name, table.columns, measurement, refined)
+    return DenseTable(table.name, table.columns, measurement, refined)
 
 
 def _refined_levels(
-    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measurement], total: int | None
+    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measured], total: int | None
 ) -> ReleasedTable:
     """Refine a table together with its coarser resolutions."""
-    levels = [MeasuredLevel(level, drawn[table_key(table.name, level.name)]) for level in levels_of(table, contract)]
-    measured = [*(each.measurement for each in levels), drawn[table_key(table.name)]]
+    levels = [
+        MeasuredLevel(level, _dense(drawn[table_key(table.name, level.name)])) for level in levels_of(table, contract)
+    ]
+    measured = [*(each.measurement for each in levels), _dense(drawn[table_key(table.name)])]
     tree = measured_tree(table, contract, [each.values for each in measured], [each.event for each in measured])
     refined = refine_tree(tree, total=total, integers=product.refine.integers)
-    return ReleasedTable(table.name, table.columns, measured[-1], refined, tuple(levels))
+    return DenseTable(table.name, table.columns, measured[-1], refined, tuple(levels))

@@ -10,7 +10,7 @@ from contracts.canonical import readable_json
 from contracts.column import Cells
 from contracts.errors import StoreUnwritable
 from contracts.levels import level_name
-from privacy.ledger.grant import Measurement
+from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY
 from tasks.facts import RunFacts
 from tasks.page.page import render_page
@@ -18,7 +18,7 @@ from tasks.progress import step
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
 from tasks.version.croissant import croissant
-from tasks.version.tidy import WrittenFile, write_data, write_measurement
+from tasks.version.tidy import WrittenFile, write_data, write_listed, write_measurement
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
     csv = "csv" in facts.spec.publish.formats
     files: list[WrittenFile] = []
-    drawn: list[tuple[Measurement, str, Cells]] = []
+    drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
     for table in facts.tables:
         files += write_data(table, facts.contract, folder, marks=marks, csv=csv)
         drawn += [(each.measurement, level_name(table.name, each.level.name), each.level) for each in table.levels]
@@ -73,7 +73,10 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         drawn.append((facts.total, TOTAL_KEY, facts.contract))
     for measurement, name, cells in drawn:
         width = facts.plan.draw(measurement.key).half_width
-        files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
+        if isinstance(measurement, SparseMeasurement):
+            files.append(write_listed(measurement, name, width, facts.contract, folder, marks=marks))
+        else:
+            files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
     return tuple(files)
 
 

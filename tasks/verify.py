@@ -12,8 +12,9 @@ The rules, in the order in which they are checked:
     6. its draws are those of the journal and of the charge, and their sensitivities those of the contract
     7. costs and ε, recomputed from the events by independent code, are what was entered and claimed, on every account
        that was charged, each within its cap
-    8. the measurements have the declared cells, the noisy values that were entered, and the stated uncertainty
-    9. the refinement, replayed from the noisy values, gives the published tables
+    8. the measurements have the declared cells (of a sparse table some of them, in order, each at or above its
+       threshold), the noisy values that were entered, and the stated uncertainty
+    9. the refinement, and of a sparse table the threshold, replayed from the noisy values, give the published tables
    10. croissant.json states the files' digests
 What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
 Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
@@ -41,6 +42,7 @@ from privacy.audit.identity import (
     read_meaning,
 )
 from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
+from privacy.audit.listed import check_listed
 from privacy.audit.mechanism import check_mechanism
 from privacy.audit.readable import printable, read_json
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
@@ -243,6 +245,8 @@ class _Verification:
             skipped.append("the draws against the contract: no valid contract or product")
         else:
             wrong = check_plan(replay, self._meaning, where=RECORD)
+            self._planned = self._planned and not wrong
+            wrong += check_listed(replay, self._meaning, where=RECORD) if self._planned else []
             self._planned = self._planned and not wrong
             findings += wrong + check_moves(replay.draws, self._meaning, where=RECORD)
             findings += check_mechanism(self._record, self._meaning, self._run, where=RECORD)

@@ -23,6 +23,7 @@ from contracts.errors import Finding
 from contracts.expansion import expand, tables_of
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.product import AUTO, TableSpec, TablesProduct
+from contracts.table_form import form_problems
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
@@ -36,7 +37,6 @@ from privacy.audit.statements import (
 
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
-MOST_CELLS: Final = 2**24
 MOST_LEVEL_PROBLEMS: Final = 12
 NOT_AVAILABLE: Final = "not available"
 WITHHELD: Final = "withheld"
@@ -109,7 +109,7 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
         findings.append(Finding(where, "replay.product.tables", found, allowed, OTHER))
     columns = set(names)
     for _, table in placed:
-        wrong = _check_size(table, contract, columns, where)
+        wrong = _check_size(table, meaning, columns, where)
         findings += wrong or _check_levels(table, contract, where)
     return (None if findings else meaning), findings
 
@@ -132,16 +132,13 @@ def _check_forms(meaning: Meaning, replay: Replay, where: str) -> list[Finding]:
     return findings
 
 
-def _check_size(table: TableSpec, contract: Contract, columns: set[str], where: str) -> list[Finding]:
+def _check_size(table: TableSpec, meaning: Meaning, columns: set[str], where: str) -> list[Finding]:
     field = "replay.product.tables"
     unknown = [name for name in table.columns if name not in columns]
     if unknown:
         return [Finding(where, field, f"the column {shown(unknown[0])}", "columns of the contract", OTHER)]
-    cells = contract.cells(table.columns)
-    if cells > MOST_CELLS:
-        found = f"a table of {cells} cells" if cells < 10**18 else "a table of more than 10^18 cells"
-        return [Finding(where, field, found, f"at most {MOST_CELLS}", OTHER)]
-    return []
+    problems = form_problems(table, meaning.product, meaning.contract, ())
+    return [Finding(where, field, printable(p.found), printable(p.allowed), OTHER) for p in problems]
 
 
 def _check_levels(table: TableSpec, contract: Contract, where: str) -> list[Finding]:

@@ -22,6 +22,7 @@ from privacy.audit.identity import Meaning, differences, recorded_lambda
 from privacy.audit.readable import printable
 from privacy.audit.statements import ChosenStatement, Replay, TableStatement
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.tree import measured_tree, refine_tree
@@ -169,7 +170,7 @@ def refined_together_again(
             raise ValueError(str(error)) from error
 
 
-def check_choice(table: TableStatement, refined: Refined, *, where: str) -> list[Finding]:
+def check_choice(table: TableStatement, refined: Refined | RefinedCells, *, where: str) -> list[Finding]:
     """Check that the record states the method, λ, choice and estimated errors that the noisy values lead to.
 
     Args:

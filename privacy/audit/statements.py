@@ -202,8 +202,23 @@ class CoarseningStatement(Statement):
     sha256: Hash
 
 
+class ListedStatement(Statement):
+    """What the record says of a sparse draw: the domain, from which threshold on cells are listed, how many."""
+
+    cells: Annotated[int, Field(ge=1, lt=2**63)]
+    threshold: Annotated[int, Field(ge=1, lt=2**62)]
+    rows: Count
+
+
+class RowsStatement(Statement):
+    """What the record says of a refined sparse table: how many cells are not 0, and the interval of unlisted ones."""
+
+    rows: Count
+    absent_upper: Value
+
+
 class DrawStatement(Statement):
-    """What the record says of one draw."""
+    """What the record says of one draw; `listed` of a sparse one only."""
 
     key: Text
     number: Count
@@ -213,6 +228,7 @@ class DrawStatement(Statement):
     event: dict[str, Any]
     cost: Units
     sha256: Hash
+    listed: ListedStatement | None = None
 
 
 class TotalStatement(Statement):
@@ -253,6 +269,7 @@ class TableStatement(Statement):
     measurements: Text
     sha256: Hash
     levels: Listed[LevelStatement]
+    listed: RowsStatement | None = None
 
 
 class Replay(Statement):

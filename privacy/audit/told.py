@@ -12,9 +12,10 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.audit.identity import FIXED_FILES
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
-from privacy.audit.statements import Manifest, Record
+from privacy.audit.statements import ListedStatement, Manifest, Record, TableStatement
 from privacy.refine.intervals import told_interval
 
+_LISTED: Final = ("cells", "threshold", "listed_noisy", "listed_refined", "absent_interval")
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 
 
@@ -45,6 +46,7 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
     field = group.fields.get("tables") if group is not None else None
     listed = field.value if field is not None and isinstance(field.value, list) else []
     told = {str(entry.get("table")): entry for entry in listed if isinstance(entry, dict)}
+    drawn = {draw.key: draw.listed for draw in record.replay.draws}
     findings = []
     for table in record.replay.tables:
         entry, together = told.get(table.name, {}), table.disagreement is not None
@@ -55,11 +57,28 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
         expected |= _errors(table.estimated_rmse)
         expected |= {"chosen": table.chosen is not None, "interval": told_interval(table.method, consistent=together)}
         expected["disagreement"] = table.disagreement or "none"
+        stated |= _list_told(entry.get("form", "dense"), entry.get("listed"))
+        expected |= _list_expected(table, drawn.get(f"table:{table.name}"))
         if stated != expected:
             allowed = f"{_difference(expected, stated)}, as it was computed"
             at = printable(f"groups.K.tables, {table.name}")
             findings.append(Finding(where, at, _difference(stated, expected), allowed, _MISLEADING))
     return findings
+
+
+def _list_told(form: Any, listed: Any) -> dict[str, Any]:
+    """Give what people are told of the form of a table, and of the cells that it lists."""
+    told = {f"listed.{name}": listed.get(name) for name in _LISTED} if isinstance(listed, dict) else {}
+    return {"form": form, **told}
+
+
+def _list_expected(table: TableStatement, drawn: ListedStatement | None) -> dict[str, Any]:
+    """Give what people must be told of it."""
+    if table.listed is None or drawn is None:
+        return {"form": "dense"}
+    interval = [0, table.listed.absent_upper]
+    values = (drawn.cells, drawn.threshold, drawn.rows, table.listed.rows, interval)
+    return {"form": "sparse", **{f"listed.{name}": value for name, value in zip(_LISTED, values, strict=True)}}
 
 
 def _errors(stated: Any) -> dict[str, Any]:

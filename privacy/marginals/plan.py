@@ -16,6 +16,7 @@ from contracts.contract import Contract
 from contracts.expansion import tables_of
 from contracts.levels import levels_of
 from contracts.spec import ReleaseSpec, TableSpec, TablesProduct
+from contracts.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
@@ -23,6 +24,7 @@ from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.counts import Clique
 from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
+from privacy.marginals.sparse_plan import SparsePlan, sparse_plan
 from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from privacy.marginals.uncertainty import half_width, variance
 
@@ -45,6 +47,7 @@ class PlannedDraw:
         variance: variance of the noise in one cell [units²].
         half_width: 95 % of noises lie within plus or minus this [units].
         coarsening: the coarser resolution that it measures of a table with a hierarchy.
+        sparse: how the cells are listed; None where every cell has a value.
     """
 
     key: str
@@ -56,6 +59,12 @@ class PlannedDraw:
     variance: float
     half_width: int
     coarsening: Coarsening | None = None
+    sparse: SparsePlan | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of what is measured: one a cell, or those that are expected of empty cells."""
+        return self.cells if self.sparse is None else self.sparse.expected_rows
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,11 @@ class TablesPlan:
         """Cells of all tables together."""
         return sum(draw.cells for draw in self.draws)
 
+    @property
+    def rows(self) -> int:
+        """Rows that are expected of all tables together; what a sparse table is populated with comes on top."""
+        return sum(draw.rows for draw in self.draws)
+
     def draw(self, key: str) -> PlannedDraw:
         """Return the draw of that key."""
         return next(draw for draw in self.draws if draw.key == key)
@@ -131,21 +145,29 @@ def plan_product(
     """Plan a product under a charge; arguments and result as for `plan_tables`.
 
     `mechanism: auto` takes the noise whose expected weighted error is less (`split.weighted_rmse`); Laplace where
-    both are alike, where delta is 0, where an account is pure, or where no rho fits under epsilon.
+    both are alike, where delta is 0, where an account is pure, where a table is sparse, or where no rho fits under
+    epsilon.
     """
     tables = tables_of(product, contract)
-    allowed = _allowed(product, epsilon, delta, pure_account)
+    allowed = _allowed(product, tables, contract, epsilon, delta, pure_account)
     plans = {noise: _plan(product, tables, contract, noise, epsilon, delta) for noise in allowed}
     errors = {noise: plan.expected_rmse[noise] for noise, plan in plans.items()}
     best = min(plans, key=lambda noise: (errors[noise], noise != "laplace"))
     return replace(plans[best], expected_rmse=errors)
 
 
-def _allowed(product: TablesProduct, epsilon: Decimal, delta: Decimal, pure_account: bool) -> tuple[NoiseKind, ...]:
+def _allowed(
+    product: TablesProduct,
+    tables: Sequence[TableSpec],
+    contract: Contract,
+    epsilon: Decimal,
+    delta: Decimal,
+    pure_account: bool,
+) -> tuple[NoiseKind, ...]:
     """Return the kinds of noise that may be used."""
     if product.mechanism != "auto":
         return (product.mechanism,)
-    if delta == 0 or pure_account:
+    if delta == 0 or pure_account or any(form_of_table(t, product, contract) == "sparse" for t in tables):
         return ("laplace",)
     try:
         rho_for(Fraction(epsilon), Fraction(delta))
@@ -174,6 +196,13 @@ def _plan(
     amounts = _split(_budget(mechanism, epsilon, delta), [each.share for each in wanted])
     draws = tuple(_planned(contract, mechanism, each, amount) for each, amount in zip(wanted, amounts, strict=True))
     events = [draw.event for draw in draws]
+    specified = {f"table:{table.name}": table for table in tables}
+    draws = tuple(
+        replace(draw, sparse=sparse_plan(specified[draw.key], product, contract, draw.event))
+        if draw.key in specified
+        else draw
+        for draw in draws
+    )
     spent_delta = delta_down(delta) if mechanism == "gaussian" else 0
     spent = (
         loss_up(best_epsilon(events, Fraction(spent_delta, ATTO))[0]) if spent_delta else PureCalculus().cost(events)

@@ -57,6 +57,8 @@ class Intervals:
 
     def holding(self, counts: Counts) -> Intervals:
         """Return the intervals, each widened where need be to hold the cell's count."""
+        if counts.dtype == np.int64:
+            return Intervals(np.minimum(self.lower, counts), np.maximum(self.upper, counts))
         below, above = (np.asarray(side(counts), np.int64) for side in (np.floor, np.ceil))
         return Intervals(np.minimum(self.lower, below), np.maximum(self.upper, above))
 

@@ -56,7 +56,7 @@ class Depth:
 
     def possible(self, table: SparseTable) -> SparseTable:
         """Return the table without the structural zeros."""
-        if not self.impossible.boxes:
+        if not self.impossible.some:
             return table
         kept = ~self.impossible.among(table.codes)
         return SparseTable(table.codes[kept], table.values[kept], table.threshold, table.cells)

@@ -4,6 +4,11 @@ The same function serves the release and its verification: it reads the listed c
 public or released. What it makes is, cell by cell, what `refine_table` would make of the whole noisy table, as long
 as theta does not lie below what was drawn (`restricted`, then with a note). That includes `lambda: auto`: at each λ
 the absent cells become 0, so the truths that the bootstrap tries differ from the dense ones in nothing.
+
+The interval of a listed cell is the dense one. That of a cell that is not listed is 0 to U(tau - 1), the upper end
+that a noisy value of tau - 1 would have: upper ends grow with the noisy value, so it holds the dense interval of
+whatever value below tau the cell has. So for each cell the chance to be missed is at most the dense one, 5 %, however
+the threshold was found. Among the listed cells alone it is larger: they are listed because their noise was high.
 """
 
 from __future__ import annotations
@@ -20,9 +25,10 @@ from contracts.cell_codes import ImpossibleCells
 from contracts.product import AUTO, Refine
 from contracts.written import plain_decimal
 from privacy.accounting.events import DiscreteLaplace
+from privacy.refine.intervals import Intervals, count_intervals, noise_intervals
 from privacy.refine.lambda_choice import choose_lambda_auto
 from privacy.refine.rounding import round_to_total
-from privacy.refine.sparse import SparseTable, laplace_excess, sparse_negative_l2
+from privacy.refine.sparse import SparseRefined, SparseTable, laplace_excess, sparse_negative_l2
 from privacy.refine.sparse_depth import Depth, depth_of
 from privacy.refine.tables import ALL_ZERO, NO_SUM, Chosen
 
@@ -44,6 +50,9 @@ class RefinedCells:
         values: their counts, > 0: int64 when whole numbers were asked for, else float64 [units].
         cells: size of the declared domain.
         total, notes, method, lambda_, chosen, estimated_rmse: as of `Refined`.
+        intervals: 95 % intervals of the exact counts of these cells, as of `Refined` [units].
+        disagreement, coarser: none, for sparse tables are refined by themselves.
+        absent_upper: upper end of the interval of every cell that was not listed; its lower end is 0 [units].
     """
 
     codes: NDArray[np.int64]
@@ -55,6 +64,10 @@ class RefinedCells:
     lambda_: Decimal | None
     chosen: Chosen | None
     estimated_rmse: Mapping[str, float]
+    intervals: Intervals
+    absent_upper: int
+    disagreement: None = None
+    coarser: tuple[()] = ()
 
 
 def refine_sparse_table(
@@ -83,7 +96,9 @@ def refine_sparse_table(
         raise ValueError(f"threshold must be where the draw of these cells ends: {told}, not {table.threshold}")
     possible = depth.possible(table)
     if terms.method == "none":
-        return RefinedCells(possible.codes, possible.values, table.cells, None, (), "none", None, None, {})
+        raw, rest = noise_intervals(possible.values, event), noise_intervals(np.array([table.threshold - 1]), event)
+        counted = possible.codes, possible.values, table.cells
+        return RefinedCells(*counted, None, (), "none", None, None, {}, raw, int(rest.upper[0]))
     if total is None:
         raise ValueError(f"method {terms.method!r} needs a total")
     return _on_the_simplex(possible, terms, depth=depth, total=total, event=event)
@@ -94,25 +109,37 @@ def _on_the_simplex(
 ) -> RefinedCells:
     """Refine the possible listed cells to the total."""
     method, lambda_, chosen, errors = _method(possible, terms, depth=depth, total=total, event=event)
-    notes = () if total >= 0 else (NO_SUM,)
-    nothing = np.empty(0, np.int64), np.empty(0, np.int64 if terms.integers else np.float64)
+    codes, values = np.empty(0, np.int64), np.empty(0)
+    notes: tuple[str, ...] = () if total >= 0 else (NO_SUM,)
     if total <= 0:
         notes = (*notes, ALL_ZERO) if chosen else notes
-        return RefinedCells(*nothing, possible.cells, 0, notes, method, lambda_, chosen, {})
-    if possible.values.size == 0:
-        return RefinedCells(*nothing, possible.cells, 0, (NOTHING_LISTED,), method, lambda_, chosen, {})
-    refined = sparse_negative_l2(
+    elif possible.values.size == 0:
+        notes = (NOTHING_LISTED,)
+    else:
+        refined = _projected(possible, total, float(lambda_ or 0), event)
+        codes, values = refined.codes, refined.values
+        notes = (RESTRICTED,) if refined.restricted else ()
+    counts: NDArray[Any] = round_to_total(values, total) if terms.integers and values.size else values
+    counts = counts.astype(np.int64) if terms.integers else counts
+    kept = np.flatnonzero(counts)
+    codes, counts = codes[kept], counts[kept]
+    noisy = possible.values[np.searchsorted(possible.codes, codes)]
+    ends = count_intervals(noisy, event).holding(counts)
+    rest = int(count_intervals(np.array([possible.threshold - 1]), event).upper[0])
+    reached = total if counts.size else 0
+    return RefinedCells(codes, counts, possible.cells, reached, notes, method, lambda_, chosen, errors, ends, rest)
+
+
+def _projected(possible: SparseTable, total: int, lambda_: float, event: DiscreteLaplace) -> SparseRefined:
+    """Project without drawing any deeper."""
+    return sparse_negative_l2(
         possible,
         total,
-        lambda_=float(lambda_ or 0),
+        lambda_=lambda_,
         lower=_never,
         excess=laplace_excess(event.inverse_scale),
         least_threshold=possible.threshold,
     )
-    values: NDArray[Any] = round_to_total(refined.values, total) if terms.integers else refined.values
-    codes, kept = refined.codes, np.flatnonzero(values)
-    notes = (RESTRICTED,) if refined.restricted else ()
-    return RefinedCells(codes[kept], values[kept], possible.cells, total, notes, method, lambda_, chosen, errors)
 
 
 def _method(

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from privacy.marginals.plan import CONFIDENCE
 from tasks.facts import RunFacts
 from tasks.page import charts, words
-from tasks.page.tables import table_views
+from tasks.page.views import table_views
 from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.record.record import GROUPS
 

@@ -19,7 +19,7 @@ from tasks.page import charts
 from tasks.page.error_plot import ErrorPlot, error_plot
 from tasks.page.map import Axis, Map, draw_map
 from tasks.page.words import relative_error
-from tasks.refine import ReleasedTable
+from tasks.refine import DenseTable, ReleasedTable
 
 MOST_BARS = 60
 LARGEST_CELLS = 15
@@ -128,18 +128,8 @@ class TableView:
     files: list[str]
 
 
-def table_views(facts: RunFacts, values: dict[str, Any]) -> list[TableView]:
-    """Prepare every table.
-
-    Args:
-        facts: the run; its tables are released values.
-        values: the public record's values.
-    """
-    share = room(len(facts.tables))
-    return [_view(facts, values, number, table, share) for number, table in enumerate(facts.tables, 1)]
-
-
-def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedTable, share: Room) -> TableView:
+def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: DenseTable, share: Room) -> TableView:
+    """Prepare a table that has a count for every cell; arguments as for `views.table_views`."""
     planned = facts.plan.draw(table.measurement.key)
     refined = table.refined.values
     few = refined.size <= share.bars
@@ -165,17 +155,18 @@ def _view(facts: RunFacts, values: dict[str, Any], number: int, table: ReleasedT
         if share.curves and not few and heat is None
         else Markup(""),
         errors=error_plot(refined, planned.half_width) if share.curves else None,
-        sizes=_sizes(refined, planned.half_width) if refined.size > 12 else [],
-        files=[file["path"] for file in values["P.files"] if _belongs(file["path"], table)],
+        sizes=size_rows(refined, planned.half_width) if refined.size > 12 else [],
+        files=[file["path"] for file in values["P.files"] if belongs(file["path"], table)],
     )
 
 
-def _belongs(path: str, table: ReleasedTable) -> bool:
+def belongs(path: str, table: ReleasedTable) -> bool:
+    """Say whether a file is of the table, or of one of its levels."""
     names = [table.name, *(level_name(table.name, each.level.name) for each in table.levels)]
     return path.partition("/")[2].rpartition(".")[0] in names
 
 
-def _cells(contract: Contract, table: ReleasedTable) -> str:
+def _cells(contract: Contract, table: DenseTable) -> str:
     """Say what the cells are."""
     total = f"{table.refined.values.size:,} cells"
     if len(table.columns) == 1:
@@ -185,12 +176,12 @@ def _cells(contract: Contract, table: ReleasedTable) -> str:
     )
 
 
-def _facts(table: ReleasedTable, contract: Contract, planned: PlannedDraw) -> list[tuple[str, str]]:
+def _facts(table: DenseTable, contract: Contract, planned: PlannedDraw) -> list[tuple[str, str]]:
     """Count what is released: cells that are zero, larger than their noise, declared impossible."""
     refined = table.refined.values
     clear = int((refined > planned.half_width).sum())
     found = [
-        ("sum of all cells", _number(refined.sum())),
+        ("sum of all cells", written(refined.sum())),
         ("cells above the reach of their noise", f"{clear:,}"),
         ("cells at zero", f"{int((refined == 0).sum()):,}"),
     ]
@@ -199,7 +190,7 @@ def _facts(table: ReleasedTable, contract: Contract, planned: PlannedDraw) -> li
     return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
 
 
-def _bars(contract: Contract, table: ReleasedTable, most: int) -> list[BarRow]:
+def _bars(contract: Contract, table: DenseTable, most: int) -> list[BarRow]:
     refined, noisy = table.refined.values, table.measurement.values
     flat = refined.reshape(-1)
     chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
@@ -210,24 +201,29 @@ def _bars(contract: Contract, table: ReleasedTable, most: int) -> list[BarRow]:
     scale = (max(lowest, -0.1 * highest) if float(flat[chosen].min()) >= 0 else lowest, highest)
     rows = []
     for cell, middle in zip(chosen, raw, strict=True):
-        low, high = int(lower[cell]), int(upper[cell])
-        bar = charts.count_bar(float(flat[cell]), (low, int(middle), high), scale)
-        interval = f"{_number(low)} to {_number(high)}"
-        rows.append(BarRow(_label(contract, table, int(cell)), _number(flat[cell]), interval, bar))
+        ends = int(lower[cell]), int(middle), int(upper[cell])
+        rows.append(bar_row(_label(contract, table, int(cell)), float(flat[cell]), ends, scale))
     return rows
 
 
-def _label(contract: Contract, table: ReleasedTable, cell: int) -> str:
+def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float]) -> BarRow:
+    """Draw one cell: its refined count, and lower end, noisy count and upper end of its interval."""
+    low, _, high = ends
+    return BarRow(label, written(count), f"{written(low)} to {written(high)}", charts.count_bar(count, ends, scale))
+
+
+def _label(contract: Contract, table: DenseTable, cell: int) -> str:
     places = np.unravel_index(cell, table.refined.values.shape)
     labels = [contract.column(name).labels[int(place)] for name, place in zip(table.columns, places, strict=True)]
-    return " · ".join(_clip(label) for label in labels)
+    return " · ".join(clipped_label(label) for label in labels)
 
 
-def _clip(label: str) -> str:
+def clipped_label(label: str) -> str:
+    """Cut a long label."""
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
-def _heat(contract: Contract, table: ReleasedTable) -> Heat | None:
+def _heat(contract: Contract, table: DenseTable) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
     values = table.refined.values
     down, across = table.columns
@@ -237,13 +233,13 @@ def _heat(contract: Contract, table: ReleasedTable) -> Heat | None:
         return None
     levels = charts.heat_levels(values)
     rows = [
-        (_clip(label), [(_number(count), int(level)) for count, level in zip(*pair, strict=True)])
+        (clipped_label(label), [(written(count), int(level)) for count, level in zip(*pair, strict=True)])
         for label, *pair in zip(contract.column(down).labels, values, levels, strict=True)
     ]
-    return Heat(across, down, [_clip(label) for label in contract.column(across).labels], rows)
+    return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
 
 
-def _map(contract: Contract, table: ReleasedTable, side: int) -> Map | None:
+def _map(contract: Contract, table: DenseTable, side: int) -> Map | None:
     """Draw a table of two ordered columns, without the cells for missing values; None where there is no room."""
     if len(table.columns) != 2 or contract.ordered_axes(table.columns) != (0, 1):
         return None
@@ -253,17 +249,24 @@ def _map(contract: Contract, table: ReleasedTable, side: int) -> Map | None:
     if side < min(LEAST_SIDE, max(values.shape)):
         return None
     up, right = (
-        Axis(name, _clip(each[0]), _clip(each[-1])) for name, each in zip(table.columns, labels, strict=True)
+        Axis(name, clipped_label(each[0]), clipped_label(each[-1]))
+        for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)
 
 
-def _sizes(refined: NDArray[Any], half_width: int) -> list[SizeRow]:
-    """Count the cells of each order of magnitude, with the reach of the noise relative to them."""
+def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0) -> list[SizeRow]:
+    """Count the cells of each order of magnitude, with the reach of the noise relative to them.
+
+    Args:
+        refined: refined counts, any shape.
+        half_width: the noise lies within plus or minus this in 95 % of draws.
+        absent: how many further cells are 0.
+    """
     flat = refined.reshape(-1)
-    edges = [10**power for power in range(len(str(max(int(flat.max()), 1))) + 1)]
+    edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
     counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
-    below, whole = int((flat < 1).sum()), bool(np.issubdtype(flat.dtype, np.integer))
+    below, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
     largest = max([*counts, below])
     rows = [SizeRow("below 1", f"{below:,}", charts.share_bar(below, largest), "–")] if below else []
     smallest = next((place for place, count in enumerate(counts) if count), 0)
@@ -274,7 +277,7 @@ def _sizes(refined: NDArray[Any], half_width: int) -> list[SizeRow]:
     return rows
 
 
-def _number(value: float | np.generic) -> str:
+def written(value: float | np.generic) -> str:
     """Write a count: whole ones whole, others with one decimal; a true minus sign."""
     number = float(value)
     text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"

@@ -29,6 +29,21 @@ def partitioning(run: Run) -> str:
     return f"none: {len(run.files)} files for {len(draws)} draws, each with all rows of its draw"
 
 
+def row_count_origin(run: Run) -> str:
+    """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
+    draws = run.facts.plan.draws
+    cells = sum(draw.cells for draw in draws if draw.sparse is None)
+    fixed = f"fixed: one row a cell of the declared domains, {cells} over all draws"
+    sparse = [draw.key.removeprefix("table:") for draw in draws if draw.sparse is not None]
+    if not sparse:
+        return fixed
+    return (
+        f"{fixed.replace('all draws', 'all dense draws')}. Not fixed, but released: of the sparse tables "
+        f"({', '.join(sparse)}) the cells are listed whose noisy count reached the threshold, and refined ones above "
+        "0; how many they are is computed from the released noisy counts alone"
+    )
+
+
 OUTPUT = Group(
     "P",
     "Output",
@@ -37,7 +52,7 @@ OUTPUT = Group(
         public(
             "row_count_origin",
             "Where the number of rows comes from.",
-            lambda run: f"fixed: one row a cell of the declared domains, {run.facts.plan.cells} over all draws",
+            row_count_origin,
         ),
         public("formats", "Formats that were asked for.", lambda run: list(run.facts.spec.publish.formats)),
         public("partitioning", "How files are split.", partitioning),
@@ -66,7 +81,9 @@ INTEGRITY = Group(
             "journal_entries", "The run's entries in the hash-chained journal, before publication.", journal_entries
         ),
         public(
-            "draw_digests", "SHA-256 of each draw's noisy values (int64, little-endian, row-major).", draw_digests
+            "draw_digests",
+            "SHA-256 of each draw's noisy values (int64, little-endian, row-major); of a sparse one with its cells.",
+            draw_digests,
         ),
         public("spec_digest", "SHA-256 of the release spec.", lambda run: run.facts.charge.request.spec_digest),
         public(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.cell_codes import ImpossibleCells
 from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
 from privacy.refine.intervals import told_interval
 from privacy.refine.tree import expected_variances
 from tasks.record.field import NONE, Group, Run, public, unsourced
-from tasks.refine import ReleasedTable
+from tasks.refine import ReleasedTable, SparseTable
 
 SAMPLERS = {
     "discrete_laplace": "discrete Laplace on the integers, sampled exactly, without floating point",
@@ -68,6 +69,12 @@ BIAS["hierarchy"] = (
         "projection of each family onto the non-negative counts that add up to the count above, from the top down",
     ],
 )
+SELECTED = "Listed noisy counts are too high on average: they are listed because their noise was high"
+SPARSE_BIAS: dict[bool, str] = {
+    True: f"{SELECTED}. Whoever reads absent cells as 0 loses what small cells hold",
+    False: f"{SELECTED}. The refined ones are those of the whole noisy table",
+}
+"""Of a sparse table, by whether it was left unrefined."""
 CHOICE: dict[tuple[str, str], str] = {
     ("lambda", "auto"): "lambda has the least error that is expected from the noisy values (parametric bootstrap)",
     (
@@ -124,8 +131,11 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     refined, integers = table.refined, run.facts.spec.product.refine.integers
     consistent = run.facts.spec.product.refine.consistent
     bias, estimate = (CONSISTENT_BIAS if consistent else BIAS)[refined.method]
-    impossible = int(run.facts.contract.impossible(table.columns).sum())
-    zeros = [f"{impossible} cells declared impossible set to zero"] if impossible else []
+    if isinstance(table, SparseTable):
+        more = SPARSE_BIAS[refined.method == "none"]
+        bias = more if refined.method == "none" else f"{bias}. {more}"
+    impossible = ImpossibleCells.of(run.facts.contract, table.columns)
+    zeros = [f"{_counted(impossible)} declared impossible set to zero"] if impossible.some else []
     rounding = ["whole numbers by largest remainder"] if integers and refined.method != "none" else []
     return {
         "table": table.name,
@@ -144,6 +154,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
         ),
+        **listed(run, table),
     }
 
 
@@ -177,6 +188,32 @@ def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
     ]
 
 
+def listed(run: Run, table: ReleasedTable) -> dict[str, Any]:
+    """Say of a sparse table which cells are listed, and what the others are; nothing of a dense one."""
+    planned = run.facts.plan.draw(table.measurement.key).sparse
+    if not isinstance(table, SparseTable) or planned is None:
+        return {}
+    noisy, (first, least) = table.measurement.table, planned.thresholds
+    cells = {
+        "cells": noisy.cells,
+        "threshold": noisy.threshold,
+        "listed_noisy": int(noisy.codes.size),
+        "listed_refined": int(table.refined.codes.size),
+        "absent_noisy": f"the noisy count is below {noisy.threshold}",
+        "absent_refined": "the refined count is 0",
+        "absent_interval": [0, table.refined.absent_upper],
+        "threshold_rule": (
+            f"the first threshold, {first}, follows from the number of cells and the noise; it was lowered, down to "
+            f"{least} at most, as far as the cells above it did not tell how much has to be taken off every cell"
+        ),
+    }
+    return {"form": "sparse", "listed": cells}
+
+
+def _counted(impossible: ImpossibleCells) -> str:
+    return "all cells" if impossible.count is None else f"{impossible.count} cells"
+
+
 def estimated_rmse(table: ReleasedTable) -> dict[str, str]:
     """Give the error that is expected of each method that was judged [rows], as text of six digits."""
     return {name: f"{error:.6g}" for name, error in sorted(table.refined.estimated_rmse.items())}
@@ -205,9 +242,16 @@ def noisy_total(run: Run) -> dict[str, Any] | str:
 
 def suppression(run: Run) -> str:
     """Compare the published rows with the cells of the declared domains."""
-    rows = {file.draw: file.rows for file in run.files if file.role == "data"}
+    rows = {file.draw: file.rows for file in run.files if file.role == "data" and file.form == "dense"}
     cells = sum(run.facts.plan.draw(key).cells for key in rows)
-    return f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
+    dense = f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
+    sparse = [table.name for table in run.facts.tables if isinstance(table, SparseTable)]
+    if not sparse:
+        return dense
+    return (
+        f"{dense if rows else NONE}; sparse tables ({', '.join(sparse)}) list noisy counts from their threshold on, "
+        "and the refined ones above 0: no cell is left out for its true count"
+    )
 
 
 POST_PROCESSING = Group(

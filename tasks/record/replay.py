@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from contracts.levels import level_name
+from privacy.ledger.draws import listing_digest
 from privacy.ledger.terms import Charge
 from privacy.refine.methods import Counts
+from privacy.refine.sparse import SparseTable as NoisyList
 from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
 from tasks.record.making import disagreement, estimated_rmse, total_kind
-from tasks.refine import ReleasedTable
+from tasks.refine import ReleasedTable, SparseTable
 from tasks.version.tidy import DATA, MEASUREMENTS
 
 
@@ -56,6 +58,9 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
     entered = sorted(
         (entry.body for entry in facts.entries if entry.kind == "noise_drawn"), key=lambda body: body["number"]
     )
+    lists = {
+        table.measurement.key: table.measurement.table for table in facts.tables if isinstance(table, SparseTable)
+    }
     return [
         {
             "key": body["key"],
@@ -66,6 +71,7 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
             "event": body["event"],
             "cost": body["costs"][facts.account.terms.name],
             "sha256": body["sha256"],
+            **_listed(lists.get(body["key"])),
         }
         for body in entered
     ]
@@ -94,6 +100,13 @@ def _levels(table: ReleasedTable) -> list[dict[str, Any]]:
     ]
 
 
+def _listed(table: NoisyList | None) -> dict[str, Any]:
+    """Say of a sparse draw from which threshold on its cells are listed, and how many they are."""
+    if table is None:
+        return {}
+    return {"listed": {"cells": table.cells, "threshold": table.threshold, "rows": int(table.codes.size)}}
+
+
 def _total(facts: RunFacts) -> int | None:
     return facts.plan.public_total if facts.total is None else int(facts.total.values)
 
@@ -111,9 +124,24 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "integers": facts.spec.product.refine.integers,
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
-        "sha256": _values_digest(table.refined.values),
+        "sha256": _digest(table),
         "levels": _levels(table),
+        **_rows(table),
     }
+
+
+def _rows(table: ReleasedTable) -> dict[str, Any]:
+    """Say of a refined sparse table how many cells are not 0, and where the interval of an unlisted one ends."""
+    if not isinstance(table, SparseTable):
+        return {}
+    return {"listed": {"rows": int(table.refined.codes.size), "absent_upper": table.refined.absent_upper}}
+
+
+def _digest(table: ReleasedTable) -> str:
+    """SHA-256 of the refined values; of a sparse table with its cells."""
+    if isinstance(table, SparseTable):
+        return listing_digest(table.refined.codes, table.refined.values, {"cells": table.refined.cells})
+    return _values_digest(table.refined.values)
 
 
 def _values_digest(values: Counts) -> str:

@@ -93,7 +93,9 @@ def _draw() -> dict[str, Any]:
             "event": event,
             "cost": _COUNT,
             "sha256": _HEX,
-        }
+            "listed": _object({"cells": _COUNT, "threshold": {"type": "integer", "minimum": 1}, "rows": _COUNT}),
+        },
+        optional=("listed",),
     )
 
 
@@ -114,5 +116,7 @@ def _table() -> dict[str, Any]:
             "measurements": _TEXT,
             "sha256": _HEX,
             "levels": {"type": "array", "items": level},
-        }
+            "listed": _object({"rows": _COUNT, "absent_upper": _COUNT}),
+        },
+        optional=("listed",),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,20 @@ from privacy.audit.replay import (
 from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from privacy.refine.tables import Coarser, Refined
 from tasks.verification.files import VersionFolder, read_published
-from tasks.verification.tables import MEASURED, Columns, Types, compare_column, read_csv, read_parquet
+from tasks.verification.sparse_tables import Read, SparseReplay
+from tasks.verification.tables import (
+    MEASURED,
+    OTHER_NOISE,
+    OTHER_TABLE,
+    UNCERTAINTY,
+    Columns,
+    Types,
+    compare_column,
+    read_csv,
+    read_parquet,
+)
 
 Outcome = tuple[list[Finding], list[str]]
-
-_OTHER_NOISE: Final = "the noisy values are not those that were drawn and paid for: do not use this table"
-_UNCERTAINTY: Final = "the stated uncertainty does not follow from the noise: use the recomputed one"
-_OTHER_TABLE: Final = "the table is not what the declared steps make of the noisy values: do not use it"
 
 
 def replay_tables(
@@ -74,16 +80,22 @@ def replay_tables(
     ]
     if meaning.product.refine.consistent:
         tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
-    else:
-        for part in parts:
+        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
+    sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where)
+    for part in parts:
+        whole = part.resolutions[-1]
+        if part.stated.listed is not None and whole.draw.listed is not None:
+            sparse.check(part.stated, part.stated.listed, whole.draw, whole.draw.listed, whole.event)
+        else:
             tables.replayed(part)
-    return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
+    measured = tables.measurements + sparse.measurements, tables.unmeasured + sparse.unmeasured
+    return measured, (tables.refined + sparse.refined, tables.unrefined + sparse.unrefined)
 
 
 def _impossible(where: str, error: ValueError) -> Finding:
     """Say that nothing can be refined again."""
     allowed = "noisy values and a total that can be refined"
-    return Finding(where, "refinement", printable(str(error)), allowed, _OTHER_TABLE)
+    return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
 
 
 @dataclass(frozen=True)
@@ -152,9 +164,7 @@ class _Tables:
         found = values_sha256(noisy)
         if found != draw.sha256:
             allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            self.measurements.append(
-                Finding(printable(name), "SHA-256 of column noisy", found, allowed, _OTHER_NOISE)
-            )
+            self.measurements.append(Finding(printable(name), "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
         beside = uncertainty_columns(noisy, event, cells.impossible(draw.clique))
         for column, expected in beside.items():
             self.measurements += compare_column(
@@ -163,7 +173,7 @@ class _Tables:
                 where=printable(name),
                 name=column,
                 source="recomputed from the event and the contract",
-                remedy=_UNCERTAINTY,
+                remedy=UNCERTAINTY,
                 tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
             )
         return noisy
@@ -235,7 +245,7 @@ class _Tables:
 
     def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
         """Compare the counts of a refined table, and the ends of their intervals."""
-        for name, remedy in (("count", _OTHER_TABLE), ("lower", _UNCERTAINTY), ("upper", _UNCERTAINTY)):
+        for name, remedy in (("count", OTHER_TABLE), ("lower", UNCERTAINTY), ("upper", UNCERTAINTY)):
             self.refined += compare_column(
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
@@ -248,7 +258,7 @@ class _Tables:
         self.unrefined += skipped
         if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
             where, allowed = printable(stated.data), f"{stated.sha256}, as in the record"
-            self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, _OTHER_TABLE))
+            self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, OTHER_TABLE))
         return columns
 
     def _check_csv(self, made: _Resolution, clique: Sequence[str], expected: Columns | None, values: Types) -> None:
@@ -263,17 +273,23 @@ class _Tables:
             return
         self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
 
-    def _read(
-        self, name: str, clique: Sequence[str], values: Types, cells: Cells
-    ) -> tuple[Columns | None, list[Finding], list[str]]:
-        """Read a table's file if its checksum holds; else say that it was skipped."""
+    def bytes_of(self, name: str) -> Read:
+        """Return a file's bytes if its checksum holds; else say that it was skipped."""
         if name not in self._sound:
             return None, [], [f"{printable(name)}: not opened, for it is missing or not as it was published"]
         try:
-            data = read_published(self._folder, self._manifest, name)
+            return read_published(self._folder, self._manifest, name), [], []
         except OSError as error:
             found = error.strerror or str(error)
-            return None, [Finding(printable(name), "the file", found, "the file that was checked", _OTHER_TABLE)], []
+            return None, [Finding(printable(name), "the file", found, "the file that was checked", OTHER_TABLE)], []
+
+    def _read(
+        self, name: str, clique: Sequence[str], values: Types, cells: Cells
+    ) -> tuple[Columns | None, list[Finding], list[str]]:
+        """Read a dense table's file if its checksum holds; else say that it was skipped."""
+        data, findings, skipped = self.bytes_of(name)
+        if data is None:
+            return None, findings, skipped
         read = read_csv if name.endswith(".csv") else read_parquet
         columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values)
         return columns, findings, []

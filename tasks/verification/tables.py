@@ -32,7 +32,11 @@ MEASURED: Final[Types] = {
 }
 _BYTES_A_VALUE: Final = 64
 _SPARE_BYTES: Final = 2**22
-_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+_EACH_CELL: Final = "one for each cell of the declared domain"
+OTHER_NOISE: Final = "the noisy values are not those that were drawn and paid for: do not use this table"
+UNCERTAINTY: Final = "the stated uncertainty does not follow from the noise: use the recomputed one"
+OTHER_TABLE: Final = "the table is not what the declared steps make of the noisy values: do not use it"
 MISFIT: Final = "the file is not the table that the record describes: do not use it"
 
 
@@ -52,14 +56,15 @@ def read_parquet(
     """
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        findings = _check_form(file.schema_arrow, file.metadata.num_rows, where, cells, clique, values)
-        findings += _check_weight(file.metadata, where, cells, clique, values)
+        rows = cells.cells(clique), _EACH_CELL
+        findings = check_form(file.schema_arrow, file.metadata.num_rows, where, clique, values, expected=rows)
+        findings += check_weight(file.metadata, where, cells, clique, values, rows=rows[0])
         if findings:
             return None, findings
         table = file.read()
         table.validate(full=True)
         return _columns(table, where, cells, clique, values)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
 
@@ -67,13 +72,12 @@ def read_csv(
     data: bytes, *, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> tuple[Columns | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`."""
-    types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
-    convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False, null_values=[])
     try:
-        table = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
-        findings = _check_form(table.schema, table.num_rows, where, cells, clique, values)
+        table = csv_table(data, clique, values)
+        rows = cells.cells(clique), _EACH_CELL
+        findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows)
         return (None, findings) if findings else _columns(table, where, cells, clique, values)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
 
 
@@ -98,14 +102,21 @@ def compare_column(
     ]
 
 
+def csv_table(data: bytes, clique: Sequence[str], values: Types) -> Any:
+    """Parse CSV with labels as text and values of their types."""
+    types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
+    convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False, null_values=[])
+    return pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
+
+
 def _arrow_type(kind: str) -> Any:
     return {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}[kind]
 
 
-def _check_form(
-    schema: Any, rows: int, where: str, cells: Cells, clique: Sequence[str], values: Types
+def check_form(
+    schema: Any, rows: int, where: str, clique: Sequence[str], values: Types, *, expected: tuple[int, str]
 ) -> list[Finding]:
-    """Check names, types and number of rows before any value is read."""
+    """Check names, types and number of rows before any value is read; `expected` says how many, and why."""
     wanted = [*clique, *values]
     if list(schema.names) != wanted:
         found, allowed = (", ".join(printable(name) for name in names[:20]) for names in (schema.names, wanted))
@@ -119,17 +130,18 @@ def _check_form(
     for name, type_ in values.items():
         if str(schema.field(name).type) != type_:
             findings.append(Finding(where, f"column {name}", str(schema.field(name).type), type_, MISFIT))
-    declared = cells.cells(clique)
-    if rows != declared:
-        allowed = f"{declared}, one for each cell of the declared domain"
+    if rows != expected[0]:
+        allowed = f"{expected[0]}, {expected[1]}"
         findings.append(Finding(where, "rows", str(rows), allowed, MISFIT))
     return findings
 
 
-def _check_weight(metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types) -> list[Finding]:
+def check_weight(
+    metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, *, rows: int
+) -> list[Finding]:
     """Refuse a file that says it unpacks to more than its rows can need."""
     longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
-    allowed = cells.cells(clique) * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
+    allowed = rows * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
     unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     if unpacked <= allowed:
         return []
@@ -140,25 +152,39 @@ def _columns(
     table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types
 ) -> tuple[Columns | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
-    for name in (*clique, *values):
-        if table.column(name).null_count:
-            found = f"{table.column(name).null_count} missing values"
-            return None, [Finding(where, f"column {printable(name)}", found, "a value in every row", MISFIT)]
-    findings = []
+    findings = check_whole(table, where, (*clique, *values))
+    if findings:
+        return None, findings
     for place, name in enumerate(clique):
         findings += _check_labels(table.column(name), where, cells, clique, place)
     return {name: table.column(name).to_numpy() for name in values}, findings
 
 
-def _check_labels(column: Any, where: str, cells: Cells, clique: Sequence[str], place: int) -> list[Finding]:
-    """Check that a label column names the cells of the declared domain in row-major order."""
-    labels = cells.column(clique[place]).labels
+def check_whole(table: Any, where: str, columns: Sequence[str]) -> list[Finding]:
+    """Check that no value is missing."""
+    for name in columns:
+        if table.column(name).null_count:
+            found = f"{table.column(name).null_count} missing values"
+            return [Finding(where, f"column {printable(name)}", found, "a value in every row", MISFIT)]
+    return []
+
+
+def label_numbers(column: Any, labels: Sequence[str]) -> tuple[NDArray[np.int64], Any]:
+    """Return the code of each label of a column, -1 where it is none of the contract's, and the labels themselves."""
+    if len(column) == 0:
+        return np.empty(0, np.int64), column
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     array = encoded.unify_dictionaries().combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     known = pc.index_in(array.dictionary.cast(pa.string()), value_set=pa.array(labels, pa.string()))
     numbers = np.asarray(known.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    found = numbers[array.indices.to_numpy(zero_copy_only=False)]
+    return numbers[array.indices.to_numpy(zero_copy_only=False)], array
+
+
+def _check_labels(column: Any, where: str, cells: Cells, clique: Sequence[str], place: int) -> list[Finding]:
+    """Check that a label column names the cells of the declared domain in row-major order."""
+    labels = cells.column(clique[place]).labels
+    found, array = label_numbers(column, labels)
     difference = first_difference(found, label_codes(cells, clique, place))
     if difference is None:
         return []

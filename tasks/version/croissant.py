@@ -129,12 +129,21 @@ def _records(file: WrittenFile, number: int) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": records,
         "name": name,
-        "description": f"{file.rows} rows, one a cell of the declared domain.",
+        "description": _rows(file),
         "field": [
             _field(_id(f"{records}/{column}", f"{records}/column-{place}"), source, column, kind)
             for place, (column, kind) in enumerate(file.columns)
         ],
     }
+
+
+def _rows(file: WrittenFile) -> str:
+    """Say what the rows are."""
+    if file.form == "dense":
+        return f"{file.rows} rows, one a cell of the declared domain."
+    if file.role == DATA:
+        return f"{file.rows} rows, one a cell above 0; the count of every other cell of the declared domain is 0."
+    return f"{file.rows} rows, one a cell whose noisy count reached the threshold; every other cell lies below it."
 
 
 def _field(name: str, source: str, column: str, kind: str) -> dict[str, Any]:

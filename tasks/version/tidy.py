@@ -1,5 +1,8 @@
 """Released tables as tidy files: one row a cell of the declared domain, row-major, labels in dictionary columns.
 
+A sparse table has rows for some cells only: in `measurements/` those whose noisy count reached the threshold, in
+`data/` those whose refined count is above 0. What an absent cell means stands in the file's metadata.
+
 Rows are made and written piece by piece, so that memory does not grow with the number of cells.
 """
 
@@ -10,18 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from contracts.cell_codes import ImpossibleCells, digit
 from contracts.column import Cells
 from contracts.contract import Contract
 from contracts.levels import level_name
-from privacy.ledger.grant import Measurement
+from contracts.product import Form
+from contracts.table_form import data_marks, measurement_marks
+from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.marginals.counts import Clique
+from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
 from tasks.refine import ReleasedTable
 
@@ -41,10 +48,11 @@ class WrittenFile:
         path: relative to the version's folder, with slashes.
         draw: key of the draw that it shows.
         role: refined data, or raw measurements.
-        rows: number of rows, fixed by the declared domain.
+        rows: number of rows; of a dense table fixed by the declared domain, of a sparse one released like its values.
         columns: name and type of each column, in order.
         sha256: digest of the file (hex).
         bytes: size of the file.
+        form: whether it has every cell of its domain.
     """
 
     path: str
@@ -54,6 +62,7 @@ class WrittenFile:
     columns: tuple[tuple[str, str], ...]
     sha256: str
     bytes: int
+    form: Form = "dense"
 
 
 def write_data(
@@ -72,7 +81,7 @@ def write_data(
     Privacy: released values only.
     """
     refined = table.refined
-    shown: list[tuple[str, Cells, Refined | Coarser, str]] = [
+    shown: list[tuple[str, Cells, Refined | Coarser | RefinedCells, str]] = [
         (level_name(table.name, each.level.name), each.level, counts, each.measurement.key)
         for each, counts in zip(table.levels, refined.coarser, strict=True)
     ]
@@ -80,9 +89,11 @@ def write_data(
     files: list[WrittenFile] = []
     for name, cells, made, draw in shown:
         values = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
-        tidy = Tidy(cells, table.columns, values)
+        codes = made.codes if isinstance(made, RefinedCells) else None
+        told = {**marks, **data_marks(made.cells)} if isinstance(made, RefinedCells) else marks
+        tidy = Tidy(cells, table.columns, values, codes=codes)
         paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if csv else [])
-        files += [tidy.write(folder, path, draw=draw, marks=marks) for path in paths]
+        files += [tidy.write(folder, path, draw=draw, marks=told) for path in paths]
     return tuple(files)
 
 
@@ -106,16 +117,39 @@ def write_measurement(
         marks: what the file says about where it comes from.
     Privacy: released values only.
     """
-    noisy = measurement.values
-    values = {
-        "noisy": noisy,
-        "variance": np.broadcast_to(np.float64(measurement.variance), noisy.shape),
-        "lower": noisy - half_width,
-        "upper": noisy + half_width,
-        "structural_zero": cells.impossible(measurement.clique),
-    }
+    impossible = cells.impossible(measurement.clique)
+    values = _measured(measurement.values, measurement.variance, half_width, impossible)
     tidy = Tidy(cells, measurement.clique, values)
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
+
+
+def write_listed(
+    measurement: SparseMeasurement,
+    name: str,
+    half_width: int,
+    contract: Contract,
+    folder: Path,
+    *,
+    marks: Mapping[str, str],
+) -> WrittenFile:
+    """Write the listed cells of a sparse marginal to `measurements/`; arguments as for `write_measurement`."""
+    table, clique = measurement.table, measurement.clique
+    impossible = ImpossibleCells.of(contract, clique).among(table.codes)
+    values = _measured(table.values, measurement.variance, half_width, impossible)
+    told = {**marks, **measurement_marks(table.cells, table.threshold)}
+    tidy = Tidy(contract, clique, values, codes=table.codes)
+    return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=told)
+
+
+def _measured(noisy: NDArray[np.int64], variance: float, half_width: int, impossible: NDArray[np.bool_]) -> Values:
+    """Put variance, 95 % interval and structural zeros beside noisy counts."""
+    return {
+        "noisy": noisy,
+        "variance": np.broadcast_to(np.float64(variance), noisy.shape),
+        "lower": noisy - half_width,
+        "upper": noisy + half_width,
+        "structural_zero": impossible,
+    }
 
 
 class Tidy:
@@ -124,18 +158,23 @@ class Tidy:
     Args:
         cells: gives the labels: the contract, or a coarser resolution.
         clique: the columns; empty for a single number.
-        values: arrays in the shape of the domain, by column name.
+        values: arrays in the shape of the domain, by column name; of a sparse table one number a listed cell.
+        codes: row-major numbers of the listed cells of a sparse table.
     Raises:
         ValueError: a column of the table is named like a column of values.
     """
 
-    def __init__(self, cells: Cells, clique: Clique, values: Values) -> None:
+    def __init__(
+        self, cells: Cells, clique: Clique, values: Values, *, codes: NDArray[np.int64] | None = None
+    ) -> None:
         clash = [name for name in clique if name in values]
         if clash:
             raise ValueError(f"column {clash[0]!r} is named like a column of values; reserved: {VALUE_COLUMNS}")
         self._labels = [pa.array(cells.column(name).labels, pa.string()) for name in clique]
         self._shape = cells.shape(clique)
         self._clique = clique
+        self._codes = codes
+        self._rows = prod(self._shape) if codes is None else codes.size
         self._values = {name: np.ascontiguousarray(array).reshape(-1) for name, array in values.items()}
 
     def write(self, folder: Path, path: str, *, draw: str, marks: Mapping[str, str]) -> WrittenFile:
@@ -151,7 +190,8 @@ class Tidy:
         columns = tuple((field.name, _type_name(field.type)) for field in schema)
         with target.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return WrittenFile(path, draw, role, prod(self._shape), columns, digest, target.stat().st_size)
+        form: Form = "dense" if self._codes is None else "sparse"
+        return WrittenFile(path, draw, role, self._rows, columns, digest, target.stat().st_size, form)
 
     def _schema(self, marks: Mapping[str, str]) -> pa.Schema:
         labels = [
@@ -165,14 +205,12 @@ class Tidy:
 
     def _pieces(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, at most `PIECE` at a time."""
-        cells = prod(self._shape)
-        for start in range(0, cells, PIECE):
-            rows = np.arange(start, min(start + PIECE, cells))
-            stride = cells
-            arrays = []
+        for start in range(0, max(self._rows, 1), PIECE):  # a list without cells is one piece without rows
+            stop = min(start + PIECE, self._rows)
+            cells = np.arange(start, stop) if self._codes is None else self._codes[start:stop]
+            arrays: list[Any] = []
             for place, labels in enumerate(self._labels):
-                stride //= len(labels)
-                codes = pa.array((rows // stride) % len(labels)).cast(schema.field(place).type.index_type)
+                codes = pa.array(digit(cells, self._shape, place)).cast(schema.field(place).type.index_type)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, labels))
             arrays += [pa.array(array[start : start + PIECE]) for array in self._values.values()]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -34,6 +34,21 @@ def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, type
     assert many["seconds"] > few["seconds"]
 
 
+def test_a_plan_of_a_sparse_table_tells_where_its_list_begins(shared: Place, typed: Typed) -> None:
+    """Eight columns of Adult are more cells than memory holds; what is expected of them is a list."""
+    columns = "[age, workclass, education, marital-status, occupation, relationship, race, native-country]"
+    spec = shared.spec("sparse", ("[education, income]", columns))
+    plan = typed("plan", str(spec), "--json", at=shared.workspace).json
+    (wide,) = [draw for draw in plan["draws"] if draw["cells"] > 2**24]
+    sparse = wide["sparse"]
+    assert 1 <= sparse["least_threshold"] < sparse["first_threshold"]
+    assert 0 < sparse["expected_rows"] <= 100_000
+    assert plan["megabytes"] < 1000
+    assert [draw["sparse"] for draw in plan["draws"] if draw is not wide] == [None] * (len(plan["draws"]) - 1)
+    said = " ".join(typed("plan", str(spec), at=shared.workspace).out.split())
+    assert f"is sparse: it lists noisy counts from {sparse['first_threshold']:,} on" in said
+
+
 def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typed) -> None:
     """Gaussian noise has no pure ε: exit 4, and what to do instead; as the run would say it."""
     spec = place.pure_account("gaussian")

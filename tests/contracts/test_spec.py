@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from contracts.errors import SpecRefused
+from contracts.expansion import tables_of
 from contracts.product import Refine
 from contracts.spec import check_spec, load_spec, source_name, spec_schema
+from contracts.table_form import form_of_table
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
 
 EPSILON = "epsilon: 1.0"
@@ -329,17 +331,84 @@ def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str,
     assert check_spec(spec, loaded(tmp_path)) == []
 
 
+LARGE = (("bins: {width: 0.4}", "bins: {width: 0.0001}"), ("granularity: month", "granularity: day"))
+
+
 def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) -> None:
-    """The message shows the factors, so that a person sees which column to coarsen."""
-    contract = loaded(
-        tmp_path,
-        ("bins: {width: 0.4}", "bins: {width: 0.0001}"),
-        ("granularity: month", "granularity: day"),
-    )
-    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"))))
-    (finding,) = check_spec(spec, contract)
-    assert finding.found == "4 x 15000 x 353 = 21180000 cells"
-    assert "16777216" in finding.allowed
+    """The message shows the factors, so that a person sees which column to coarsen; Laplace noise may be sparse."""
+    contract = loaded(tmp_path, *LARGE)
+    for old, new, remedy in (
+        ("laplace", "gaussian", "choose mechanism: laplace"),
+        ("[age, income, moved]", "{columns: [age, income, moved], form: dense}", "drop `form: dense`"),
+    ):
+        text = replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"), (old, new))
+        (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract)
+        assert finding.found.startswith("4 x 15000 x 353 = 21180000 cells")
+        assert "16777216" in finding.allowed
+        assert remedy in finding.remedy
+        assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_a_large_table_is_sparse_by_itself_and_a_small_one_where_it_is_written(tmp_path: Path) -> None:
+    """Under Laplace noise, or what auto then takes; the form is part of the digest only where it is written."""
+    contract = loaded(tmp_path, *LARGE)
+    large = replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"))
+    for text in (large, replaced(large, ("laplace", "auto"))):
+        spec = load_spec(write(tmp_path, "people.yaml", text))
+        assert check_spec(spec, contract) == []
+        assert [form_of_table(t, spec.product, contract) for t in tables_of(spec.product, contract)] == [
+            "sparse",
+            "dense",
+        ]
+        assert "form" not in json.dumps(spec.product.model_dump(mode="json"))
+    small = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], form: sparse}"))
+    spec = load_spec(write(tmp_path, "people.yaml", small))
+    assert check_spec(spec, contract) == []
+    assert form_of_table(tables_of(spec.product, contract)[0], spec.product, contract) == "sparse"
+    assert spec.product.model_dump(mode="json")["tables"][0]["form"] == "sparse"
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(small))
+    assert spec_findings(tmp_path, replaced(small, ("form: sparse", "form: spares")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "says"),
+    [
+        ("laplace", "gaussian", "product.tables[0].form", "sparse noise is discrete Laplace"),
+        (
+            "{method: negative_l2, lambda: 0.1}",
+            "{method: auto}",
+            "product.refine.method",
+            "none, simplex, or negative",
+        ),
+        ("{method: negative_l2, lambda: 0.1}", "{method: empirical_bayes}", "refine.method", "table 'age_x_sex'"),
+        ("lambda: 0.1", "sparsity: 0.1", "product.refine.sparsity", "none, simplex, or negative_l2"),
+        ("negative_l2, lambda: 0.1", "simplex, consistent: true", "product.refine.consistent", "by itself"),
+    ],
+)
+def test_what_a_sparse_table_cannot_do_is_refused(tmp_path: Path, old: str, new: str, field: str, says: str) -> None:
+    text = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], form: sparse}"), (old, new))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert finding.field.endswith(field)
+    assert says in str(finding)
+    assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_a_sparse_table_has_no_hierarchy(tmp_path: Path) -> None:
+    groups = "{a: [clerk, care], b: [other, '(null)']}"
+    table = f"- {{columns: [job, sex], form: sparse, hierarchy: {{job: [{{name: kind, groups: {groups}}}]}}}}"
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", table))))
+    findings = {finding.field: str(finding) for finding in check_spec(spec, loaded(tmp_path))}
+    assert "a hierarchy on dense tables only" in findings["product.tables[0].hierarchy"]
+
+
+def test_every_method_that_a_sparse_table_takes_fits(tmp_path: Path) -> None:
+    for refine in ("{method: none}", "{method: simplex}", "{method: negative_l2, lambda: auto}"):
+        text = replaced(
+            SPEC,
+            ("- [age, sex]", "- {columns: [age, sex], form: sparse}"),
+            ("{method: negative_l2, lambda: 0.1}", refine),
+        )
+        assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path)) == []
 
 
 @pytest.mark.parametrize("name", ["total", "Total"])

@@ -13,14 +13,15 @@ from contracts.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine import sparse_depth
+from privacy.refine import sparse_depth, sparse_tables
+from privacy.refine.intervals import count_intervals, noise_intervals
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits
 from privacy.refine.sparse_tables import NOTHING_LISTED, RESTRICTED, RefinedCells, refine_sparse_table
 from privacy.refine.tables import ALL_ZERO, NO_SUM, Refined, refine_table
 
 SHAPE = (40, 50)
-ZEROS = ImpossibleCells(SHAPE, (((0, (3, 4)), (1, (0, 1, 2, 3))), ((1, (49,)),)), 48)
+ZEROS = ImpossibleCells(SHAPE, (((0, (3, 4)), (1, (0, 1, 2, 3))), ((1, (49,)),)), count=48)
 NO_ZEROS = ImpossibleCells(SHAPE)
 METHODS = [
     {"method": "simplex"},
@@ -174,3 +175,20 @@ def test_thresholds_come_from_the_size_of_the_domain_and_the_noise_alone() -> No
         assert expected_false_hits(10**9, Fraction(1), threshold - 1) > most
     with pytest.raises(ValueError, match="needs a total"):
         depth_of(Refine(method="simplex"), cells=9, inverse_scale=Fraction(1), total=None, impossible=NO_ZEROS)
+
+
+@pytest.mark.parametrize("t", ["1/5", "1", "3"])
+@pytest.mark.parametrize("method", ["none", "simplex"])
+def test_the_interval_of_an_unlisted_cell_holds_that_of_whatever_it_shows(t: str, method: str) -> None:
+    """Every noisy value below the threshold has its dense interval, cut off at 0, inside of 0 to absent_upper."""
+    terms = Refine.model_validate({"method": method})
+    depth = Depth(Fraction(t), 12, 12, None, NO_ZEROS)
+    listed = SparseTable(np.array([7]), np.array([90]), 12, 2000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_tables, "depth_of", lambda *_, **__: depth)
+        made = refine_sparse_table(listed, terms, impossible=NO_ZEROS, total=90, event=event(t))
+    below = np.arange(-200, 12)
+    dense = (noise_intervals if method == "none" else count_intervals)(below, event(t))
+    assert dense.upper.max() == made.absent_upper
+    assert np.array_equal(np.maximum.accumulate(dense.upper), dense.upper)
+    assert made.intervals.lower[0] <= 90 <= made.intervals.upper[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from contracts.blocks import LIFETIME, time_block
+from contracts.cell_codes import cell_codes
 from contracts.checks import checks
 from contracts.contract import Contract
 from contracts.odcs import load_contract
@@ -17,12 +19,14 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
-from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.plan import plan_tables
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.charge import request_for
 from tasks.facts import CheckOutcome, RunFacts, Software, gather
+from tasks.measure import measure_counts
 from tasks.refine import refine
 
 KEYED_HASH = "c" * 64
@@ -151,12 +155,7 @@ class Scenario:
         ledger.reserve(request)
         grant = ledger.open_grant(request.run_key, seeded=SeededBytes(7) if self.seeded else None)
         rows = made_up_rows(contract, self.rows)
-        measured = [
-            grant.measure(
-                counted(contract, draw.clique, rows).coarser(draw.coarsening), noise=draw.noise, key=draw.key
-            )
-            for draw in plan.draws
-        ]
+        measured = measure_counts(grant, plan, MadeUpCounts(contract, rows))
         outcomes = tuple(
             CheckOutcome(check.name, check.name != f"domain:{self.failing}", check.gate) for check in checks(contract)
         )
@@ -199,6 +198,23 @@ def made_up_rows(contract: Contract, rows: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(rows)
     skewed = {column.name: rng.beta(1.2, 2.5, rows) * column.size for column in contract.columns}
     return {name: codes.astype(np.int64) for name, codes in skewed.items()}
+
+
+@dataclass(frozen=True)
+class MadeUpCounts:
+    """Handles on the exact marginals of made-up rows."""
+
+    contract: Contract
+    rows: dict[str, np.ndarray]
+
+    def marginal(self, clique: tuple[str, ...], coarsening: Coarsening | None = None) -> PrivateCounts:
+        return counted(self.contract, clique, self.rows).coarser(coarsening)
+
+    def sparse(self, clique: tuple[str, ...]) -> SparseCounts:
+        shape = self.contract.shape(clique)
+        codes = cell_codes([self.rows[name] for name in clique], shape)
+        populated = np.unique(codes, return_counts=True)
+        return SparseCounts(clique, prod(shape), KEYED_HASH, self.contract.digest, lambda: populated)
 
 
 def counted(contract: Contract, clique: tuple[str, ...], rows: dict[str, np.ndarray]) -> PrivateCounts:
