@@ -47,6 +47,7 @@ def request_for(
         events=plan.events,
         epsilon=plan.epsilon,
         delta=plan.delta,
+        public_total=None if contract.total is None else contract.total.value,
     )
 
 

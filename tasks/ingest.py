@@ -72,7 +72,7 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
             if hashed is None:
                 discard(folder)
                 hashed = _make(reading, source, contract, folder, key, memory_limit, made_from, bar)
-        logger.info("ingested: snapshot %s under contract %s", hashed[:12], digest[:12])
+        logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.name != name:
             discard(folder)
             refuse(str(source.path), "source.path", "a link that was moved while it was read", "a source that stays")

@@ -1,7 +1,7 @@
 """Do draws that were chosen on the way keep within the charge's budget for them? From the JSON of the events alone.
 
-A charge's events are planned draws, and at most one budget: `zero_concentrated` (rho) or `pure` (epsilon). The
-planned draws come first, in their order; every later one takes a share of the budget, exact in rationals:
+A charge's events are planned draws, and at most one budget: `zero_concentrated` (rho) or `pure` (epsilon). A draw is
+one of the planned ones as long as one like it is left; every other takes a share of the budget, exact in rationals:
     of rho       discrete Gaussian  moves^2 / (2 sigma^2)      exponential mechanism  epsilon^2 / 8
                  discrete Laplace   (inverse_scale * |moves|)^2 / 2
     of epsilon   discrete Laplace   inverse_scale * |moves|    exponential mechanism  epsilon
@@ -10,10 +10,12 @@ Shares nothing with `privacy.accounting`; derivations: docs/privacy_model.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.audit.event_forms import NotRecomputable, read_event
 from privacy.audit.readable import printable, shown
@@ -30,6 +32,19 @@ def split(planned: Sequence[Event]) -> tuple[list[Event], Event | None]:
     return [event for event in planned if event is not budget], budget
 
 
+def chosen(planned: Sequence[Event], drawn: Sequence[Event]) -> list[int]:
+    """Return the places of the draws that are none of the planned ones."""
+    left = Counter(canonical_json(event) for event in split(planned)[0])
+    places = []
+    for place, event in enumerate(drawn):
+        known = canonical_json(event)
+        if left[known]:
+            left[known] -= 1
+        else:
+            places.append(place)
+    return places
+
+
 def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str) -> list[Finding]:
     """Check that what was drawn beyond the planned draws keeps within the budget.
 
@@ -43,9 +58,14 @@ def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str
     draws, budget = split(planned)
     if budget is None:
         return []
+    rest = [drawn[place] for place in chosen(planned, drawn)]
+    missing = len(draws) - (len(drawn) - len(rest))
+    if missing:
+        found = f"{missing} of the planned draws not made"
+        return [Finding(where, "draws", found, f"all {len(draws)} that the charge planned", _OVERDRAWN)]
     try:
         limit = read_event(budget)[1]
-        taken = sum((_share(str(budget["kind"]), event) for event in drawn[len(draws) :]), Fraction(0))
+        taken = sum((_share(str(budget["kind"]), event) for event in rest), Fraction(0))
     except NotRecomputable as error:
         return [Finding(where, "draws from the budget", printable(str(error)), "noise of a known loss", _OVERDRAWN)]
     if taken <= limit:

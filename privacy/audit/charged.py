@@ -20,7 +20,7 @@ from contracts.blocks import LIFETIME, BlockRefused, TimeBlock, gap, time_block
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.amounts import PICO, pico_to_text
-from privacy.audit.budget import split
+from privacy.audit.budget import chosen, split
 from privacy.audit.claimed import TOLERANCE
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
@@ -92,8 +92,9 @@ def _check_taken(account: AccountBody, part: TakenStatement, run: JournalledRun,
             found = "nothing" if cost is None else pico_to_text(cost)
             allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
             findings.append(Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT))
-    planned, budget = split(run.charge.events)
-    together = sum(draw.costs.get(account.name, 0) for draw in draws[: len(planned) if budget else None])
+    budget = split(run.charge.events)[1]
+    out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
+    together = sum(draw.costs.get(account.name, 0) for place, draw in enumerate(draws) if place not in out)
     if budget is not None:
         together, wrong = _with_budget(account, part, together, budget, where)
         findings += wrong

@@ -49,6 +49,8 @@ def check_draws(replay: Replay, run: JournalledRun, *, where: str) -> list[Findi
         ]
         pairs.append((f"{at}.cost", draw.cost, entered.costs.get(replay.charge.account)))
         findings += _compared(pairs, where, "as the journal says")
+    if budget is not None:
+        return findings  # which draws were planned, and that all of these were made, is checked with the budget
     for place, (draw, event) in enumerate(zip(replay.draws, planned, strict=False)):
         findings += _compared([(f"replay.draws[{place}].event", draw.event, event)], where, "as the charge planned")
     return findings

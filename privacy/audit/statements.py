@@ -153,6 +153,7 @@ class ChargeBody(_RunBody):
     epsilon: Units
     delta: Units
     parts: Listed[TakenStatement]
+    public_total: Count | None = None
 
 
 class OpenedBody(_RunBody):

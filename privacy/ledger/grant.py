@@ -15,44 +15,36 @@ are replayed. Nothing is ever drawn a second time.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, assert_never
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json, digest
-from contracts.errors import Finding
 from contracts.minimum_frequency import MinimumFrequency
-from privacy.accounting.adaptive import budget_of, limit, share, unplanned
-from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    ExponentialMechanism,
-    event_from_json,
-)
+from privacy.accounting.events import DiscreteLaplace, Event, ExponentialMechanism, event_from_json
 from privacy.ledger import schema
+from privacy.ledger.allowance import check_covered
+from privacy.ledger.drawing import choice, noisy_counts
 from privacy.ledger.draws import Draw, DrawFiles, Listing, draw_digest, values_digest
-from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
+from privacy.ledger.entrance import check_candidates, check_counts, check_depth, check_noise, check_rule
+from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
 from privacy.ledger.journal import Journal
 from privacy.ledger.measurement import Asked, DrawnEvent, Measurement, Selection, SparseMeasurement
 from privacy.ledger.rows import draws_of, known_charge, to_text
 from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
-from privacy.ledger.terms import Charge, Part
+from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.scores import SCORES, Candidate
-from privacy.marginals.sensitivity import LaplaceNoise, Noise, NoiseEvent, noise_event
-from privacy.marginals.suppression import Threshold, threshold_for
+from privacy.marginals.scores import Candidate, score_of
+from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
+from privacy.marginals.suppression import threshold_for
 from privacy.marginals.uncertainty import variance
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
-from privacy.noise.exponential_mechanism import exponential_mechanism
 from privacy.noise.random_bytes import RandomBytes
 from privacy.private_table import snapshot_mark
 from privacy.refine.sparse import SparseTable
@@ -62,6 +54,11 @@ __all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement"]
 
 Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
 """What a draw makes: a value for every cell, or one for each listed cell."""
+
+_ExactT = TypeVar("_ExactT")
+
+SPOILED: Final = "spoiled"
+"""Marks a draw that failed after the exact counts were there."""
 
 
 class Grant:
@@ -119,14 +116,18 @@ class Grant:
             LedgerRefusal: the run has drawn something else under this key.
         Privacy: the event's cost in the account's calculus, inside what the charge has reserved.
         """
-        request = self._charge.request
+        check_counts(counts, PrivateCounts)
+        check_noise(noise)
+        check_rule(minimum_frequency)
+        request, source = self._charge.request, self._random_bytes
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
         threshold = None if minimum_frequency is None else threshold_for(minimum_frequency, event)
         about: dict[str, Any] = {} if threshold is None else {"published_from": threshold.value}
         if counts.coarsening is not None:
             about["coarsening"] = counts.coarsening.to_json()
         asked = Asked(key, counts.clique, event, about)
-        draw = self._drawn_once(asked, (counts,), lambda: self._noisy(counts, event, threshold))
+        made = partial(noisy_counts, event=event, threshold=threshold, source=source)
+        draw = self._drawn_once(asked, (counts,), counts._count, made)
         return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
 
     def measure_sparse(
@@ -146,11 +147,24 @@ class Grant:
             GrantExceeded, LedgerRefusal: as for `measure`.
         Privacy: the cost of the whole noisy marginal, of which this is post-processing (`sparse_drawing`).
         """
-        request = self._charge.request
+        check_counts(counts, SparseCounts)
+        check_noise(noise)
+        request, source = self._charge.request, self._random_bytes
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        if not isinstance(event, DiscreteLaplace):
+            raise ValueError("noise of a sparse table must be discrete Laplace")
         asked = Asked(key, counts.clique, event, {"listed_from_cells": counts.cells})
-        draw = self._drawn_once(asked, (counts,), lambda: self._listed(counts, event, until))
-        if draw.listing is None or not isinstance(event, DiscreteLaplace):
+
+        def populated() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            check_depth(until, event.inverse_scale)
+            return counts._count()
+
+        def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Values:
+            table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
+            return table.values, Listing(table.codes, table.threshold, table.cells)
+
+        draw = self._drawn_once(asked, (counts,), populated, listed)
+        if draw.listing is None:
             raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
         table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
         return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
@@ -171,34 +185,29 @@ class Grant:
         Privacy: epsilon-bounded range, inside what the charge has reserved; the sensitivity is the largest of the
             scores', derived here from clique, weight, adjacency and contribution bound.
         """
-        if not candidates:
-            raise ValueError("candidates must hold at least one marginal")
-        if any(type(candidate.score) not in SCORES for candidate in candidates):  # no subclass: no code of the caller
-            raise ValueError("candidates must have scores whose sensitivity is derived in privacy.marginals.scores")
-        request = self._charge.request
+        request, source, candidates = self._charge.request, self._random_bytes, tuple(candidates)
+        check_candidates(candidates, epsilon, request)
         event = ExponentialMechanism(epsilon)
         terms = request.adjacency, request.rows_per_unit
         sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
-        cliques = [list(candidate.clique) for candidate in candidates]
-        asked = Asked(key, (), event, {"candidates": digest(cliques)})
+        asked = Asked(key, (), event, {"candidates": digest([_candidate_name(each.counts) for each in candidates])})
         draw = self._drawn_once(
             asked,
             [candidate.counts for candidate in candidates],
-            lambda: np.array([self._choice(candidates, epsilon, sensitivity)], dtype=np.int64),
+            lambda: [score_of(candidate.score, candidate.counts._count()) for candidate in candidates],
+            partial(choice, epsilon=epsilon, sensitivity=sensitivity, source=source),
         )
         index = int(draw.values[0])
         return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)
 
-    def _choice(self, candidates: Sequence[Candidate], epsilon: Fraction, sensitivity: Fraction) -> int:
-        """Score all candidates and choose one; the scores go no further."""
-        scores = [candidate.score.of(candidate.counts._count()) for candidate in candidates]
-        source = self._random_bytes
-        return exponential_mechanism(scores, epsilon=epsilon, sensitivity=sensitivity, source=source)
-
     def _drawn_once(
-        self, asked: Asked, counts: Iterable[PrivateCounts | SparseCounts], values: Callable[[], Values]
+        self,
+        asked: Asked,
+        counts: Sequence[PrivateCounts | SparseCounts],
+        read: Callable[[], _ExactT],
+        make: Callable[[_ExactT], Values],
     ) -> Draw:
-        """Replay a draw, or check that it is covered, make it, and enter it."""
+        """Replay a draw; or check that it is covered, read what is exact, make the draw of it, and enter it."""
         request = self._charge.request
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
@@ -214,35 +223,35 @@ class Grant:
         elif known is not None:
             raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key} was entered, but its file is gone")
         else:
-            self._check_cost(asked.event, asked.key, [event_from_json(json.loads(row.event)) for row in rows])
-            draw = self._written(asked, len(rows), values())
+            drawn = [event_from_json(json.loads(row.event)) for row in rows]
+            check_covered(self._charge, asked.event, drawn, self._cost, key=asked.key, where=repr(self))
+            exact = read()
+            draw = self._written(asked, len(rows), self._made(asked, len(rows), partial(make, exact)))
         if known is None:
             self._enter(draw, asked.event)
         return draw
 
-    def _noisy(self, counts: PrivateCounts, event: NoiseEvent, threshold: Threshold | None) -> NDArray[np.int64]:
-        """Read the exact counts, add noise, suppress what is too small; the counts go no further."""
-        exact = counts._count()
-        size = exact.size
-        match event:
-            case DiscreteLaplace(inverse_scale=inverse_scale):
-                noise = discrete_laplace(size, inverse_scale=inverse_scale, source=self._random_bytes)
-            case DiscreteGaussian(sigma_squared=sigma_squared):
-                noise = discrete_gaussian(size, sigma_squared=sigma_squared, source=self._random_bytes)
-            case _:
-                assert_never(event)
-        noisy = exact + noise.reshape(exact.shape)
-        return noisy if threshold is None else threshold.censored(noisy)
+    def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
+        """Draw. Should it fail, the draw is spoiled: whether it does may depend on the counts, and so is paid.
 
-    def _listed(self, counts: SparseCounts, event: NoiseEvent, until: Depth) -> Values:
-        """Read the exact counts of the populated cells, and draw the cells that reach the threshold."""
-        if type(until) is not Depth or not isinstance(event, DiscreteLaplace):  # no subclass: no code of the caller
-            raise ValueError("until must be a Depth, and the noise discrete Laplace")
-        if until.inverse_scale != event.inverse_scale:
-            raise ValueError(f"until must be made for the noise that is drawn, {event.inverse_scale}")
-        populated, source = counts._count(), self._random_bytes
-        table = draw_listed(populated, cells=counts.cells, event=event, until=until, source=source)
-        return table.values, Listing(table.codes, table.threshold, table.cells)
+        A spoiled draw stands in its file and in the journal with its event, and is never made again: a caller who
+        could try until it works would have asked something new each time.
+        """
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
+            spoiled = replace(asked, about={**asked.about, SPOILED: True})
+            self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
+            raise self._spoiled(asked.key, type(error).__name__) from None
+
+    def _spoiled(self, key: str, kind: str) -> LedgerRefusal:
+        return refusal(
+            repr(self),
+            f"draw {key!r}",
+            f"it failed while noise was drawn ({kind})",
+            "a draw that succeeds at once: it stays charged, and is not made again",
+            "start another release; report the failure",
+        )
 
     def _written(self, asked: Asked, number: int, made: Values) -> Draw:
         """Write noisy values durably before anybody sees them."""
@@ -301,39 +310,9 @@ class Grant:
         if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != charged:
             raise refusal(repr(self), "counts", "counts of another snapshot or contract", "those that were charged")
 
-    def _check_cost(self, event: DrawnEvent, key: str, drawn: Sequence[Event]) -> None:
-        """Refuse a draw that the charge neither planned nor has a budget for."""
-        planned = self._charge.request.events
-        left = Counter(planned)
-        left.subtract(drawn)
-        if left[event] > 0:
-            self._check_parts(event, key, [before for before in drawn if before in planned])
-            return
-        budget = budget_of(planned)
-        if budget is None:
-            found = f"draw {key!r}: {event.kind} that is not planned, or drawn as often as planned"
-            raise GrantExceeded([Finding(repr(self), "plan", found, "the planned events; nothing was drawn")])
-        spent = sum((share(budget, before) for before in unplanned(planned, drawn)), Fraction(0))
-        wanted, room = share(budget, event), limit(budget) - spent
-        if wanted > room:
-            found = f"draw {key!r} takes {float(wanted):.12g} of the {budget.kind} budget"
-            allowed = f"at most {float(room):.12g}, what is left of it; nothing was drawn"
-            raise GrantExceeded([Finding(repr(self), "budget", found, allowed)])
-
-    def _check_parts(self, event: DrawnEvent, key: str, drawn: Sequence[Event]) -> None:
-        """Refuse a planned draw that some account's part of the charge does not hold."""
-        for part in self._charge.parts:
-            spent = sum(self._cost(before)[part.account] for before in drawn)
-            cost = self._cost(event)[part.account]
-            if spent + cost > part.amount:
-                raise self._too_much(part, key, cost=cost, left=part.amount - spent)
-
-    def _too_much(self, part: Part, key: str, *, cost: int, left: int) -> GrantExceeded:
-        found = f"draw {key!r} costs {pico_to_text(cost)} of account {part.account}"
-        allowed = f"at most {pico_to_text(left)}; nothing was drawn"
-        return GrantExceeded([Finding(repr(self), "sub-budget", found, allowed)])
-
     def _check_replay(self, draw: Draw, asked: Asked) -> None:
+        if SPOILED in draw.about:
+            raise self._spoiled(draw.key, "an earlier run")
         wanted = (asked.key, asked.clique, asked.event, dict(asked.about), self._charge.security)
         event = event_from_json(dict(draw.event))
         if wanted != (draw.key, draw.clique, event, dict(draw.about), draw.security):
@@ -344,3 +323,8 @@ class Grant:
                 f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
                 "a run that resumes asks for the same draws in the same order",
             )
+
+
+def _candidate_name(counts: PrivateCounts) -> list[Any]:
+    """Name a candidate: its columns, and its resolution where that is coarser."""
+    return [*counts.clique] if counts.coarsening is None else [*counts.clique, counts.coarsening.to_json()]

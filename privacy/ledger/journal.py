@@ -25,6 +25,11 @@ Clock = Callable[[], str]
 PROOF_SCHEMA = "sudare-proof/2"
 
 
+def to_the_hour(at: str) -> str:
+    """Cut a time (ISO 8601, UTC) to its hour."""
+    return f"{at[:13]}:00:00Z"
+
+
 class Journal:
     """Writes and reads entries inside the caller's transaction.
 
@@ -44,7 +49,9 @@ class Journal:
             body: what it says.
             subject: what it is about, to find it again: a run key, or the name of an account or a source.
         """
-        entry = Entry(transaction.size, transaction.last, kind, self._clock(), body)
+        at = self._clock()
+        at = to_the_hour(at) if kind == "noise_drawn" else at  # how long a draw takes may depend on the counts
+        entry = Entry(transaction.size, transaction.last, kind, at, body)
         hashed = entry.hash
         frontier, subtrees = appended(transaction.frontier, transaction.size, hashed)
         values = {**entry.to_json(), "body": canonical_json(body).decode(), "hash": hashed}

@@ -41,6 +41,7 @@ from privacy.ledger.rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
 _FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
+_DRAWN: Final = frozenset({"discrete_laplace", "discrete_gaussian", "exponential_mechanism"})
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest", "snapshot_hash")
 
 
@@ -184,6 +185,8 @@ class Lifecycle:
             account.spent += amount
         run = _Run("reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"]))
         run.budget = budget_of(map(_event, planned))
+        if run.budget is not None:
+            del run.planned[to_text(run.budget.to_json())]  # no draw is one
         self._runs[body["run_key"]] = run
 
     def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[Rule]:
@@ -234,6 +237,8 @@ class Lifecycle:
         yield body["number"] == run.draws, "number", body["number"], run.draws
         run.draws += 1
         event = to_text(body["event"])
+        kind = body["event"].get("kind")
+        yield kind in _DRAWN, "event", f"kind {kind}", f"what a grant draws: {', '.join(sorted(_DRAWN))}"
         chosen = run.budget is not None and run.planned[event] < 1
         if chosen:
             yield from self._from_budget(run, event)
@@ -250,7 +255,7 @@ class Lifecycle:
 
     def _from_budget(self, run: _Run, event: str) -> Iterator[Rule]:
         """What was not planned takes its share of the plan's budget."""
-        if run.budget is not None:
+        if run.budget is not None and event != to_text(run.budget.to_json()):
             run.shared += share(run.budget, _event(event))
             yield run.shared <= limit(run.budget), "event", event, f"within what is left of {run.budget.to_json()}"
 

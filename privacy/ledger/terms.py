@@ -84,6 +84,7 @@ class ChargeRequest:
         events: the planned events; their composed cost is reserved.
         epsilon: ε that the release claims [10⁻¹²].
         delta: δ that the release claims [10⁻¹⁸].
+        public_total: the number of rows, where the contract declares it public.
     """
 
     run_key: str
@@ -100,10 +101,12 @@ class ChargeRequest:
     events: tuple[Event, ...]
     epsilon: int
     delta: int
+    public_total: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as a JSON object."""
-        return {**vars(self), "events": [event.to_json() for event in self.events]}
+        """Return the request as a JSON object; without a public total where there is none."""
+        told = {name: value for name, value in vars(self).items() if (name, value) != ("public_total", None)}
+        return {**told, "events": [event.to_json() for event in self.events]}
 
     def public_json(self) -> dict[str, Any]:
         """Return the request as the journal tells it: without the source, whose name may say where it is."""

@@ -34,8 +34,10 @@ class Coarsening:
     cell_of: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Refuse cells that belong nowhere."""
-        numbers = self.cell_of
+        """Keep a copy that nobody can change, and refuse cells that belong nowhere."""
+        numbers = np.array(self.cell_of)
+        numbers.flags.writeable = False
+        object.__setattr__(self, "cell_of", numbers)
         if numbers.dtype != np.int64 or (numbers.size and not 0 <= numbers.min() <= numbers.max() < prod(self.shape)):
             raise ValueError(f"cell_of must hold whole numbers in [0, {prod(self.shape)})")
 
@@ -50,17 +52,19 @@ class Coarsening:
         """Return what a draw's header and a record say of it."""
         return {"level": self.level, "sha256": self.sha256}
 
-    def sum_up(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sums over the coarser cells, exact, in their shape.
 
-        Raises:
-            ValueError: counts of another shape.
-        """
-        if counts.shape != self.cell_of.shape:
-            raise ValueError(f"counts of shape {counts.shape}, allowed {self.cell_of.shape}")
-        sums = np.zeros(prod(self.shape), dtype=np.int64)
-        np.add.at(sums, self.cell_of.reshape(-1), counts.reshape(-1))
-        return sums.reshape(self.shape)
+def sum_up(coarsening: Coarsening, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums over the coarser cells, exact, in their shape.
+
+    Raises:
+        ValueError: counts of another shape.
+    """
+    cell_of = coarsening.cell_of
+    if counts.shape != cell_of.shape:
+        raise ValueError(f"counts of shape {counts.shape}, allowed {cell_of.shape}")
+    sums = np.zeros(prod(coarsening.shape), dtype=np.int64)
+    np.add.at(sums, cell_of.reshape(-1), counts.reshape(-1))
+    return sums.reshape(coarsening.shape)
 
 
 def coarsening(level: Level) -> Coarsening:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from contracts.contract import Contract
 from contracts.table_form import MOST_CODES
-from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.coarsening import Coarsening, sum_up
 from privacy.marginals.shared_scan import Shapes, count_marginals, count_populated
 from privacy.private_table import PrivateTable
 
@@ -61,10 +61,14 @@ class PrivateCounts:
         """
         if coarsening is None:
             return self
+        if type(coarsening) is not Coarsening:  # no subclass: no code of the caller sees counts
+            raise ValueError(f"coarsening must be a Coarsening itself, not {type(coarsening).__name__}")
         if self.coarsening is not None or coarsening.cell_of.shape != self.shape:
             raise ValueError(f"a coarsening of a marginal of shape {coarsening.cell_of.shape}, allowed {self.shape}")
         count = self._count
-        return replace(self, shape=coarsening.shape, coarsening=coarsening, _count=lambda: coarsening.sum_up(count()))
+        return replace(
+            self, shape=coarsening.shape, coarsening=coarsening, _count=lambda: sum_up(coarsening, count())
+        )
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact counts stay in this process."""

@@ -3,9 +3,9 @@
 A score is computed from exact counts inside a grant; it knows its sensitivity itself, from clique, weight, adjacency
 and contribution bound (DESIGN law 1). Scores are rationals, so that the choice is exact.
 
-Mutual information under replace_one, n rows, both known: replacing one row changes n I, in nats, by at most
-    S(n) = 2 log((n + 1) / 2) + (n - 1) log((n + 1) / (n - 1)),
-and k rows, one after the other, by at most k S(n). Under add_remove n itself is private and no such bound is offered.
+Mutual information under replace_one, n rows, both public, one row a unit: replacing one row changes n I, in nats, by
+at most S(n) = 2 log((n + 1) / 2) + (n - 1) log((n + 1) / (n - 1)). Under add_remove n itself is private, and with
+several rows a unit it is no invariant either: no such bound is offered there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _FLOAT_ERROR: Final = 2.0**-48
 class DistanceScore:
     """weight * (||counts - prediction||_1 - bias): how far the counts are from what is already known.
 
+    A copy of the prediction is kept, which nobody can change.
+
     Args:
         prediction: released or public counts, whole numbers in the marginal's shape [rows].
         weight: > 0 [dimensionless].
@@ -44,13 +46,15 @@ class DistanceScore:
     weight: Fraction
     bias: Fraction
 
+    def __post_init__(self) -> None:
+        """Copy the prediction."""
+        kept = np.array(self.prediction)
+        kept.flags.writeable = False
+        object.__setattr__(self, "prediction", kept)
+
     def sensitivity(self, adjacency: Adjacency, rows_per_unit: int) -> Fraction:
         """Return weight * L1: weight * k under add_remove, weight * 2k under replace_one."""
         return self.weight * sum(marginal_moves(adjacency, rows_per_unit))
-
-    def of(self, counts: NDArray[np.int64]) -> Fraction:
-        """Return the score of exact counts; private."""
-        return self.weight * (int(np.abs(counts - self.prediction).sum(dtype=np.int64)) - self.bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,32 +62,27 @@ class MutualInformationScore:
     """n * I(first column; the others) in nats, rounded: how much they tell about each other.
 
     Args:
-        rows: n, public, > 1 [rows].
+        rows: n, > 1; a grant accepts the contract's declared total only [rows].
     Source: PrivBayes, Zhang et al. 2017, lemma 4.1 (times n, natural logarithm); in the module's docstring.
     """
 
     rows: int
 
     def sensitivity(self, adjacency: Adjacency, rows_per_unit: int) -> Fraction:
-        """Return k S(n), with the rounding of both neighbours' scores added.
+        """Return S(n), with the rounding of both neighbours' scores added.
 
         Raises:
-            ValueError: add_remove, under which n is private, or fewer than two rows.
+            ValueError: n is not public (add_remove, or several rows a unit), or fewer than two rows.
         """
-        if adjacency != "replace_one":
-            raise ValueError("mutual information needs a public number of rows: adjacency replace_one")
+        if adjacency != "replace_one" or rows_per_unit != 1:
+            raise ValueError(
+                "mutual information needs a public number of rows: adjacency replace_one, one row a unit"
+            )
         if self.rows < 2:
             raise ValueError(f"rows must be at least 2, not {self.rows}")
         n = self.rows
         change = 2 * math.log((n + 1) / 2) + (n - 1) * math.log1p(2 / (n - 1))
-        return rows_per_unit * Fraction(change * (1 + 1e-12)) + 2 * (_STEP + self._error())
-
-    def of(self, counts: NDArray[np.int64]) -> Fraction:
-        """Return the score of exact counts, the first axis against the others; private."""
-        table = counts.reshape(counts.shape[0], -1)
-        parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
-        both, left, right, whole = (_entropy_sum(part) for part in parts)
-        return Fraction(round((both - left - right + whole) / float(_STEP))) * _STEP
+        return Fraction(change * (1 + 1e-12)) + 2 * (_STEP + self._error())
 
     def _error(self) -> Fraction:
         """Bound the float error of one score: four sums of at most n log n."""
@@ -91,7 +90,6 @@ class MutualInformationScore:
 
 
 Score = DistanceScore | MutualInformationScore
-SCORES: Final = (DistanceScore, MutualInformationScore)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +108,21 @@ class Candidate:
     def clique(self) -> Clique:
         """The columns of the marginal."""
         return self.counts.clique
+
+
+def score_of(score: Score, counts: NDArray[np.int64]) -> Fraction:
+    """Return the score of exact counts; private, for a grant alone.
+
+    Args:
+        score: its sensitivity is `score.sensitivity`; a prediction has the shape of the counts.
+        counts: exact counts; of mutual information the first axis is held against the others.
+    """
+    if isinstance(score, DistanceScore):
+        return score.weight * (int(np.abs(counts - score.prediction).sum(dtype=np.int64)) - score.bias)
+    table = counts.reshape(counts.shape[0], -1)
+    parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
+    both, left, right, whole = (_entropy_sum(part) for part in parts)
+    return Fraction(round((both - left - right + whole) / float(_STEP))) * _STEP
 
 
 def _entropy_sum(counts: NDArray[np.int64]) -> float:

@@ -23,6 +23,9 @@ Columns = tuple[str, ...]
 Shapes = Mapping[Columns, tuple[int, ...]]
 """Cells along each column, by clique."""
 
+SPILL: Final = "spill"
+"""Folder beside the snapshot for what does not fit into memory; it goes with the snapshot."""
+
 BATCH_ROWS: Final = 1 << 18
 """Rows fetched at a time: one batch's cell numbers take 2 MiB."""
 
@@ -42,7 +45,7 @@ def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns
 
     cells = {clique: prod(shape) for clique, shape in shapes.items()}
     scanned = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
-    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         counts = _histograms(connection, {clique: shapes[clique] for clique in scanned})
         for clique in shapes:
             if clique not in counts:
@@ -62,10 +65,15 @@ def count_populated(
     """
     import duckdb  # as above
 
-    with duckdb.connect(str(path), read_only=True, config={"threads": threads}) as connection:
+    with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
         numbers, rows = _grouped(connection, clique, shape)
     order = np.argsort(numbers)
     return numbers[order], rows[order]
+
+
+def _settings(path: Path, threads: int) -> dict[str, str | bool | int | float | list[str]]:
+    """Keep what does not fit into memory where the run's folder is cleaned when the run ends."""
+    return {"threads": threads, "temp_directory": str(path.parent / SPILL)}
 
 
 def _histograms(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:

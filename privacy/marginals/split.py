@@ -39,8 +39,8 @@ def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: Noi
         cells: of each table's declared domain, >= 1.
         noise: which noise.
     Returns:
-        tuple: a share for each table, in multiples of 10^-12, rounded down; the last takes what the rounding left, so
-        that they add up to one.
+        tuple: a share for each table, in multiples of 10^-12, at least one, rounded down; the largest takes what the
+        rounding left, so that they add up to one.
     Raises:
         ValueError: a weight or a number of cells out of range.
     Privacy: reads public parameters only.
@@ -50,8 +50,9 @@ def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: Noi
     power: Literal[2, 3] = 3 if noise == "laplace" else 2
     roots = [_root(weight * size, power) for weight, size in zip(weights, cells, strict=True)]
     total = sum(roots)
-    shares = [Fraction(max(1, floor(Fraction(root * PICO, total))), PICO) for root in roots[:-1]]
-    return (*shares, 1 - sum(shares, Fraction(0)))
+    shares = [Fraction(max(1, floor(Fraction(root * PICO, total))), PICO) for root in roots]
+    shares[roots.index(max(roots))] += 1 - sum(shares, Fraction(0))
+    return tuple(shares)
 
 
 def _root(value: Fraction, power: Literal[2, 3]) -> int:

@@ -54,7 +54,8 @@ def run_time_facts(run: Run) -> list[str]:
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
         "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
         "version of a spec tells that the encoded table changed",
-        f"the times of {len(entries)} journal entries in PROOF.json, to the second, from {hour(entries[0].at)} on",
+        f"the times of {len(entries)} journal entries in PROOF.json, of draws to the hour and else to the second, "
+        f"from {hour(entries[0].at)} on",
     ]
 
 

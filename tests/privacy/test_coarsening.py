@@ -14,7 +14,7 @@ from contracts.levels import levels_of
 from contracts.product import TableSpec
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
-from privacy.marginals.coarsening import Coarsening, coarsening
+from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
@@ -42,7 +42,7 @@ def test_a_unit_moves_a_coarser_marginal_no_further_than_the_marginal(
         counts = np.zeros((3, 3), dtype=np.int64)
         for cell in cells:
             counts[cell] += 1
-        return PAIRS.sum_up(counts)
+        return sum_up(PAIRS, counts)
 
     with_unit, without = counted(rows + gone), counted(rows)
     replaced = counted(rows + come[:k])
@@ -58,7 +58,7 @@ def test_overlapping_cells_cannot_be_written_down() -> None:
         with pytest.raises(ValueError, match="cell_of"):
             Coarsening("x", (2, 2), cells)
     with pytest.raises(ValueError, match="counts of shape"):
-        PAIRS.sum_up(np.zeros(9, dtype=np.int64))
+        sum_up(PAIRS, np.zeros(9, dtype=np.int64))
     with pytest.raises(ValueError, match="a coarsening of a marginal of shape"):
         Counted(np.zeros(4, dtype=np.int64)).handle.coarser(PAIRS)
 

@@ -97,23 +97,6 @@ def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Pla
         grant.select([other], epsilon=Fraction(1), key="choice")
 
 
-class Cheaper(DistanceScore):
-    """A score that understates how far a unit moves it."""
-
-    def sensitivity(self, adjacency: str, rows_per_unit: int) -> Fraction:
-        return Fraction(1, 1000)
-
-
-def test_a_score_of_the_callers_own_making_is_refused_before_a_count_is_read(place: Place) -> None:
-    _, grant = opened(place)
-    counted = Counted(ZEROS)
-    with pytest.raises(ValueError, match="whose sensitivity is derived"):
-        grant.select(
-            [Candidate(counted.handle, Cheaper(ZEROS, Fraction(1), Fraction(0)))], epsilon=Fraction(1), key="choice"
-        )
-    assert counted.opened == 0
-
-
 def test_the_noise_of_a_choice_grows_with_the_largest_weight(place: Place) -> None:
     """Scores that differ by 10 weights w: e^(-eps 10 w / 2 w) is the odds against the worse one, whatever w is.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.marginals.scores import DistanceScore, MutualInformationScore
+from privacy.marginals.scores import DistanceScore, MutualInformationScore, score_of
 
 SHAPE = (2, 3)
 CELLS = 6
@@ -37,10 +37,10 @@ def test_a_distance_is_weighted_and_moves_by_its_weight() -> None:
     """Replacing a row moves it by at most 2 w, removing one by w, and some neighbour reaches both."""
     prediction = np.array([[1, 0, 2], [0, 1, 0]])
     score = DistanceScore(prediction, Fraction(3, 2), Fraction(1, 3))
-    assert score.of(np.array([[1, 0, 0], [0, 1, 5]])) == Fraction(3, 2) * (7 - Fraction(1, 3))
-    changes = [abs(score.of(t) - score.of(r)) for t in tables(4) for r in replaced(t)]
+    assert score_of(score, np.array([[1, 0, 0], [0, 1, 5]])) == Fraction(3, 2) * (7 - Fraction(1, 3))
+    changes = [abs(score_of(score, t) - score_of(score, r)) for t in tables(4) for r in replaced(t)]
     assert max(changes) == score.sensitivity("replace_one", 1) == 3
-    fewer = [abs(score.of(t) - score.of(np.maximum(t - (t == t.max()), 0))) for t in tables(1)]
+    fewer = [abs(score_of(score, t) - score_of(score, np.maximum(t - (t == t.max()), 0))) for t in tables(1)]
     assert max(fewer) == score.sensitivity("add_remove", 1) == Fraction(3, 2)
     assert score.sensitivity("add_remove", 4) == 6
     assert score.sensitivity("replace_one", 4) == 12
@@ -49,19 +49,30 @@ def test_a_distance_is_weighted_and_moves_by_its_weight() -> None:
 @pytest.mark.parametrize("rows", [2, 3, 5, 6])
 def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int) -> None:
     score = MutualInformationScore(rows)
-    changes = [abs(score.of(t) - score.of(r)) for t in tables(rows) for r in replaced(t)]
+    changes = [abs(score_of(score, t) - score_of(score, r)) for t in tables(rows) for r in replaced(t)]
     assert max(changes) <= score.sensitivity("replace_one", 1)
 
 
 def test_mutual_information_in_nats_times_rows() -> None:
     """Two columns that say the same: n log 2; independent ones: 0."""
     same, independent = np.array([[50, 0], [0, 50]]), np.array([[25, 25], [25, 25]])
-    assert float(MutualInformationScore(100).of(same)) == pytest.approx(100 * np.log(2), abs=0.001)
-    assert MutualInformationScore(100).of(independent) == 0
+    assert float(score_of(MutualInformationScore(100), same)) == pytest.approx(100 * np.log(2), abs=0.001)
+    assert score_of(MutualInformationScore(100), independent) == 0
 
 
 def test_mutual_information_is_offered_for_a_public_number_of_rows_only() -> None:
     with pytest.raises(ValueError, match="adjacency replace_one"):
         MutualInformationScore(100).sensitivity("add_remove", 1)
+    with pytest.raises(ValueError, match="one row a unit"):
+        MutualInformationScore(100).sensitivity("replace_one", 2)
     with pytest.raises(ValueError, match="at least 2"):
         MutualInformationScore(1).sensitivity("replace_one", 1)
+
+
+def test_nobody_can_change_a_prediction_after_it_was_looked_at() -> None:
+    given = np.zeros(3, dtype=np.int64)
+    score = DistanceScore(given, Fraction(1), Fraction(0))
+    given[0] = 7
+    assert score.prediction.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        score.prediction[0] = 7

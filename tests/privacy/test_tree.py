@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from contracts.levels import levels_of
 from contracts.product import Refine, TableSpec
-from privacy.marginals.coarsening import coarsening
+from privacy.marginals.coarsening import coarsening, sum_up
 from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.discrete_laplace import discrete_laplace
@@ -112,7 +112,7 @@ def released(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> list[li
     shares = level_shares(
         [level.cells(MESH.columns) for level in levels] + [counts.size], noise="laplace", total_known=False
     )
-    exact = [coarsening(level).sum_up(counts) for level in levels] + [counts]
+    exact = [sum_up(coarsening(level), counts) for level in levels] + [counts]
 
     def noisy(values: NDArray[np.int64], part: Fraction) -> tuple[NDArray[np.int64], object]:
         event = noise_event(LaplaceNoise(epsilon * part), adjacency="add_remove", rows_per_unit=1)
@@ -132,7 +132,7 @@ def released(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> list[li
         event=event,  # type: ignore[arg-type]
         ordered=(0, 1),
     )
-    sums = [coarsening(level).sum_up(refined.values.astype(np.int64)) for level in levels]
+    sums = [sum_up(coarsening(level), refined.values.astype(np.int64)) for level in levels]
     return [exact[:-1], [level.values for level in tree.coarser], sums]  # type: ignore[list-item]
 
 

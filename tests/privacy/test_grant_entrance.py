@@ -1,0 +1,206 @@
+"""What a grant does not let in: code of a caller never sees counts, and no derived sensitivity is false."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.cell_codes import ImpossibleCells
+from privacy.accounting.amounts import ATTO
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import ZeroConcentrated
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.grant import Grant
+from privacy.ledger.ledger import Ledger
+from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.noise.random_bytes import SecureBytes
+from privacy.refine.sparse_depth import Depth
+from tests.privacy.ledgers import KEYED_HASH, Counted, Place, ledger_with_account, request
+
+RENYI = RenyiCalculus(Fraction(12))
+ZEROS = np.zeros(3, dtype=np.int64)
+ONE, NIL = Fraction(1), Fraction(0)
+NOISE = GaussianNoise(Fraction(1, 100))
+
+
+def opened(place: Place, **changed: Any) -> tuple[Ledger, Grant]:
+    ledger = ledger_with_account(place, RENYI)
+    made = request(events=(ZeroConcentrated(Fraction(1, 10)),), delta=ATTO // 10**9)
+    ledger.reserve(replace(made, **changed))
+    return ledger, ledger.open_grant("run-1")
+
+
+class LooseArray(np.ndarray):  # type: ignore[type-arg]
+    """An array with code of its own."""
+
+
+class LooseFraction(Fraction):
+    """A number with code of its own."""
+
+
+class Cheaper(DistanceScore):
+    """A score that understates how far a unit moves it."""
+
+    def sensitivity(self, adjacency: str, rows_per_unit: int) -> Fraction:
+        return Fraction(1, 1000)
+
+
+class Listener(Candidate):
+    """A candidate with code of its own."""
+
+
+class Spy(Coarsening):
+    """A coarsening with code of its own."""
+
+
+class Deep(Depth):
+    """A depth with code of its own."""
+
+
+def distance(prediction: Any = ZEROS, weight: Any = ONE, bias: Any = NIL) -> DistanceScore:
+    score = DistanceScore(ZEROS, ONE, NIL)
+    for name, value in (("prediction", prediction), ("weight", weight), ("bias", bias)):
+        object.__setattr__(score, name, value)
+    return score
+
+
+SCORES: list[tuple[Any, str]] = [
+    (distance(prediction=np.zeros((1000, 3), dtype=np.int64)), "int64 of shape"),
+    (distance(prediction=np.zeros((3, 1), dtype=np.int64)), "int64 of shape"),
+    (distance(prediction=np.zeros(3)), "int64 of shape"),
+    (distance(prediction=np.full(3, -(2**63) + 1)), "within 9007199254740992 of 0"),
+    (distance(prediction=ZEROS.view(LooseArray)), "prediction must be ndarray itself"),
+    (distance(weight=-ONE), "weight must be above 0"),
+    (distance(weight=1.0), "weight must be Fraction itself"),
+    (distance(bias=LooseFraction(1)), "bias must be Fraction itself"),
+    (Cheaper(ZEROS, ONE, NIL), "whose sensitivity is derived"),
+    (MutualInformationScore(2), "declares public"),
+]
+
+
+@pytest.mark.parametrize(("score", "message"), SCORES, ids=[f"{n}-{m[:12]}" for n, (_, m) in enumerate(SCORES)])
+def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_count_is_read(
+    place: Place, score: Any, message: str
+) -> None:
+    _, grant = opened(place)
+    counted = Counted(ZEROS)
+    with pytest.raises(ValueError, match=message):
+        grant.select([Candidate(counted.handle, score)], epsilon=Fraction(1, 100), key="choice")
+    assert counted.opened == 0
+
+
+def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit(place: Place) -> None:
+    """The sensitivity grows with log n: a smaller n than the declared one would understate it."""
+    counted = Counted(np.array([[2, 1], [0, 3]]), ("age", "sex"))
+    _, grant = opened(place, adjacency="add_remove", public_total=6)
+    with pytest.raises(ValueError, match="declares public"):
+        grant.select([Candidate(counted.handle, MutualInformationScore(6))], epsilon=ONE / 10, key="choice")
+    assert counted.opened == 0
+
+
+def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Place) -> None:
+    _, grant = opened(place)
+    counted, score = Counted(ZEROS), DistanceScore(ZEROS, ONE, NIL)
+    asked: list[tuple[Any, str]] = [
+        (lambda: grant.select([Listener(counted.handle, score)], epsilon=ONE / 10, key="k"), "Candidate itself"),
+        (lambda: grant.select([Candidate(counted, score)], epsilon=ONE / 10, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (lambda: grant.select([Candidate(counted.handle, score)], epsilon=0.1, key="k"), "epsilon must be Fraction"),  # type: ignore[arg-type]
+        (lambda: grant.measure(counted, noise=NOISE, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (lambda: grant.measure(counted.handle, noise=GaussianNoise(LooseFraction(1)), key="k"), "Fraction itself"),
+        (lambda: grant.measure(counted.handle, noise=NOISE, key="k", minimum_frequency=5), "MinimumFrequency"),  # type: ignore[arg-type]
+    ]
+    for ask, message in asked:
+        with pytest.raises(ValueError, match=message):
+            ask()
+    assert counted.opened == 0
+
+
+def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:
+    cells = np.array([0, 0, 1])
+    with pytest.raises(ValueError, match="Coarsening itself"):
+        Counted(ZEROS).handle.coarser(Spy("level", (2,), cells))
+    genuine = Coarsening("level", (2,), cells)
+    cells[:] = 0
+    assert genuine.cell_of.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        genuine.cell_of[0] = 1
+
+
+LAPLACE = LaplaceNoise(Fraction(1, 4))
+
+
+def populated() -> tuple[list[int], SparseCounts]:
+    opened: list[int] = []
+
+    def count() -> tuple[Any, Any]:
+        opened.append(1)
+        return np.array([5]), np.array([1000])
+
+    return opened, SparseCounts(("age",), 10, KEYED_HASH, "b" * 64, count)
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        Depth(Fraction(1, 4), 60, 0, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 61, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, Fraction(-1), ImpossibleCells((10,))),
+        Deep(Fraction(1, 4), 60, 1, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, LooseFraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, Fraction(1030), None),  # type: ignore[arg-type]
+    ],
+)
+def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_count_is_read(
+    place: Place, until: Depth
+) -> None:
+    _, grant = opened(place)
+    counted, handle = populated()
+    with pytest.raises(ValueError, match="until"):
+        grant.measure_sparse(handle, noise=LAPLACE, key="k", until=until)
+    assert counted == []
+
+
+def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_made_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question.
+
+    The failure is real: the operating system's randomness is switched off between the counting and the noise.
+    """
+    ledger, grant = opened(place)
+    counted = Counted(ZEROS)
+
+    def fails(self: SecureBytes, size: int) -> None:
+        raise OSError("no randomness; secret 41")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SecureBytes, "take", fails)
+        with pytest.raises(
+            LedgerRefusal, match=r"(?s)failed while noise was drawn \(OSError\).*stays charged"
+        ) as told:
+            grant.measure(counted.handle, noise=NOISE, key="k")
+    assert "41" not in str(told.value)
+    assert told.value.__cause__ is None
+    assert told.value.__suppress_context__
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+    with pytest.raises(LedgerRefusal, match="not made again"):
+        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")
+    assert ledger.verify() == []
+
+
+def test_times_of_draws_are_told_to_the_hour(place: Place) -> None:
+    """How long a draw took may depend on the counts."""
+    ledger, grant = opened(place)
+    grant.measure(Counted(ZEROS).handle, noise=NOISE, key="k")
+    assert ledger.entries_of("run-1")[-1].at.endswith(":00:00Z")
+
+
+def test_the_handle_still_is_the_only_kind_of_counts() -> None:
+    assert isinstance(Counted(ZEROS).handle, PrivateCounts)
