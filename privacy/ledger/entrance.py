@@ -56,6 +56,8 @@ def check_depth(until: object, inverse_scale: Fraction) -> None:
     if not isinstance(until, Depth):
         raise ValueError("until must be a Depth")
     _exactly("until.impossible", until.impossible, ImpossibleCells)
+    for _, mask in until.impossible.masks:
+        _exactly("until.impossible: its masks", mask, np.ndarray)
     _exactly("until.inverse_scale", until.inverse_scale, Fraction)
     for name in ("first", "least"):
         _exactly(f"until.{name}", getattr(until, name), int)
