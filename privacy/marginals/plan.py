@@ -61,11 +61,6 @@ class PlannedDraw:
     coarsening: Coarsening | None = None
     sparse: SparsePlan | None = None
 
-    @property
-    def rows(self) -> int:
-        """Rows of what is measured: one a cell, or those that are expected of empty cells."""
-        return self.cells if self.sparse is None else self.sparse.expected_rows
-
 
 @dataclass(frozen=True)
 class _Wanted:
@@ -107,11 +102,6 @@ class TablesPlan:
     def cells(self) -> int:
         """Cells of all tables together."""
         return sum(draw.cells for draw in self.draws)
-
-    @property
-    def rows(self) -> int:
-        """Rows that are expected of all tables together; what a sparse table is populated with comes on top."""
-        return sum(draw.rows for draw in self.draws)
 
     def draw(self, key: str) -> PlannedDraw:
         """Return the draw of that key."""
