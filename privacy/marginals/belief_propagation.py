@@ -1,26 +1,25 @@
 """Belief propagation on a junction tree: exact marginals of a product of log-space factors.
 
-Towards the root each node is turned into the conditional distribution of its residual given its separator, taken row
-by row relative to the row's largest cell, so nothing overflows and nothing that matters underflows. Away from the
-root the conditional is multiplied by the separator's marginal. No message is ever divided by another: minus infinity
-is safe.
+Towards the root each node becomes the conditional distribution of its residual given its separator, each row of it
+relative to the row's largest cell, so that nothing overflows and nothing that matters underflows. Away from the root
+the rows are multiplied by the separator's marginal. No message is ever divided by another: minus infinity is safe.
 
 A changed factor makes only the messages between its node and the root stale; the others are kept.
 
-Source: Lauritzen and Spiegelhalter 1988 (conditional form); Koller and Friedman 2009, section 10.2.
+Source: Lauritzen and Spiegelhalter 1988, in its conditional form; Koller and Friedman 2009, section 10.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from privacy.marginals import factor
 from privacy.marginals.counts import Clique
 from privacy.marginals.errors import NothingPossible
-from privacy.marginals.factor import Array
+from privacy.marginals.factor import Array, aligned
 from privacy.marginals.junction_tree import JunctionTree
+from privacy.marginals.table_plan import TablePlan
 
 
 class BeliefPropagation:
@@ -36,17 +35,23 @@ class BeliefPropagation:
     def __init__(self, tree: JunctionTree, factors: Mapping[Clique, Array]) -> None:
         self.tree = tree
         self._factors: dict[Clique, Array] = {}
+        self._home = {clique: tree.home_of(clique) for clique in factors}
         self._assigned: list[list[Clique]] = [[] for _ in tree.nodes]
-        self._conditional = [np.empty(node.shape) for node in tree.nodes]
-        self._belief: list[Array | None] = [None] * len(tree.nodes)
-        self._message: list[Array | None] = [None] * len(tree.nodes)
-        self._fresh_belief = [False] * len(tree.nodes)
-        for clique in factors:
-            home = tree.home(clique)
-            if home is None:
-                raise ValueError(f"no node of the tree contains the clique {'×'.join(clique)}")
-            self._assigned[home].append(clique)
-        self._home = {clique: number for number, names in enumerate(self._assigned) for clique in names}
+        for clique, number in self._home.items():
+            self._assigned[number].append(clique)
+        self._plans = [
+            TablePlan(
+                node.columns,
+                node.shape,
+                [*self._assigned[number], *(tree.nodes[child].separator for child in node.children)],
+            )
+            for number, node in enumerate(tree.nodes)
+        ]
+        count = len(tree.nodes)
+        self._rows = [np.empty(node.shape) for node in tree.nodes]
+        self._sums: list[Array] = [np.empty(0)] * count
+        self._message: list[Array | None] = [None] * count
+        self._gathered: list[dict[Clique, Array] | None] = [None] * count
         self.update(factors)
 
     def update(self, factors: Mapping[Clique, Array]) -> None:
@@ -60,102 +65,77 @@ class BeliefPropagation:
                 self._message[number] = None
                 number = self.tree.nodes[number].parent
         if factors:
-            self._fresh_belief = [False] * len(self.tree.nodes)
+            self._gathered = [None] * len(self.tree.nodes)
 
     @property
     def log_partition(self) -> float:
         """Log of the sum over the whole domain; minus infinity if nothing is possible."""
         return float(self._upward(0))
 
-    def log_maximum(self, factors: Mapping[Clique, Array]) -> float:
-        """Return the largest value of a sum of other factors over the whole domain; nothing kept changes."""
-        messages: dict[int, Array] = {}
-        for number in range(len(self.tree.nodes) - 1, -1, -1):
-            node = self.tree.nodes[number]
-            own = [(clique, factors[clique]) for clique in self._assigned[number] if clique in factors]
-            own += [(self.tree.nodes[child].separator, messages.pop(child)) for child in node.children]
-            table = factor.product(own, node.columns, node.shape)
-            flat = table.reshape(self._rows_and_residual(number))
-            messages[number] = flat.max(axis=1 if node.separator_first else 0).reshape(self._separator_shape(number))
-        return float(messages[0])
-
-    def belief(self, number: int) -> Array:
-        """Return the probabilities of a node's cells, axes as the node's columns; overwritten by the next update.
+    def of_factor(self, clique: Clique) -> Array:
+        """Return the probabilities of a factor's clique, axes in its order.
 
         Raises:
             NothingPossible: the factors forbid every cell.
         """
-        if self._fresh_belief[number]:
-            return self._buffer(number)
-        node = self.tree.nodes[number]
-        if np.isneginf(self.log_partition):
-            raise NothingPossible
-        belief = self._buffer(number)
-        separator = self.separator(number)
-        np.multiply(self._conditional[number], factor.aligned(separator, node.separator, node.columns), out=belief)
-        self._fresh_belief[number] = True
-        return belief
+        return self._downward(self._home[clique])[clique]
 
-    def separator(self, number: int) -> Array:
-        """Return the probabilities of a node's separator; of nothing (1) for the root."""
-        node = self.tree.nodes[number]
-        if node.parent < 0:
-            return np.ones(())
-        return factor.marginal(self.belief(node.parent), self.tree.nodes[node.parent].columns, node.separator)
-
-    def marginal(self, clique: Sequence[str]) -> Array:
-        """Return the probabilities of a clique that some node contains, axes in the clique's order.
+    def inside(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Array]:
+        """Return the probabilities of cliques inside one node, axes in each clique's order; shared sums are done
+        once.
 
         Raises:
-            ValueError: no node contains it.
+            NothingPossible: the factors forbid every cell.
         """
-        number = self.tree.home(clique)
-        if number is None:
-            raise ValueError(f"no node of the tree contains the clique {'×'.join(clique)}")
-        return factor.marginal(self.belief(number), self.tree.nodes[number].columns, clique)
-
-    def _buffer(self, number: int) -> Array:
-        buffer = self._belief[number]
-        if buffer is None:
-            buffer = self._belief[number] = np.empty(self.tree.nodes[number].shape)
-        return buffer
-
-    def _separator_shape(self, number: int) -> tuple[int, ...]:
-        return self.tree.domain.sizes(self.tree.nodes[number].separator)
-
-    def _rows_and_residual(self, number: int) -> tuple[int, int]:
-        """Return the table's shape as a matrix, the separator along one axis and the residual along the other."""
         node = self.tree.nodes[number]
-        rows, rest = self.tree.domain.cells(node.separator), self.tree.domain.cells(node.residual)
-        return (rows, rest) if node.separator_first else (rest, rows)
+        return self._weighted(number, TablePlan(node.columns, node.shape, cliques))
+
+    def _downward(self, number: int) -> dict[Clique, Array]:
+        """Return the probabilities of a node's factors and of its children's separators."""
+        kept = self._gathered[number]
+        if kept is None:
+            kept = self._gathered[number] = self._weighted(number, self._plans[number])
+        return kept
+
+    def _weighted(self, number: int, plan: TablePlan) -> dict[Clique, Array]:
+        """Gather from a node's table times the marginal of its separator."""
+        if np.isneginf(self.log_partition):
+            raise NothingPossible
+        node = self.tree.nodes[number]
+        rows = self._rows[number]
+        if node.parent < 0:
+            return {clique: values / self._sums[number] for clique, values in plan.gather(rows).items()}
+        weight = self._downward(node.parent)[node.separator] / self._sums[number]
+        return plan.gather(rows * aligned(weight, node.separator, node.columns))
 
     def _upward(self, number: int) -> Array:
-        """Return the message to the parent, and leave the conditional in the node's table."""
+        """Return the message to the parent, and leave the rows, relative to their largest cells, and their sums."""
         kept = self._message[number]
         if kept is not None:
             return kept
         node = self.tree.nodes[number]
         own = [(clique, self._factors[clique]) for clique in self._assigned[number]]
         own += [(self.tree.nodes[child].separator, self._upward(child)) for child in node.children]
-        table = self._conditional[number]
-        table[...] = 0.0
-        for clique, values in own:
-            table += factor.aligned(values, clique, node.columns)
-        message = normalise_rows(
-            table.reshape(self._rows_and_residual(number)), axis=1 if node.separator_first else 0
-        )
-        self._message[number] = message.reshape(self._separator_shape(number))
-        return self._message[number]  # type: ignore[return-value]
+        self._plans[number].spread(own, self._rows[number])
+        axis = 1 if node.separator_first else 0
+        rows, rest = self.tree.domain.cells(node.separator), self.tree.domain.cells(node.residual)
+        table = self._rows[number].reshape((rows, rest) if axis else (rest, rows))
+        message, sums = exponentiate_rows(table, axis)
+        shape = self.tree.domain.sizes(node.separator)
+        self._sums[number] = sums.reshape(shape)
+        self._message[number] = message = message.reshape(shape)
+        return message
 
 
-def normalise_rows(logs: Array, axis: int) -> Array:
-    """Turn logs into probabilities along `axis`, in place; return the log of what each row summed to.
+def exponentiate_rows(logs: Array, axis: int) -> tuple[Array, Array]:
+    """Turn logs into exp(log - the row's largest), in place.
 
     Args:
         logs: shape (rows, cells) or (cells, rows); rows of minus infinity only become 0.
         axis: the axis of the cells.
     Returns:
-        Array: shape (rows,), minus infinity for rows without a possible cell.
+        Log of what each row summed to (minus infinity for rows without a possible cell), and the sums of the new
+        rows (1 for those); shape (rows,).
     """
     top = logs.max(axis=axis, keepdims=True)
     dead = np.isneginf(top)
@@ -165,7 +145,6 @@ def normalise_rows(logs: Array, axis: int) -> Array:
     np.exp(logs, out=logs)
     sums = logs.sum(axis=axis, keepdims=True)
     sums[dead] = 1.0
-    logs /= sums
     message = np.log(sums) + top
     message[dead] = -np.inf
-    return np.asarray(message.squeeze(axis))
+    return np.asarray(message.squeeze(axis)), np.asarray(sums.squeeze(axis))

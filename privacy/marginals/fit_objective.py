@@ -1,6 +1,21 @@
-"""The loss of Private-PGM, its gradient, and the bound that certifies how good a point is.
+"""What a model is fitted by: a smooth, strictly convex function of the potentials, and how far a point is from its
+minimum.
 
-Points are flat vectors: the potentials of the measured cliques one after the other.
+Points are flat vectors: the potentials theta of the measured cliques one after the other. With mu(theta) the
+marginals,
+
+    F(theta) = total · log Z(theta) - <theta, y> + temperature/2 · <theta, variance · theta>
+    gradient = mu(theta) - y + temperature · variance · theta
+
+is minus the dual, divided by the temperature, of
+
+    P(p) = sum over measured cells of (mu - y)² / (2 variance) + temperature · total · sum p log p
+
+over all distributions p. Filling in, P(p_theta) minus the dual at theta is  sum of gradient² / (2 variance): a bound
+on how far P is above its minimum, and on half the squared distance of mu from the optimum's, in noise variances.
+
+Source: Rockafellar 1970, Convex Analysis, section 31 (duality); the loss is McKenna, Sheldon and Miklau 2019, section
+3.
 """
 
 from __future__ import annotations
@@ -21,13 +36,13 @@ from privacy.marginals.junction_tree import junction_tree
 
 
 class FitObjective:
-    """L(mu) = sum over measured cells of (mu - y)² / (2 variance), mu the marginals of the model at a point.
+    """The function F of a set of measurements; it remembers the last point, whose marginals are then cheap.
 
     Args:
         domain: all columns.
         measured: one measurement a clique: values in the domain's order of columns, and the variance of a cell.
         zeros: impossible cells by clique, in the domain's order of columns.
-        total: number of rows, > 0.
+        total: number of rows, ≥ 0.
     Raises:
         NothingPossible: the structural zeros exclude every row.
     """
@@ -43,56 +58,65 @@ class FitObjective:
         self.total = total
         self.cliques = tuple(measured)
         bounds = np.cumsum([0, *(values.size for values, _ in measured.values())])
-        self._slices = [slice(int(low), int(high)) for low, high in pairwise(bounds)]
+        self.slices = tuple(slice(int(low), int(high)) for low, high in pairwise(bounds))
         self.values = np.concatenate([np.empty(0), *(values.ravel() for values, _ in measured.values())])
         self.variance = np.concatenate([np.empty(0), *(np.full(values.size, v) for values, v in measured.values())])
         self._zeros = {clique: np.where(mask, -np.inf, 0.0) for clique, mask in zeros.items()}
-        self._tree = junction_tree(domain, [*self.cliques, *zeros])
-        self._propagation = BeliefPropagation(self._tree, self._factors(np.zeros(self.values.size)))
+        tree = junction_tree(domain, [*self.cliques, *zeros])
+        uniform = np.zeros(self.values.size)
+        self._propagation = BeliefPropagation(tree, self._factors(uniform))
         if np.isneginf(self._propagation.log_partition):
             raise NothingPossible
-        self.possible = self.marginals(np.zeros(self.values.size)) > 0
+        self._point = uniform
+        self.possible = self.marginals(uniform) > 0 if total > 0 else np.ones(self.values.size, dtype=np.bool_)
 
     def _factors(self, point: Array) -> dict[Clique, Array]:
         """Return the potentials at a point, structural zeros included."""
         factors = {
             clique: point[part].reshape(self.domain.sizes(clique))
-            for clique, part in zip(self.cliques, self._slices, strict=True)
+            for clique, part in zip(self.cliques, self.slices, strict=True)
         }
         for clique, values in self._zeros.items():
             factors[clique] = factors[clique] + values if clique in factors else values
         return factors
 
-    def marginals(self, point: Array) -> Array:
-        """Return the expected counts of the measured cliques at a point, flat [rows]."""
-        self._propagation.update(self._factors(point))
-        parts = [self._propagation.marginal(clique).ravel() for clique in self.cliques]
-        return self.total * np.concatenate([np.empty(0), *parts])
+    def _move(self, point: Array) -> None:
+        if point is not self._point:
+            self._propagation.update(self._factors(point))
+            self._point = point
 
-    @property
-    def log_partition(self) -> float:
-        """Return log Z at the point whose marginals were taken last."""
+    def log_partition(self, point: Array) -> float:
+        """Return log Z."""
+        self._move(point)
         return self._propagation.log_partition
 
-    def slope(self, marginals: Array) -> Array:
-        """Return the gradient of L, flat [noise variances / row]."""
-        return np.asarray((marginals - self.values) / self.variance)
+    def value(self, point: Array, temperature: float) -> float:
+        """Return F."""
+        linear = self.total * self.log_partition(point) - float(point @ self.values)
+        return linear + 0.5 * temperature * float(point @ (self.variance * point))
+
+    def rounding(self, point: Array) -> float:
+        """Return how wrong F can be by rounding: it is a small difference of large sums."""
+        return 1e-13 * (self.total * abs(self.log_partition(point)) + float(np.abs(point) @ np.abs(self.values)))
+
+    def marginals(self, point: Array) -> Array:
+        """Return the expected counts of the measured cliques, flat [rows]."""
+        self._move(point)
+        parts = [self._propagation.of_factor(clique).ravel() for clique in self.cliques]
+        return self.total * np.concatenate([np.empty(0), *parts])
+
+    def gradient(self, point: Array, marginals: Array, temperature: float) -> Array:
+        """Return the gradient of F, flat [rows]; 0 where a structural zero makes the cell impossible."""
+        slope = marginals - self.values + temperature * self.variance * point
+        return np.where(self.possible, slope, 0.0)
+
+    def gap(self, gradient: Array) -> float:
+        """Return how far P can be above its minimum [noise variances]."""
+        return float(np.sum(gradient**2 / (2 * self.variance)))
 
     def loss(self, marginals: Array) -> float:
-        """Return L [noise variances]."""
-        return self.distance(marginals, self.values)
-
-    def distance(self, one: Array, other: Array) -> float:
-        """Return half the squared distance of two flat vectors of counts [noise variances]."""
-        return float(np.sum((one - other) ** 2 / (2 * self.variance)))
-
-    def bound(self, slope: Array) -> float:
-        """Return a lower bound on L over all distributions: the dual of L at `slope`, in the place of its gradient.
-
-        Formula: total · min over rows of sum_c slope_c  -  <slope, y>  -  <slope, variance · slope> / 2
-        """
-        lowest = -self.total * self._propagation.log_maximum(self._factors(-slope))
-        return lowest - float(slope @ self.values) - 0.5 * float(slope @ (self.variance * slope))
+        """Return the first part of P, the misfit [noise variances]."""
+        return float(np.sum((marginals - self.values) ** 2 / (2 * self.variance)))
 
     def model(self, point: Array) -> GraphicalModel:
         """Return the model at a point."""
@@ -103,7 +127,7 @@ class FitObjective:
         """Return the potentials of a model on the measured cliques that it knows, 0 on the others."""
         point = np.zeros(self.values.size)
         known = start.factors if start is not None else {}
-        for clique, part in zip(self.cliques, self._slices, strict=True):
+        for clique, part in zip(self.cliques, self.slices, strict=True):
             if clique in known:
                 point[part] = np.where(np.isneginf(known[clique]), 0.0, known[clique]).ravel()
         return np.where(self.possible, point, 0.0)

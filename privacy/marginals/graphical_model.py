@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from privacy.marginals import factor
 from privacy.marginals.belief_propagation import BeliefPropagation
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
+from privacy.marginals.elimination import marginals
 from privacy.marginals.factor import Array
 from privacy.marginals.junction_tree import JunctionTree, junction_tree
 
@@ -73,47 +73,13 @@ class GraphicalModel:
 
     def marginals(self, cliques: Sequence[Sequence[str]]) -> list[Array]:
         """Return the expected counts of many cliques; work that they share is done once."""
+        known = {tuple(clique): self.domain.canonical(clique) for clique in cliques}
+        tables = marginals(self._calibrated, set(known.values()))
         found = []
-        for clique in cliques:
-            known = self.domain.canonical(clique)
-            inside = self.tree.home(known) is not None
-            values = self._calibrated.marginal(known) if inside else self._across(known)
-            axes = [known.index(name) for name in clique]
-            found.append(self.total * values.transpose(axes))
+        for clique in map(tuple, cliques):
+            order = known[clique]
+            found.append(self.total * tables[order].transpose([order.index(name) for name in clique]))
         return found
-
-    def _across(self, clique: Clique) -> Array:
-        """Return the probabilities of a clique that no node contains: eliminate the other columns along the tree."""
-        nodes = self.tree.nodes
-        wanted = set(clique)
-
-        def collect(number: int) -> tuple[Clique, Array] | None:
-            """Return P(wanted below and here, given the separator), over separator and wanted; None if none."""
-            node = nodes[number]
-            parts = [part for part in map(collect, node.children) if part is not None]
-            if not parts and not wanted & set(node.residual):
-                return None
-            kept = (set(node.separator) | wanted) & set(node.columns)
-            needed = kept | {name for columns, _ in parts for name in columns if name in node.columns}
-            scope = tuple(name for name in node.columns if name in needed)
-            values = factor.marginal(self._calibrated.belief(number), node.columns, scope)
-            for columns, table in parts:
-                joined = scope + tuple(name for name in columns if name not in scope)
-                values = factor.aligned(values, scope, joined) * factor.aligned(table, columns, joined)
-                scope = joined
-            target = tuple(name for name in scope if name in node.separator) + tuple(
-                name for name in scope if name in wanted and name not in node.separator
-            )
-            values = factor.marginal(values, scope, target)
-            if node.separator:
-                held = tuple(name for name in target if name in node.separator)
-                given = self._calibrated.separator(number).transpose([node.separator.index(name) for name in held])
-                given = given.reshape(given.shape + (1,) * (len(target) - len(held)))
-                values = np.divide(values, given, out=np.zeros_like(values), where=given > 0)
-            return target, values
-
-        columns, table = collect(0) or ((), np.ones(()))
-        return factor.marginal(table, columns, clique)
 
     def digest(self) -> str:
         """Return SHA-256 (hex) over domain, cliques, potentials and total, bit by bit."""

@@ -64,6 +64,17 @@ class JunctionTree:
         wanted = set(clique)
         return next((number for number in self._by_size if wanted <= set(self.nodes[number].columns)), None)
 
+    def home_of(self, clique: Sequence[str]) -> int:
+        """Return the number of the smallest node that contains a clique.
+
+        Raises:
+            ValueError: there is none.
+        """
+        number = self.home(clique)
+        if number is None:
+            raise ValueError(f"no node of the tree contains the clique {'×'.join(clique)}")
+        return number
+
 
 def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
     """Build the tree of a set of cliques: triangulate, then join by a maximum-weight spanning tree.

@@ -39,14 +39,14 @@ def test_changing_one_factor_gives_what_a_new_tree_gives() -> None:
     cliques = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("f",))
     model, other = (random_model(domain, cliques, seed) for seed in (1, 2))
     propagation = BeliefPropagation(model.tree, model.factors)
-    propagation.marginal(("a", "b"))
+    propagation.of_factor(("a", "b"))
     factors = dict(model.factors)
     for clique in cliques:
         factors[clique] = other.factors[clique]
         propagation.update({clique: factors[clique]})
         fresh = BeliefPropagation(model.tree, factors)
         for asked in cliques:
-            np.testing.assert_array_equal(propagation.marginal(asked), fresh.marginal(asked))
+            np.testing.assert_array_equal(propagation.of_factor(asked), fresh.of_factor(asked))
         assert propagation.log_partition == fresh.log_partition
 
 

@@ -1,0 +1,155 @@
+"""Limited-memory quasi-Newton search (L-BFGS) for the potentials, with the redundancy's inverse in its middle.
+
+Source: Nocedal and Wright 2006, Numerical Optimization, algorithms 7.4 and 7.5; backtracking by algorithm 3.1.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacy.marginals.factor import Array
+from privacy.marginals.fit_objective import FitObjective
+from privacy.marginals.redundancy import Redundancy
+
+MEMORY = 30
+SUFFICIENT = 1e-4
+FLATTER = 0.5
+MOST_SHORTENINGS = 30
+FIRST_STEP = 10.0
+"""The first step, before any curvature is known, changes no potential by more than this [nats]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where a search ended.
+
+    Args:
+        point: potentials of the measured cliques, flat.
+        marginals: the expected counts there, flat [rows].
+        gap: see FitObjective [noise variances].
+        iterations: steps taken.
+    """
+
+    point: Array
+    marginals: Array
+    gap: float
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A point with all that is known there."""
+
+    point: Array
+    value: float
+    marginals: Array
+    gradient: Array
+
+
+def minimise(
+    objective: FitObjective,
+    start: Array,
+    *,
+    temperature: float,
+    allowed: float,
+    max_iterations: int,
+    share_of_loss: float = 0.0,
+) -> Found:
+    """Minimise F from a starting point until the gap is small, or the iterations are used up.
+
+    Stops too when no step along the steepest scaled descent leads on: nothing better can be found in floats.
+
+    Args:
+        objective: gives F.
+        start: potentials to start from, flat.
+        temperature: see FitObjective, > 0.
+        allowed: what the gap may be [noise variances].
+        max_iterations: steps at most.
+        share_of_loss: what the gap may be as a share of the misfit, if that is more.
+    """
+    redundancy = Redundancy(objective.domain, objective.cliques, objective.slices)
+    ridge = temperature * objective.variance
+    changes: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
+    here = _look(objective, start, temperature)
+    iterations = 0
+    while iterations < max_iterations:
+        enough = max(allowed, share_of_loss * objective.loss(here.marginals))
+        if objective.gap(here.gradient) <= enough:
+            break
+        scaling = redundancy.scaled(here.marginals, ridge)
+        direction = np.where(objective.possible, -product(here.gradient, changes, scaling), 0.0)
+        if not float(here.gradient @ direction) < 0:
+            changes.clear()
+            direction = -here.gradient / (here.marginals + ridge)
+        step = 1.0 if changes else min(1.0, FIRST_STEP / float(np.abs(direction).max()))
+        there = _descend(objective, here, direction, step, temperature)
+        if there is None and not changes:
+            break
+        if there is None:
+            changes.clear()
+            continue
+        _remember(changes, there.point - here.point, there.gradient - here.gradient)
+        here = there
+        iterations += 1
+    return Found(here.point, here.marginals, objective.gap(here.gradient), iterations)
+
+
+def _look(objective: FitObjective, point: Array, temperature: float) -> _Place:
+    marginals = objective.marginals(point)
+    return _Place(
+        point, objective.value(point, temperature), marginals, objective.gradient(point, marginals, temperature)
+    )
+
+
+def _descend(
+    objective: FitObjective, here: _Place, direction: Array, step: float, temperature: float
+) -> _Place | None:
+    """Shorten the step until F falls enough; None if it never does.
+
+    Where F changes by no more than its rounding, the slope decides: F is convex, so a step after which the slope is
+    still downwards, or at most half as steep upwards, is a good one.
+    """
+    slope = float(here.gradient @ direction)
+    for _ in range(MOST_SHORTENINGS):
+        point = here.point + step * direction
+        value = objective.value(point, temperature)
+        if value <= here.value + SUFFICIENT * step * slope:
+            return _look(objective, point, temperature)
+        if abs(value - here.value) <= objective.rounding(point):
+            there = _look(objective, point, temperature)
+            if float(there.gradient @ direction) <= -FLATTER * slope:
+                return there
+        excess = value - here.value - slope * step
+        fitted = -slope * step**2 / (2 * excess) if np.isfinite(excess) and excess > 0 else 0.0
+        step = min(max(fitted, 0.1 * step), 0.5 * step)
+    return None
+
+
+def product(
+    gradient: Array, changes: Iterable[tuple[Array, Array, float]], scaling: Callable[[Array], Array]
+) -> Array:
+    """Return the approximate inverse second derivative times the gradient (the two-loop recursion)."""
+    result = gradient.copy()
+    kept = []
+    for moved, turned, inverse in reversed(pairs := list(changes)):
+        share = inverse * float(moved @ result)
+        result -= share * turned
+        kept.append(share)
+    result = scaling(result)
+    if pairs:
+        moved, turned, inverse = pairs[-1]
+        result *= 1.0 / (inverse * float(turned @ scaling(turned)))
+    for (moved, turned, inverse), share in zip(pairs, reversed(kept), strict=True):
+        result += (share - inverse * float(turned @ result)) * moved
+    return result
+
+
+def _remember(changes: deque[tuple[Array, Array, float]], moved: Array, turned: Array) -> None:
+    """Keep a step and the change of the gradient along it, if the curvature shows above rounding."""
+    curvature = float(moved @ turned)
+    if curvature > 1e-14 * float(np.sqrt((moved @ moved) * (turned @ turned))):
+        changes.append((moved, turned, 1.0 / curvature))
