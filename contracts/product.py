@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     Tag,
+    ValidationError,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -23,6 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from contracts.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
 from contracts.domain_terms import Frozen
 from contracts.hierarchy import Hierarchy, hierarchy_schema, written_form
+from contracts.lambda_reference import REFERENCE, LambdaReference
 from contracts.written import (
     FINEST_DECIMALS,
     Amount,
@@ -40,7 +42,7 @@ from contracts.written import (
 _UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
 _LONGEST_NAME = 120
 _OTHER_KINDS = ("synthetic", "model")
-_LAMBDAS = "a number from 0 to below 1, or auto"
+_LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
 AUTO: Final = "auto"
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
@@ -128,10 +130,12 @@ def unfit_name(name: str) -> str | None:
     return f'at most {_LONGEST_NAME} bytes, no / \\ < > : " | ? * and no dot at either end'
 
 
-def _parse_lambda(written: object) -> Decimal | str:
-    """Read λ: `auto`, or a number from 0 to below 1."""
+def _parse_lambda(written: object) -> Decimal | str | LambdaReference:
+    """Read λ: `auto`, a number from 0 to below 1, or an earlier version."""
     if written == AUTO:
         return AUTO
+    if isinstance(written, dict | LambdaReference):
+        return _parse_reference(written)
     try:
         lambda_ = parse_decimal(written)
     except PydanticCustomError:
@@ -144,10 +148,30 @@ def _parse_lambda(written: object) -> Decimal | str:
     return plain_decimal(lambda_)
 
 
+def _parse_reference(written: dict[str, Any] | LambdaReference) -> LambdaReference:
+    """Read an earlier version; its problems are reported like those of any λ."""
+    try:
+        return LambdaReference.model_validate(written)
+    except ValidationError as error:
+        refuse([problem for item in error.errors() for problem in item.get("ctx", {}).get("problems", ())])
+
+
+_NUMBER_OR_VERSION: Final = {
+    "anyOf": [
+        {"type": ["number", "string"]},
+        {"const": AUTO},
+        {
+            "type": "object",
+            "properties": {"reference": {"type": "string"}},
+            "required": ["reference"],
+            "additionalProperties": False,
+        },
+    ]
+}
 Lambda = Annotated[
-    Decimal | Literal["auto"],
+    Decimal | Literal["auto"] | LambdaReference,
     BeforeValidator(_parse_lambda),
-    WithJsonSchema({"anyOf": [{"type": ["number", "string"]}, {"const": AUTO}]}),
+    WithJsonSchema(_NUMBER_OR_VERSION),
 ]
 
 
@@ -155,9 +179,9 @@ class Refine(Frozen):
     """Post-processing of the noisy counts, at no cost: how they lose negative values and noise, and whole numbers.
 
     `consistent` makes tables agree on the margins that they share; methods none (with `integers: false`) and simplex.
-    `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto` and `sparsity: SHARE of the cells`; `auto` takes the
-    method that errs least by what the noisy values tell. Tables with a hierarchy are refined by `hierarchy`, whatever
-    the others are refined by.
+    `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto`, `lambda: {reference: RELEASE/VERSION}` and `sparsity:
+    SHARE of the cells`; `auto` takes the method that errs least by what the noisy values tell. Tables with a
+    hierarchy are refined by `hierarchy`, whatever the others are refined by.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
@@ -287,6 +311,12 @@ class TablesProduct(Frozen):
             remedy = "write method: hierarchy, or publish the table without its hierarchy"
             refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
         return self
+
+    @property
+    def reference(self) -> LambdaReference | None:
+        """The earlier version on which λ is chosen, if there is one."""
+        lambda_ = self.refine.lambda_
+        return lambda_ if isinstance(lambda_, LambdaReference) else None
 
     def method_of(self, table: TableSpec | AllMarginals) -> str:
         """Return the method that a table, or the tables of an entry, are refined by: `hierarchy` with one."""

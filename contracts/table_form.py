@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from contracts.contract import Contract
+from contracts.lambda_reference import LambdaReference
 from contracts.product import AUTO, Form, Refine, TableSpec, TablesProduct
 from contracts.written import FieldPath, Problem
 
@@ -69,7 +70,7 @@ def form_problems(table: TableSpec, product: TablesProduct, contract: Contract, 
 
 def _lists(refine: Refine) -> bool:
     """Say whether a refinement needs the listed cells alone."""
-    alone = refine.sparsity is None and not refine.consistent
+    alone = refine.sparsity is None and not refine.consistent and not isinstance(refine.lambda_, LambdaReference)
     return alone and refine.method in ("none", "simplex", "negative_l2")
 
 
@@ -77,6 +78,8 @@ def _not_listed(refine: Refine) -> tuple[str, str]:
     """Name what a sparse table cannot be refined by, and its key."""
     if refine.consistent:
         return "`consistent`", "consistent"
+    if isinstance(refine.lambda_, LambdaReference):
+        return "lambda by `reference`", "lambda"
     return ("sparsity", "sparsity") if refine.sparsity is not None else (f"method {refine.method}", "method")
 
 

@@ -27,6 +27,7 @@ from tasks import publish as publishing
 from tasks import refine as refining
 from tasks import report as reporting
 from tasks import validate as validating
+from tasks.earlier_version import earlier_version
 from tasks.facts import gather
 from tasks.publish import Publication, published
 from tasks.run_folder import RunFolder, hold, run_name, sheltered
@@ -80,14 +81,15 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
     """Validate, charge, measure, refine, report and publish."""
     spec, contract, plan = request.spec, request.contract, request.plan
+    earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
     grant = charge(run, ledger, spec, contract, plan, table)
     measurements = measure(run, grant, plan, table, contract)
-    tables = refine(run, spec.product, plan, contract, measurements)
+    tables = refine(run, spec.product, plan, contract, measurements, earlier)
 
     def write(folder: Path, version: VersionEntry) -> None:
-        facts = gather(ledger, spec, contract, plan, version, measurements, tables, outcomes, software())
+        facts = gather(ledger, spec, contract, plan, version, measurements, tables, outcomes, software(), earlier)
         report(run, facts, folder=folder, private_folder=run.path)
 
     signer = Signer(workspace.signing_seed())

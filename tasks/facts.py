@@ -16,6 +16,7 @@ from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from tasks.earlier_version import EarlierVersion
 from tasks.refine import ReleasedTable
 
 
@@ -75,6 +76,7 @@ class RunFacts:
         software: what computed it.
         pld_epsilon: ε by the second accountant, where it applies.
         gate_failures: how many releases of the account a gate had stopped before this charge.
+        earlier_version: the version on which λ was chosen, if one was.
     """
 
     run_key: str
@@ -96,6 +98,7 @@ class RunFacts:
     software: Software
     pld_epsilon: float | None
     gate_failures: int
+    earlier_version: EarlierVersion | None = None
 
 
 def gather(
@@ -108,6 +111,7 @@ def gather(
     tables: tuple[ReleasedTable, ...],
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
+    earlier_version: EarlierVersion | None = None,
 ) -> RunFacts:
     """Collect what the ledger and the steps know about a run.
 
@@ -141,6 +145,7 @@ def gather(
         software=software,
         pld_epsilon=pld_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
         gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
+        earlier_version=earlier_version,
     )
 
 

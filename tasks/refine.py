@@ -6,6 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.cell_codes import ImpossibleCells
 from contracts.contract import Contract
 from contracts.expansion import tables_of
@@ -17,6 +20,7 @@ from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from privacy.refine.tables import Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.tree import measured_tree, refine_tree
+from tasks.earlier_version import EarlierVersion
 from tasks.progress import step
 
 logger = logging.getLogger(__name__)
@@ -70,6 +74,7 @@ def refine(
     plan: TablesPlan,
     contract: Contract,
     measurements: Sequence[Measurement | SparseMeasurement],
+    earlier: EarlierVersion | None = None,
 ) -> tuple[ReleasedTable, ...]:
     """Refine every measured table with the release's total.
 
@@ -78,6 +83,7 @@ def refine(
         plan: the plan; gives the public total where one is declared.
         contract: gives the structural zeros and the order of the cells.
         measurements: what the grant drew.
+        earlier: the version on which λ is chosen, where the spec names one.
     Returns:
         tuple[ReleasedTable, ...]: in the order of the spec.
     Privacy: post-processing.
@@ -91,8 +97,11 @@ def refine(
         if product.refine.consistent:
             return _refined_together(product, specified, contract, drawn, total)
         for number, table in enumerate(specified, 1):
-            made = _refined_levels if table.hierarchy is not None else _refined
-            tables.append(made(product, table, contract, drawn, total))
+            if table.hierarchy is not None:
+                tables.append(_refined_levels(product, table, contract, drawn, total))
+            else:
+                reference = None if earlier is None else earlier.counts[table.name]
+                tables.append(_refined(product, table, contract, drawn, total, reference))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
@@ -129,7 +138,12 @@ def _dense(measurement: Measured) -> Measurement:
 
 
 def _refined(
-    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measured], total: int | None
+    product: TablesProduct,
+    table: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, Measured],
+    total: int | None,
+    reference: NDArray[np.int64] | None,
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
     measurement = drawn[table_key(table.name)]
@@ -145,6 +159,7 @@ def _refined(
         total=total,
         event=measurement.event,
         ordered=contract.ordered_axes(table.columns),
+        reference=reference,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

@@ -14,7 +14,8 @@ The rules, in the order in which they are checked:
        that was charged, each within its cap
     8. the measurements have the declared cells (of a sparse table some of them, in order, each at or above its
        threshold), the noisy values that were entered, and the stated uncertainty
-    9. the refinement, and of a sparse table the threshold, replayed from the noisy values, give the published tables
+    9. the refinement, and of a sparse table the threshold, replayed from the noisy values, give the published tables;
+       a λ that was chosen on an earlier version is chosen again if that version lies beside this one
    10. croissant.json states the files' digests
 What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
 Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
@@ -61,7 +62,7 @@ from tasks.verification.files import (
     read_text_file,
 )
 from tasks.verification.replay_tables import replay_tables
-from tasks.verification.report import RULES, RuleOutcome, VerificationReport
+from tasks.verification.report import CANNOT_TELL, RULES, RuleOutcome, VerificationReport
 from tasks.verification.succession import check_version_before
 
 RECORD: Final = "record.json"
@@ -128,6 +129,7 @@ class _Verification:
         self._record: Record | None = None
         self._meaning: Meaning | None = None
         self._planned = False
+        self._untold: list[str] = []
         self._events: tuple[NoiseEvent, ...] = ()
 
     def run(self) -> VerificationReport:
@@ -148,6 +150,7 @@ class _Verification:
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
+            cannot_tell=(*CANNOT_TELL, *self._untold),
         )
 
     def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = ()) -> None:
@@ -276,7 +279,7 @@ class _Verification:
         elif record is None or meaning is None or not self._events or not self._planned:
             why = ("the tables: no readable and consistent record of how they were made",)
         else:
-            measured, refined = replay_tables(
+            measured, refined, self._untold = replay_tables(
                 self._folder, manifest, self._sound, record.replay, meaning, self._events, where=RECORD
             )
             self._close(*measured)

@@ -21,6 +21,7 @@ from contracts.canonical import digest
 from contracts.contract import Contract
 from contracts.errors import Finding
 from contracts.expansion import expand, tables_of
+from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.product import AUTO, TableSpec, TablesProduct
 from contracts.table_form import form_problems
@@ -183,6 +184,7 @@ def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Findin
     if findings:
         found, allowed = (", ".join(printable(name) for name in names[:12]) for names in named[0][1:])
         return [Finding(where, "replay.tables", found, f"{allowed}, as the product says", OTHER)]
+    findings += _check_reference(replay, meaning.product, where)
     product, refine, contract = meaning.product, meaning.product.refine, meaning.contract
     for place, (table, planned) in enumerate(zip(replay.tables, meaning.tables, strict=True)):
         pairs = [
@@ -196,12 +198,20 @@ def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Findin
             pairs.append(("method", table.method, method))
         if method == "hierarchy":
             pairs.append(("lambda", recorded_lambda(table), None))
-        elif refine.lambda_ != AUTO and refine.sparsity is None and method != AUTO:
+        elif not isinstance(refine.lambda_, str | LambdaReference) and refine.sparsity is None and method != AUTO:
             pairs.append(("lambda", recorded_lambda(table), refine.lambda_))
         pairs += _level_pairs(table, planned, contract)
         at = [(f"replay.tables[{place}].{field}", found, expected) for field, found, expected in pairs]
         findings += differences(at, where=where, allowed="as the product says")
     return findings
+
+
+def _check_reference(replay: Replay, product: TablesProduct, where: str) -> list[Finding]:
+    """Check that the record names the version on which the product has λ chosen, and no other."""
+    stated, planned = replay.reference, product.reference
+    found = "none" if stated is None else f"{stated.release}/{stated.version}"
+    expected = "none" if planned is None else planned.reference
+    return list(differences([("replay.reference", found, expected)], where=where, allowed="as the product says"))
 
 
 def _level_pairs(table: TableStatement, planned: TableSpec, contract: Contract) -> list[tuple[str, object, object]]:

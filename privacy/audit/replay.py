@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isclose, prod
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from contracts.column import Cells
 from contracts.errors import Finding
-from contracts.product import TableSpec
+from contracts.product import Refine, TableSpec
 from privacy.audit.drawn import NoiseEvent, needs_drawn_total
 from privacy.audit.identity import Meaning, differences, recorded_lambda
 from privacy.audit.readable import printable
@@ -103,6 +103,7 @@ def refined_again(
     *,
     total: int | None,
     events: Sequence[NoiseEvent],
+    reference: NDArray[np.int64] | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
 
@@ -113,6 +114,7 @@ def refined_again(
         meaning: contract and product.
         total: the total that the record states [units].
         events: the noise of each.
+        reference: counts of the table in the version on which λ is chosen, if there is one [units].
     Returns:
         Refined: in the shape of the table, with its levels.
     Raises:
@@ -132,9 +134,29 @@ def refined_again(
                 total=total,
                 event=events[-1],
                 ordered=contract.ordered_axes(table.columns),
+                reference=reference,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error
+
+
+def with_stated_lambda(meaning: Meaning, table: TableStatement) -> Meaning:
+    """Return the product with the λ that the record states, for a table whose λ cannot be chosen again.
+
+    Raises:
+        ValueError: the stated λ is none.
+    """
+    terms = {**meaning.product.refine.model_dump(), "lambda_": table.lambda_}
+    product = meaning.product.model_copy(update={"refine": Refine.model_validate(terms)})
+    return replace(meaning, product=product)
+
+
+def as_stated(refined: Refined, table: TableStatement) -> Refined:
+    """Return a table that was refined with the stated λ as if that had been chosen, with the error that is stated."""
+    errors: dict[str, float] = {
+        name: float(error) for name, error in table.estimated_rmse.items() if name == refined.method
+    }
+    return replace(refined, chosen=Chosen("lambda", "reference"), estimated_rmse=errors)
 
 
 def refined_together_again(

@@ -240,10 +240,10 @@ class TotalStatement(Statement):
 
 
 class ChosenStatement(Statement):
-    """What the noisy values decided instead of the spec."""
+    """What the noisy values, or an earlier version, decided instead of the spec."""
 
     of: Literal["lambda", "method"]
-    by: Literal["auto", "sparsity"]
+    by: Literal["auto", "sparsity", "reference"]
 
 
 class LevelStatement(Statement):
@@ -273,6 +273,14 @@ class TableStatement(Statement):
     listed: RowsStatement | None = None
 
 
+class ReferenceStatement(Statement):
+    """The earlier version on which λ was chosen, by the SHA-256 of its MANIFEST.json."""
+
+    release: Text
+    version: Annotated[int, Field(ge=1, le=10**9)]
+    manifest: Hash
+
+
 class Replay(Statement):
     """All that a stranger needs to check a tables release."""
 
@@ -291,6 +299,7 @@ class Replay(Statement):
     cap: Units
     draws: Listed[DrawStatement]
     total: TotalStatement
+    reference: ReferenceStatement | None
     tables: Listed[TableStatement]
 
 

@@ -53,12 +53,15 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
         stated = {name: entry.get(name) for name in ("method", "lambda")} | _errors(entry.get("estimated_rmse"))
         stated |= {"chosen": entry.get("chosen", "none") != "none", "interval": entry.get("interval")}
         stated["disagreement"] = entry.get("disagreement")
+        stated["chosen on"], named = entry.get("chosen"), _reference(record)
+        expected_on = entry.get("chosen") if table.chosen is None or named in str(entry.get("chosen")) else named
         expected: dict[str, Any] = {"method": table.method, "lambda": table.lambda_ or "none"}
         expected |= _errors(table.estimated_rmse)
         expected |= {"chosen": table.chosen is not None, "interval": told_interval(table.method, consistent=together)}
         expected["disagreement"] = table.disagreement or "none"
         stated |= _list_told(entry.get("form", "dense"), entry.get("listed"))
         expected |= _list_expected(table, drawn.get(f"table:{table.name}"))
+        expected["chosen on"] = expected_on
         if stated != expected:
             allowed = f"{_difference(expected, stated)}, as it was computed"
             at = printable(f"groups.K.tables, {table.name}")
@@ -79,6 +82,14 @@ def _list_expected(table: TableStatement, drawn: ListedStatement | None) -> dict
     interval = [0, table.listed.absent_upper]
     values = (drawn.cells, drawn.threshold, drawn.rows, table.listed.rows, interval)
     return {"form": "sparse", **{f"listed.{name}": value for name, value in zip(_LISTED, values, strict=True)}}
+
+
+def _reference(record: Record) -> str:
+    """Name the version on which λ was chosen as people are told of it; nothing where there is none."""
+    reference = record.replay.reference
+    if reference is None:
+        return ""
+    return f"{reference.release} v{reference.version} (MANIFEST.json {reference.manifest})"
 
 
 def _errors(stated: Any) -> dict[str, Any]:

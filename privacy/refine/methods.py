@@ -15,10 +15,11 @@ from typing import Any, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.lambda_reference import LambdaReference
 from contracts.product import AUTO, Refine
 from contracts.written import plain_decimal
 from privacy.refine.empirical_bayes import empirical_bayes
-from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_sparsity
+from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.posterior import Posterior, refine_posterior
@@ -43,6 +44,7 @@ class Cells:
         event: the noise.
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         total: sum to reach, > 0 [units].
+        reference: counts of the table in an earlier published version, same shape, if λ is chosen on one [units].
     """
 
     noisy: NDArray[np.int64]
@@ -50,6 +52,7 @@ class Cells:
     event: NoiseEvent
     ordered: tuple[int, ...]
     total: int
+    reference: NDArray[np.int64] | None = None
 
     @property
     def possible(self) -> NDArray[np.int64]:
@@ -123,7 +126,7 @@ def _counts(values: NDArray[np.float64], cells: Cells, terms: Refine) -> Counts:
 
 
 def _negative_l2(cells: Cells, terms: Refine) -> Estimate:
-    """Use the λ that is written, or choose one from the noisy values."""
+    """Use the λ that is written, or choose one from the noisy values or on an earlier version."""
     noisy, lambda_, risks = cells.possible, terms.lambda_, {}
     if terms.sparsity is not None:
         target = float(terms.sparsity)
@@ -133,8 +136,13 @@ def _negative_l2(cells: Cells, terms: Refine) -> Estimate:
         best = choose_lambda_auto(noisy, cells.total, event=cells.event, integers=terms.integers)
         lambda_ = _exactly(best.lambda_)
         risks = {} if best.expected_rmse is None else {"negative_l2": best.expected_rmse}
+    elif isinstance(lambda_, LambdaReference) and cells.reference is not None:
+        known = cells.reference[~cells.impossible]
+        best = lambda_for_reference(known, event=cells.event, integers=terms.integers)
+        lambda_ = _exactly(best.lambda_)
+        risks = {} if best.expected_rmse is None else {"negative_l2": best.expected_rmse}
     if not isinstance(lambda_, Decimal):
-        raise ValueError("method 'negative_l2' needs lambda")
+        raise ValueError("method 'negative_l2' needs lambda, or the counts of the version on which it is chosen")
     values = negative_l2(noisy, cells.total, lambda_=float(lambda_))
     return Estimate(_counts(values, cells, terms), "negative_l2", lambda_, risks)
 

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.lambda_reference import LambdaReference
 from contracts.product import AUTO, Refine
 from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
 from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
@@ -25,15 +26,16 @@ ALL_ZERO = "The total is zero, so every cell is zero and nothing was left to cho
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the noisy values decided instead of the spec.
+    """What the noisy values, or an earlier version, decided instead of the spec.
 
     Args:
         of: λ, or the method.
-        by: least estimated error (auto), or the wanted share of nonzero cells (sparsity).
+        by: least estimated error (auto), the wanted share of nonzero cells (sparsity), or the least error on an
+            earlier published version (reference).
     """
 
     of: Literal["lambda", "method"]
-    by: Literal["auto", "sparsity"]
+    by: Literal["auto", "sparsity", "reference"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def refine_table(
     total: int | None,
     event: NoiseEvent,
     ordered: tuple[int, ...],
+    reference: NDArray[np.int64] | None = None,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -93,11 +96,12 @@ def refine_table(
             method "none" [units].
         event: the noise.
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
+        reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
     Returns:
         Refined: same shape.
     Raises:
-        ValueError: no total, no ordered axis for method "neighbourhood", or every cell a structural zero while the
-            total is positive.
+        ValueError: no total, no reference where λ is chosen on one, no ordered axis for method "neighbourhood", or
+            every cell a structural zero while the total is positive.
     Privacy: post-processing; deterministic.
     """
     if terms.method == "none":
@@ -112,7 +116,7 @@ def refine_table(
         method, lambda_ = _trivial(terms)
         ends = refined_intervals(noisy, counts, event, impossible=impossible)
         return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {}, ends)
-    cells = Cells(noisy, impossible, event, ordered, total)
+    cells = Cells(noisy, impossible, event, ordered, total, reference)
     made: Estimate = estimate(cells, terms)
     counts = cells.whole_table(made.counts)
     ends = refined_intervals(noisy, counts, event, impossible=impossible)
@@ -124,6 +128,8 @@ def _chosen(terms: Refine) -> Chosen | None:
     """Say what the spec leaves to the noisy values."""
     if terms.sparsity is not None:
         return Chosen("lambda", "sparsity")
+    if isinstance(terms.lambda_, LambdaReference):
+        return Chosen("lambda", "reference")
     if terms.lambda_ == AUTO:
         return Chosen("lambda", "auto")
     return Chosen("method", "auto") if terms.method == "auto" else None

@@ -83,6 +83,8 @@ CHOICE: dict[tuple[str, str], str] = {
     ): "lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values",
     ("method", "auto"): "the method has the least error that is expected from the noisy values, of those listed",
 }
+CHOICE["lambda", "reference"] = "lambda has the least error that this noise would make on the counts of"
+FREE_BEFORE = "only what was published and paid for before was read, so that this costs nothing"
 FREE = "only noisy values were read, so that this is post-processing and costs nothing"
 
 
@@ -142,7 +144,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "steps": [*zeros, *estimate, *rounding] or NONE,
         "method": refined.method,
         "lambda": NONE if refined.lambda_ is None else str(refined.lambda_),
-        "chosen": NONE if refined.chosen is None else f"{CHOICE[refined.chosen.of, refined.chosen.by]}: {FREE}",
+        "chosen": chosen(run, table),
         "estimated_rmse": estimated_rmse(table) or NONE,
         "disagreement": disagreement(table) or NONE,
         "total": NONE if refined.total is None else refined.total,
@@ -156,6 +158,17 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         ),
         **listed(run, table),
     }
+
+
+def chosen(run: Run, table: ReleasedTable) -> str:
+    """Say what the spec left to the noisy values or to an earlier version, how it was found, and why that is free."""
+    made, earlier = table.refined.chosen, run.facts.earlier_version
+    if made is None:
+        return NONE
+    how = CHOICE[made.of, made.by]
+    if earlier is None:
+        return f"{how}: {FREE}"
+    return f"{how} {earlier.release} v{earlier.number} (MANIFEST.json {earlier.manifest}): {FREE_BEFORE}"
 
 
 def total_from(run: Run, table: ReleasedTable) -> str:

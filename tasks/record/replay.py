@@ -46,6 +46,7 @@ def replay(run: Run) -> dict[str, Any]:
         "cap": facts.account.cap,
         "draws": _draws(facts),
         "total": {"kind": total_kind(run), "value": _total(facts)},
+        "reference": _reference(facts),
         "tables": [_table(facts, table) for table in facts.tables],
     }
 
@@ -105,6 +106,14 @@ def _listed(table: NoisyList | None) -> dict[str, Any]:
     if table is None:
         return {}
     return {"listed": {"cells": table.cells, "threshold": table.threshold, "rows": int(table.codes.size)}}
+
+
+def _reference(facts: RunFacts) -> dict[str, Any] | None:
+    """Name the version on which λ was chosen."""
+    earlier = facts.earlier_version
+    if earlier is None:
+        return None
+    return {"release": earlier.release, "version": earlier.number, "manifest": earlier.manifest}
 
 
 def _total(facts: RunFacts) -> int | None:

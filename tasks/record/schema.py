@@ -69,6 +69,12 @@ def _replay() -> dict[str, Any]:
             "total": _object(
                 {"kind": {"enum": ["noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
             ),
+            "reference": {
+                "anyOf": [
+                    _object({"release": _TEXT, "version": {"type": "integer", "minimum": 1}, "manifest": _HEX}),
+                    {"type": "null"},
+                ]
+            },
             "tables": {"type": "array", "items": _table()},
         }
     )
@@ -101,7 +107,7 @@ def _draw() -> dict[str, Any]:
 
 def _table() -> dict[str, Any]:
     level = _object({"name": _TEXT, "data": _TEXT, "measurements": _TEXT, "sha256": _HEX})
-    chosen = _object({"of": {"enum": ["lambda", "method"]}, "by": {"enum": ["auto", "sparsity"]}})
+    chosen = _object({"of": {"enum": ["lambda", "method"]}, "by": {"enum": ["auto", "sparsity", "reference"]}})
     return _object(
         {
             "name": _TEXT,

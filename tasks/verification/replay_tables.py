@@ -18,15 +18,18 @@ from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from privacy.audit.readable import printable
 from privacy.audit.replay import (
     RELATIVE_TOLERANCE,
+    as_stated,
     check_choice,
     check_total,
     refined_again,
     refined_together_again,
     uncertainty_columns,
     values_sha256,
+    with_stated_lambda,
 )
 from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from privacy.refine.tables import Coarser, Refined
+from tasks.verification.earlier import neighbour
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.sparse_tables import Read, SparseReplay
 from tasks.verification.tables import (
@@ -42,6 +45,7 @@ from tasks.verification.tables import (
 )
 
 Outcome = tuple[list[Finding], list[str]]
+Untold = list[str]
 
 
 def replay_tables(
@@ -53,7 +57,7 @@ def replay_tables(
     events: Sequence[NoiseEvent],
     *,
     where: str,
-) -> tuple[Outcome, Outcome]:
+) -> tuple[Outcome, Outcome, Untold]:
     """Check the measurements (rule 8), and replay the refinement from them (rule 9).
 
     Args:
@@ -65,7 +69,7 @@ def replay_tables(
         events: the event of each draw.
         where: the record's file name.
     Returns:
-        tuple: findings and skipped parts of rule 8, and of rule 9.
+        tuple: findings and skipped parts of rule 8, and of rule 9; and what cannot be told from this folder.
     """
     tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
@@ -80,7 +84,7 @@ def replay_tables(
     ]
     if meaning.product.refine.consistent:
         tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
-        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined)
+        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), []
     sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where)
     for part in parts:
         whole = part.resolutions[-1]
@@ -89,7 +93,8 @@ def replay_tables(
         else:
             tables.replayed(part)
     measured = tables.measurements + sparse.measurements, tables.unmeasured + sparse.unmeasured
-    return measured, (tables.refined + sparse.refined, tables.unrefined + sparse.unrefined)
+    refined = tables.refined + sparse.refined, tables.unrefined + sparse.unrefined
+    return measured, refined, [tables.earlier.untold] if tables.earlier.untold else []
 
 
 def _impossible(where: str, error: ValueError) -> Finding:
@@ -149,6 +154,8 @@ class _Tables:
         self.unmeasured: list[str] = []
         self.refined: list[Finding] = []
         self.unrefined: list[str] = []
+        self.earlier = neighbour(folder.path, replay, meaning, where=where)
+        self.refined += self.earlier.findings
 
     def measured(
         self, name: str, draw: DrawStatement, event: NoiseEvent, cells: Cells | None = None
@@ -209,10 +216,21 @@ class _Tables:
         else:
             events = [each.event for each in part.resolutions]
             try:
-                again = refined_again(noisy, part.planned, self._meaning, total=total, events=events)
+                again = self._again(part, noisy, total, events)
             except ValueError as error:
                 self.refined.append(_impossible(where, error))
         self._compared(part, again)
+
+    def _again(
+        self, part: _Part, noisy: Sequence[NDArray[np.int64]], total: int | None, events: Sequence[NoiseEvent]
+    ) -> Refined:
+        """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
+        table, meaning, counts = part.stated, self._meaning, self.earlier.counts
+        if counts is not None or part.planned.hierarchy is not None:
+            reference = None if counts is None else counts.get(table.name)
+            return refined_again(noisy, part.planned, meaning, total=total, events=events, reference=reference)
+        meaning = with_stated_lambda(meaning, table)
+        return as_stated(refined_again(noisy, part.planned, meaning, total=total, events=events), table)
 
     def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""

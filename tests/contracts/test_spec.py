@@ -13,6 +13,7 @@ import yaml
 
 from contracts.errors import SpecRefused
 from contracts.expansion import tables_of
+from contracts.lambda_reference import LambdaReference
 from contracts.product import Refine
 from contracts.spec import check_spec, load_spec, source_name, spec_schema
 from contracts.table_form import form_of_table
@@ -52,6 +53,7 @@ def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) 
         ("{method: negative_l2, lambda: auto}", "auto", None),
         ("{method: negative_l2, sparsity: 0.050}", None, Decimal("0.05")),
         ("{method: negative_l2, sparsity: 1}", None, Decimal(1)),
+        ("{method: negative_l2, lambda: {reference: town/12}}", LambdaReference(reference="town/12"), None),
         ("{method: empirical_bayes}", None, None),
         ("{method: neighbourhood, integers: false}", None, None),
         ("{method: auto}", None, None),
@@ -81,7 +83,7 @@ def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
         refines.append(load_spec(write(tmp_path, "people.yaml", text)).product.refine)
     methods = set(get_args(Refine.model_fields["method"].annotation))
     assert {refine.method for refine in refines} == methods - {"hierarchy"}
-    assert len(refines) == 11
+    assert len(refines) == 12
     assert sum(refine.consistent for refine in refines) == 2
 
 
@@ -102,6 +104,15 @@ def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path
     assert "choose method: empirical_bayes" in finding.remedy
     spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (refine, "{method: auto}"))))
     assert check_spec(spec, loaded(tmp_path)) == []
+
+
+def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path: Path) -> None:
+    """The finding names the table, and what a sparse table may be refined by."""
+    pairs = [("lambda: 0.1", "lambda: {reference: town/1}"), ("{columns: [job]", "{form: sparse, columns: [job]")]
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, *pairs)))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field == "product.refine.lambda"
+    assert "lambda by `reference` for table 'jobs', which is sparse" in finding.found
 
 
 MISTAKES = [
@@ -164,6 +175,15 @@ MISTAKES = [
     ("lambda: 0.1", "lambda: nan", "refine.lambda", "a number from 0 to below 1, or auto"),
     ("lambda: 0.1", "lambda: [auto]", "refine.lambda", "a number from 0 to below 1, or auto"),
     ("lambda: 0.1", "lambda: 1e-30", "refine.lambda", "a number from 1e-15"),
+    ("lambda: 0.1", "lambda: {reference: town/latest}", "refine.lambda.reference", "another version tomorrow"),
+    ("lambda: 0.1", "lambda: {reference: releases/town/v3}", "refine.lambda.reference", "write town/3"),
+    ("lambda: 0.1", "lambda: {reference: town}", "refine.lambda.reference", "the number of its version"),
+    ("lambda: 0.1", "lambda: {reference: town/0}", "refine.lambda.reference", "RELEASE/VERSION"),
+    ("lambda: 0.1", "lambda: {reference: ../../town/1}", "refine.lambda.reference", "RELEASE/VERSION"),
+    ("lambda: 0.1", "lambda: {version: town/3}", "refine.lambda", "{reference: RELEASE/VERSION}"),
+    ("lambda: 0.1", "lambda: {}", "refine.lambda", "{reference: RELEASE/VERSION}"),
+    ("negative_l2, lambda: 0.1", "simplex, lambda: {reference: town/1}", "refine.lambda", "negative_l2 only"),
+    ("lambda: 0.1", "lambda: {reference: town/1}, sparsity: 0.1", "refine.sparsity", "one of the two"),
     (", lambda: 0.1", "", "refine", "add `lambda: auto`"),
     ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
     ("negative_l2, lambda: 0.1", "auto, lambda: auto", "refine.lambda", "`lambda` with method auto"),

@@ -25,6 +25,7 @@ from privacy.marginals.plan import plan_tables
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.charge import request_for
+from tasks.earlier_version import earlier_version
 from tasks.facts import CheckOutcome, RunFacts, Software, gather
 from tasks.measure import measure_counts
 from tasks.refine import refine
@@ -159,6 +160,7 @@ class Scenario:
         outcomes = tuple(
             CheckOutcome(check.name, check.name != f"domain:{self.failing}", check.gate) for check in checks(contract)
         )
+        earlier = earlier_version(spec, contract, ledger, folder / "releases")
         version = ledger.allocate_version(request.run_key)
         return gather(
             ledger,
@@ -167,9 +169,10 @@ class Scenario:
             plan,
             version,
             measured,
-            refine(spec.product, plan, contract, measured),
+            refine(spec.product, plan, contract, measured, earlier),
             outcomes,
             self.software,
+            earlier,
         )
 
     def _ledger(self, folder: Path, account: str, contract: Contract) -> Ledger:
