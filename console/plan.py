@@ -14,6 +14,7 @@ from tasks.settings import Workspace, WorkspaceRefused
 
 if TYPE_CHECKING:
     from flows.request import Request
+    from privacy.marginals.sensitivity import NoiseEvent
     from privacy.marginals.sparse_plan import SparsePlan
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
@@ -60,6 +61,7 @@ def _plan_object(request: Request) -> dict[str, Any]:
                 "share": float(draw.share),
                 "expected_error": draw.variance**0.5,
                 "interval_95": draw.half_width,
+                **_threshold(request, draw.event),
                 "event": draw.event.to_json(),
                 "sparse": _sparse_object(draw.sparse),
             }
@@ -87,6 +89,14 @@ def _needs(request: Request) -> dict[str, Any]:
         "megabytes": BASE_MEGABYTES + round((dense * BYTES_A_CELL + listed * BYTES_A_ROW) / 1e6),
         "seconds": round(BASE_SECONDS + dense * SECONDS_A_CELL + listed * SECONDS_A_ROW, 1),
     }
+
+
+def _threshold(request: Request, event: NoiseEvent) -> dict[str, int]:
+    """Return the least noisy count that a minimum-frequency rule lets out, if there is such a rule."""
+    from privacy.marginals.suppression import threshold_for
+
+    rule = request.plan.minimum_frequency
+    return {} if rule is None else {"published_from": threshold_for(rule, event).value}
 
 
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
@@ -159,10 +169,12 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
             f"{draw['share']:.1%}",
             f"±{draw['expected_error']:.3g}",
             f"±{draw['interval_95']:,}",
+            *([f"{draw['published_from']:,}"] if "published_from" in draw else []),
         )
         for draw in payload["draws"]
     ]
-    console.print(table(("marginal", *NUMBERS), rows, numbers=NUMBERS))
+    numbers = (*NUMBERS, "published from") if "published_from" in payload["draws"][0] else NUMBERS
+    console.print(table(("marginal", *numbers), rows, numbers=numbers))
     for draw in payload["draws"]:
         if draw["sparse"] is not None:
             console.print(_sparse_words(draw))

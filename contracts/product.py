@@ -25,6 +25,7 @@ from contracts.all_marginals import AllMarginals, ShortFormToo, as_entries, chec
 from contracts.domain_terms import Frozen
 from contracts.hierarchy import Hierarchy, hierarchy_schema, written_form
 from contracts.lambda_reference import REFERENCE, LambdaReference
+from contracts.minimum_frequency import MinimumFrequency
 from contracts.written import (
     FINEST_DECIMALS,
     Amount,
@@ -242,6 +243,7 @@ class TablesProduct(Frozen):
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
     their weights, or so that the sum of the squared errors of all cells, each times its table's weight, is least.
     A table of many cells may be sparse: then it lists those whose noisy count reached a threshold.
+    `minimum_frequency` suppresses every cell whose noisy count is too small.
     """
 
     kind: Literal["tables"]
@@ -250,6 +252,7 @@ class TablesProduct(Frozen):
     split: Literal["by_weight", "optimal"] = Field(default="by_weight", exclude_if=lambda split: split == "by_weight")
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = "noisy"
+    minimum_frequency: MinimumFrequency | None = Field(default=None, exclude_if=lambda rule: rule is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -317,6 +320,19 @@ class TablesProduct(Frozen):
         """The earlier version on which λ is chosen, if there is one."""
         lambda_ = self.refine.lambda_
         return lambda_ if isinstance(lambda_, LambdaReference) else None
+
+    @model_validator(mode="after")
+    def _rule_is_about_noisy_counts(self) -> TablesProduct:
+        """Refuse the minimum-frequency rule where refined counts would tell of suppressed ones."""
+        if self.minimum_frequency is None:
+            return self
+        method = next((m for m in map(self.method_of, self.tables) if m != "none"), None)
+        if method is not None or self.refine.consistent:
+            found = f"`minimum_frequency` with {'consistent tables' if method is None else f'method {method}'}"
+            allowed = "method none, and tables without a hierarchy"
+            remedy = "drop `refine:`: refined counts are made of all cells, and would tell of the suppressed ones"
+            refuse([Problem(found, allowed, remedy, ("minimum_frequency",))])
+        return self
 
     def method_of(self, table: TableSpec | AllMarginals) -> str:
         """Return the method that a table, or the tables of an entry, are refined by: `hierarchy` with one."""

@@ -283,9 +283,10 @@ def _name_findings(spec: ReleaseSpec, at: FieldPath, table: TableSpec) -> list[F
         remedy = "give the table another name: {columns: [...], name: ...}"
         problem = Problem(f"a table named {table.name!r}", "a name other than total", remedy)
         findings.append(spec.finding(at, problem))
+    reserved = RESERVED_COLUMNS | ({"suppressed"} if spec.product.minimum_frequency is not None else set())
     for spot, name in enumerate(table.columns):
-        if name.lower() in RESERVED_COLUMNS:
-            allowed = "a column not named " + ", ".join(sorted(RESERVED_COLUMNS))
+        if name.lower() in reserved:
+            allowed = "a column not named " + ", ".join(sorted(reserved))
             remedy = "rename it in the contract, and in the source by a select"
             findings.append(spec.finding(at, Problem(f"the column {name!r}", allowed, remedy, ("columns", spot))))
     return findings

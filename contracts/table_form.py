@@ -59,6 +59,10 @@ def form_problems(table: TableSpec, product: TablesProduct, contract: Contract, 
         problems.append(
             Problem(found, "a hierarchy on dense tables only", f"drop it, or {fewer}", (*at, "hierarchy"))
         )
+    if product.minimum_frequency is not None:
+        found = f"`minimum_frequency` for table {table.name!r}, which is sparse ({size})"
+        remedy = f"{fewer}; or drop it: a sparse table lists the cells above a threshold of its own"
+        problems.append(Problem(found, "the rule for dense tables only", remedy, ("minimum_frequency",)))
     if not _lists(product.refine):
         asked, field = _not_listed(product.refine)
         found = f"{asked} for table {table.name!r}, which is sparse ({size})"

@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from contracts.contract import Contract
+from contracts.minimum_frequency import MinimumFrequency
 from privacy.ledger.grant import Grant, Measurement, SparseMeasurement
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts, SparseCounts
@@ -53,16 +54,19 @@ def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[Mea
     total = plan.public_total
     with step("measure") as bar:
         for number, draw in enumerate(plan.draws, 1):
-            measurements.append(_measured(grant, draw, counts, total))
+            measurements.append(_measured(grant, draw, counts, total, plan.minimum_frequency))
             if draw.key == TOTAL_KEY and isinstance(measurements[-1], Measurement):
                 total = int(measurements[-1].values)
             bar.advance(number / len(plan.draws))
     return tuple(measurements)
 
 
-def _measured(grant: Grant, draw: PlannedDraw, counts: Handles, total: int | None) -> Measured:
+def _measured(
+    grant: Grant, draw: PlannedDraw, counts: Handles, total: int | None, rule: MinimumFrequency | None
+) -> Measured:
     """Draw one measurement; the total is the released one, which is drawn first."""
     if draw.sparse is None or not isinstance(draw.noise, LaplaceNoise):
-        return grant.measure(counts.marginal(draw.clique, draw.coarsening), noise=draw.noise, key=draw.key)
+        handle = counts.marginal(draw.clique, draw.coarsening)
+        return grant.measure(handle, noise=draw.noise, key=draw.key, minimum_frequency=rule)
     until = draw.sparse.depth(total)
     return grant.measure_sparse(counts.sparse(draw.clique), noise=draw.noise, key=draw.key, until=until)

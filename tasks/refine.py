@@ -160,6 +160,7 @@ def _refined(
         event=measurement.event,
         ordered=contract.ordered_axes(table.columns),
         reference=reference,
+        threshold=measurement.threshold,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

@@ -46,6 +46,7 @@ from privacy.audit.inclusion import JournalledRun, check_inclusion, check_public
 from privacy.audit.listed import check_listed
 from privacy.audit.mechanism import check_mechanism
 from privacy.audit.readable import printable, read_json
+from privacy.audit.rule import check_rule
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.told import check_told
 from privacy.ledger.signing import key_id
@@ -253,6 +254,8 @@ class _Verification:
             self._planned = self._planned and not wrong
             findings += wrong + check_moves(replay.draws, self._meaning, where=RECORD)
             findings += check_mechanism(self._record, self._meaning, self._run, where=RECORD)
+            events = {draw.key: event for draw, event in zip(replay.draws, self._events, strict=False)}
+            findings += check_rule(self._record, self._meaning, events, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_loss(self) -> None:

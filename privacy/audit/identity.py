@@ -25,6 +25,7 @@ from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.product import AUTO, TableSpec, TablesProduct
 from contracts.table_form import form_problems
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
@@ -35,6 +36,7 @@ from privacy.audit.statements import (
     TableStatement,
     validation_findings,
 )
+from privacy.marginals.suppression import Threshold, threshold_for
 
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
@@ -60,6 +62,11 @@ class Meaning:
     def tables(self) -> tuple[TableSpec, ...]:
         """The product's tables, every short form written out."""
         return tables_of(self.product, self.contract)
+
+    def threshold(self, event: DiscreteLaplace | DiscreteGaussian) -> Threshold | None:
+        """Return the threshold under which a table with this noise is suppressed; None without such a rule."""
+        rule = self.product.minimum_frequency
+        return None if rule is None else threshold_for(rule, event)
 
 
 def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allowed: str) -> Iterator[Finding]:

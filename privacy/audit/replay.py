@@ -21,6 +21,7 @@ from privacy.audit.drawn import NoiseEvent, needs_drawn_total
 from privacy.audit.identity import Meaning, differences, recorded_lambda
 from privacy.audit.readable import printable
 from privacy.audit.statements import ChosenStatement, Replay, TableStatement
+from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
@@ -84,11 +85,18 @@ def values_sha256(values: NDArray[np.int64] | NDArray[np.float64]) -> str:
 
 
 def uncertainty_columns(
-    noisy: NDArray[np.int64], event: NoiseEvent, impossible: NDArray[np.bool_]
+    noisy: NDArray[np.int64],
+    event: NoiseEvent,
+    impossible: NDArray[np.bool_],
+    threshold: Threshold | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return what must stand beside the noisy values: variance, 95 % interval, structural zeros; one value a row."""
+    """Return what must stand beside the noisy values, one value a row.
+
+    Variance, 95 % interval, structural zeros; under a minimum-frequency rule also which cells are suppressed.
+    """
     width = half_width(event, CONFIDENCE)
     return {
+        **({} if threshold is None else {"suppressed": threshold.suppressed(noisy)}),
         "variance": np.full(noisy.size, variance(event)),
         "lower": noisy - width,
         "upper": noisy + width,
@@ -135,6 +143,7 @@ def refined_again(
                 event=events[-1],
                 ordered=contract.ordered_axes(table.columns),
                 reference=reference,
+                threshold=meaning.threshold(events[-1]),
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error

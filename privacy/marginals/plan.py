@@ -15,6 +15,7 @@ from math import floor, prod
 from contracts.contract import Contract
 from contracts.expansion import tables_of
 from contracts.levels import levels_of
+from contracts.minimum_frequency import MinimumFrequency
 from contracts.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
@@ -84,6 +85,7 @@ class TablesPlan:
         mechanism: the kind of noise of every draw.
         expected_rmse: expected root mean square error over all cells, each with its table's weight, unrefined, of
             each kind of noise that was weighed; of one where the spec names it or no other may be used [units].
+        minimum_frequency: the rule under which small noisy counts are suppressed, if there is one.
     """
 
     draws: tuple[PlannedDraw, ...]
@@ -92,6 +94,7 @@ class TablesPlan:
     public_total: int | None
     mechanism: NoiseKind
     expected_rmse: Mapping[NoiseKind, float]
+    minimum_frequency: MinimumFrequency | None = None
 
     @property
     def events(self) -> tuple[NoiseEvent, ...]:
@@ -202,7 +205,7 @@ def _plan(
     by_key = {draw.key: draw.variance for draw in draws}
     variances = [by_key[table_key(table.name)] for table in tables]
     error = {mechanism: weighted_rmse(weights, cells, variances)}
-    return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error)
+    return TablesPlan(draws, spent, spent_delta, public_total, mechanism, error, product.minimum_frequency)
 
 
 def _budget(mechanism: NoiseKind, epsilon: Decimal, delta: Decimal) -> Fraction:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from contracts.lambda_reference import LambdaReference
 from contracts.product import AUTO, Refine
+from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
 from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
 from privacy.refine.noise_mass import NoiseEvent
@@ -62,6 +63,7 @@ class Refined:
         disagreement: of a table that was refined together with others, the largest difference between a margin of it
             and the same margin of another one [units].
         coarser: the coarser resolutions of a table with a hierarchy, coarsest first.
+        suppressed: the cells that a minimum-frequency rule suppresses, same shape; None without such a rule.
     """
 
     values: Counts
@@ -74,6 +76,7 @@ class Refined:
     intervals: Intervals
     disagreement: float | None = None
     coarser: tuple[Coarser, ...] = ()
+    suppressed: NDArray[np.bool_] | None = None
 
 
 def refine_table(
@@ -85,6 +88,7 @@ def refine_table(
     event: NoiseEvent,
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
+    threshold: Threshold | None = None,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -97,16 +101,20 @@ def refine_table(
         event: the noise.
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
+        threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
     Returns:
         Refined: same shape.
     Raises:
-        ValueError: no total, no reference where λ is chosen on one, no ordered axis for method "neighbourhood", or
-            every cell a structural zero while the total is positive.
+        ValueError: no total, a threshold with a method that reads all cells, no reference where λ is chosen on one,
+            no ordered axis for method "neighbourhood", or every cell a structural zero while the total is positive.
     Privacy: post-processing; deterministic.
     """
     if terms.method == "none":
         raw = noise_intervals(noisy, event).with_zeros(impossible)
-        return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw)
+        gone = None if threshold is None else threshold.suppressed(noisy) & ~impossible
+        return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw, suppressed=gone)
+    if threshold is not None:
+        raise ValueError(f"method {terms.method!r} reads all cells: a threshold goes with method 'none'")
     if total is None:
         raise ValueError(f"method {terms.method!r} needs a total")
     notes = () if total >= 0 else (NO_SUM,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isqrt
 from typing import Any
@@ -18,6 +18,7 @@ from tasks.facts import RunFacts
 from tasks.page import charts
 from tasks.page.error_plot import ErrorPlot, error_plot
 from tasks.page.map import Axis, Map, draw_map
+from tasks.page.suppressed import below, drawn_empty, is_suppressed, suppression_facts
 from tasks.page.words import relative_error
 from tasks.refine import DenseTable, ReleasedTable
 
@@ -130,6 +131,7 @@ class TableView:
 
 def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: DenseTable, share: Room) -> TableView:
     """Prepare a table that has a count for every cell; arguments as for `views.table_views`."""
+    table = drawn_empty(table)
     planned = facts.plan.draw(table.measurement.key)
     refined = table.refined.values
     few = refined.size <= share.bars
@@ -155,7 +157,7 @@ def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: Dens
         if share.curves and not few and heat is None
         else Markup(""),
         errors=error_plot(refined, planned.half_width) if share.curves else None,
-        sizes=size_rows(refined, planned.half_width) if refined.size > 12 else [],
+        sizes=size_rows(refined, planned.half_width, suppressed=below(table)) if refined.size > 12 else [],
         files=[file["path"] for file in values["P.files"] if belongs(file["path"], table)],
     )
 
@@ -183,8 +185,12 @@ def _facts(table: DenseTable, contract: Contract, planned: PlannedDraw) -> list[
     found = [
         ("sum of all cells", written(refined.sum())),
         ("cells above the reach of their noise", f"{clear:,}"),
-        ("cells at zero", f"{int((refined == 0).sum()):,}"),
     ]
+    if table.refined.suppressed is None:
+        found.append(("cells at zero", f"{int((refined == 0).sum()):,}"))
+    else:
+        found[0] = ("sum of the published cells", written(refined.sum()))
+        found += suppression_facts(table)
     negative, impossible = int((refined < 0).sum()), int(contract.impossible(table.columns).sum())
     found += [("cells below zero", f"{negative:,}")] if negative else []
     return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
@@ -202,7 +208,8 @@ def _bars(contract: Contract, table: DenseTable, most: int) -> list[BarRow]:
     rows = []
     for cell, middle in zip(chosen, raw, strict=True):
         ends = int(lower[cell]), int(middle), int(upper[cell])
-        rows.append(bar_row(_label(contract, table, int(cell)), float(flat[cell]), ends, scale))
+        row = bar_row(_label(contract, table, int(cell)), float(flat[cell]), ends, scale)
+        rows.append(replace(row, count=below(table), interval="–") if is_suppressed(table, int(cell)) else row)
     return rows
 
 
@@ -225,16 +232,20 @@ def clipped_label(label: str) -> str:
 
 def _heat(contract: Contract, table: DenseTable) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
-    values = table.refined.values
+    values, gone = table.refined.values, table.refined.suppressed
+    gone = np.zeros(values.shape, np.bool_) if gone is None else gone
     down, across = table.columns
     if values.shape[1] > values.shape[0]:
-        values, down, across = values.T, across, down
+        values, gone, down, across = values.T, gone.T, across, down
     if values.shape[1] > WIDEST_HEAT:
         return None
     levels = charts.heat_levels(values)
     rows = [
-        (clipped_label(label), [(written(count), int(level)) for count, level in zip(*pair, strict=True)])
-        for label, *pair in zip(contract.column(down).labels, values, levels, strict=True)
+        (
+            clipped_label(label),
+            [(below(table) if hid else written(n), int(level)) for n, level, hid in zip(*parts, strict=True)],
+        )
+        for label, *parts in zip(contract.column(down).labels, values, levels, gone, strict=True)
     ]
     return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
 
@@ -255,20 +266,22 @@ def _map(contract: Contract, table: DenseTable, side: int) -> Map | None:
     return draw_map(values, up, right, side=side)
 
 
-def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0) -> list[SizeRow]:
+def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:
     """Count the cells of each order of magnitude, with the reach of the noise relative to them.
 
     Args:
         refined: refined counts, any shape.
         half_width: the noise lies within plus or minus this in 95 % of draws.
         absent: how many further cells are 0.
+        suppressed: what is known of suppressed cells, whose count reads 0 here; empty where there are none.
     """
     flat = refined.reshape(-1)
     edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
     counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
-    below, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
-    largest = max([*counts, below])
-    rows = [SizeRow("below 1", f"{below:,}", charts.share_bar(below, largest), "–")] if below else []
+    small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
+    largest = max([*counts, small])
+    name = f"suppressed ({suppressed}) or 0" if suppressed else "below 1"
+    rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
     smallest = next((place for place, count in enumerate(counts) if count), 0)
     for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
         error = f"{relative_error(half_width, low)} to {relative_error(half_width, high)}"

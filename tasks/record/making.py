@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.cell_codes import ImpossibleCells
 from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
+from privacy.marginals.suppression import told_rule
 from privacy.refine.intervals import told_interval
 from privacy.refine.tree import expected_variances
 from tasks.record.field import NONE, Group, Run, public, unsourced
@@ -75,6 +79,11 @@ SPARSE_BIAS: dict[bool, str] = {
     False: f"{SELECTED}. The refined ones are those of the whole noisy table",
 }
 """Of a sparse table, by whether it was left unrefined."""
+SUPPRESSED: Final = "noisy counts below the threshold suppressed, before they were written down"
+CENSORED_BIAS: Final = (
+    "counts are published only where they came out high enough: a published count lies above the exact one on "
+    "average, by what `minimum_frequency` states; no count is negative"
+)
 CHOICE: dict[tuple[str, str], str] = {
     ("lambda", "auto"): "lambda has the least error that is expected from the noisy values (parametric bootstrap)",
     (
@@ -136,8 +145,10 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     if isinstance(table, SparseTable):
         more = SPARSE_BIAS[refined.method == "none"]
         bias = more if refined.method == "none" else f"{bias}. {more}"
+    gone = suppressed_cells(table)
     impossible = ImpossibleCells.of(run.facts.contract, table.columns)
     zeros = [f"{_counted(impossible)} declared impossible set to zero"] if impossible.some else []
+    zeros += [SUPPRESSED] if gone is not None else []
     rounding = ["whole numbers by largest remainder"] if integers and refined.method != "none" else []
     return {
         "table": table.name,
@@ -150,8 +161,9 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
         "total": NONE if refined.total is None else refined.total,
         "total_from": total_from(run, table),
         "levels": levels(run, table) or NONE,
+        "minimum_frequency": minimum_frequency(run, table) or NONE,
         "notes": list(refined.notes) or NONE,
-        "known_bias": bias,
+        "known_bias": bias if gone is None else CENSORED_BIAS,
         "interval": told_interval(refined.method, consistent=consistent),
         "raw": next(
             file.path for file in run.files if file.role == "measurements" and file.draw == table.measurement.key
@@ -169,6 +181,17 @@ def chosen(run: Run, table: ReleasedTable) -> str:
     if earlier is None:
         return f"{how}: {FREE}"
     return f"{how} {earlier.release} v{earlier.number} (MANIFEST.json {earlier.manifest}): {FREE_BEFORE}"
+
+
+def minimum_frequency(run: Run, table: ReleasedTable) -> dict[str, Any] | None:
+    """Give the minimum-frequency rule on a table, and what it does, from the declared noise; None without a rule."""
+    rule = run.facts.spec.product.minimum_frequency
+    return None if rule is None else told_rule(rule, table.measurement.event)
+
+
+def suppressed_cells(table: ReleasedTable) -> NDArray[np.bool_] | None:
+    """Return which cells a minimum-frequency rule suppresses; None without such a rule."""
+    return None if isinstance(table, SparseTable) else table.refined.suppressed
 
 
 def total_from(run: Run, table: ReleasedTable) -> str:
@@ -258,6 +281,10 @@ def suppression(run: Run) -> str:
     rows = {file.draw: file.rows for file in run.files if file.role == "data" and file.form == "dense"}
     cells = sum(run.facts.plan.draw(key).cells for key in rows)
     dense = f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
+    gone = [hidden for table in run.facts.tables if (hidden := suppressed_cells(table)) is not None]
+    if gone:
+        below = "the minimum-frequency rule: their noisy count is below the threshold of the table"
+        return f"{sum(int(each.sum()) for each in gone)} of {cells} cells, by {below}; they have rows without a count"
     sparse = [table.name for table in run.facts.tables if isinstance(table, SparseTable)]
     if not sparse:
         return dense

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from privacy.refine.tables import Coarser, Refined
 from tasks.verification.earlier import neighbour
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.sparse_tables import Read, SparseReplay
+from tasks.verification.suppressed import SUPPRESSED, marks_of
 from tasks.verification.tables import (
     MEASURED,
     OTHER_NOISE,
@@ -103,6 +105,18 @@ def _impossible(where: str, error: ValueError) -> Finding:
     return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
 
 
+def expected_columns(made: Refined | Coarser) -> Columns:
+    """Return the columns that a refined table must have, one value a row."""
+    columns: dict[str, NDArray[Any]] = {
+        "count": made.values,
+        "lower": made.intervals.lower,
+        "upper": made.intervals.upper,
+    }
+    if isinstance(made, Refined) and made.suppressed is not None:
+        columns[SUPPRESSED] = made.suppressed
+    return {name: array.reshape(-1) for name, array in columns.items()}
+
+
 @dataclass(frozen=True)
 class _Resolution:
     """A table, or a coarser level of it: what the record says, its cells, and its draw."""
@@ -162,7 +176,9 @@ class _Tables:
     ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
         cells = self._contract if cells is None else cells
-        columns, findings, skipped = self._read(name, draw.clique, MEASURED, cells)
+        threshold = self._meaning.threshold(event)
+        types, marks = self._with_suppressed(MEASURED, event)
+        columns, findings, skipped = self._read(name, draw.clique, types, cells, marks)
         self.measurements += findings
         self.unmeasured += skipped
         if columns is None:
@@ -172,7 +188,7 @@ class _Tables:
         if found != draw.sha256:
             allowed = f"{draw.sha256}, as it was entered when it was drawn"
             self.measurements.append(Finding(printable(name), "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
-        beside = uncertainty_columns(noisy, event, cells.impossible(draw.clique))
+        beside = uncertainty_columns(noisy, event, cells.impossible(draw.clique), threshold)
         for column, expected in beside.items():
             self.measurements += compare_column(
                 columns[column],
@@ -252,8 +268,7 @@ class _Tables:
         for each, counts in zip(part.resolutions, made, strict=True):
             columns = self._published(each, table.columns, values)
             if again is not None and counts is not None:
-                ends = {"lower": counts.intervals.lower, "upper": counts.intervals.upper}
-                expected = {name: array.reshape(-1) for name, array in {"count": counts.values, **ends}.items()}
+                expected = expected_columns(counts)
                 if columns is not None:
                     source = f"replayed by {again.method} from the noisy values"
                     self._compare(columns, expected, where=printable(each.stated.data), source=source)
@@ -262,8 +277,9 @@ class _Tables:
                 self._check_csv(each, table.columns, columns, values)
 
     def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
-        """Compare the counts of a refined table, and the ends of their intervals."""
-        for name, remedy in (("count", OTHER_TABLE), ("lower", UNCERTAINTY), ("upper", UNCERTAINTY)):
+        """Compare the counts of a refined table, the ends of their intervals, and which cells are suppressed."""
+        for name in expected:
+            remedy = UNCERTAINTY if name in ("lower", "upper") else OTHER_TABLE
             self.refined += compare_column(
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
@@ -271,7 +287,8 @@ class _Tables:
     def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> Columns | None:
         """Read a published table and check the digest of its counts."""
         stated = made.stated
-        columns, findings, skipped = self._read(stated.data, clique, values, made.cells)
+        types, marks = self._with_suppressed(values, made.event)
+        columns, findings, skipped = self._read(stated.data, clique, types, made.cells, marks)
         self.refined += findings
         self.unrefined += skipped
         if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
@@ -281,7 +298,8 @@ class _Tables:
 
     def _check_csv(self, made: _Resolution, clique: Sequence[str], expected: Columns | None, values: Types) -> None:
         name = csv_of(made.stated)
-        columns, findings, skipped = self._read(name, clique, values, made.cells)
+        types, marks = self._with_suppressed(values, made.event)
+        columns, findings, skipped = self._read(name, clique, types, made.cells, marks)
         self.refined += findings
         self.unrefined += skipped
         if columns is None:
@@ -290,6 +308,11 @@ class _Tables:
             self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
             return
         self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
+
+    def _with_suppressed(self, values: Types, event: NoiseEvent) -> tuple[Types, dict[str, int] | None]:
+        """Return the columns of a table that may have suppressed cells, and what stands for their values."""
+        threshold = self._meaning.threshold(event)
+        return (values, None) if threshold is None else ({**values, SUPPRESSED: "bool"}, marks_of(threshold, event))
 
     def bytes_of(self, name: str) -> Read:
         """Return a file's bytes if its checksum holds; else say that it was skipped."""
@@ -302,12 +325,12 @@ class _Tables:
             return None, [Finding(printable(name), "the file", found, "the file that was checked", OTHER_TABLE)], []
 
     def _read(
-        self, name: str, clique: Sequence[str], values: Types, cells: Cells
+        self, name: str, clique: Sequence[str], values: Types, cells: Cells, marks: Mapping[str, int] | None
     ) -> tuple[Columns | None, list[Finding], list[str]]:
         """Read a dense table's file if its checksum holds; else say that it was skipped."""
         data, findings, skipped = self.bytes_of(name)
         if data is None:
             return None, findings, skipped
         read = read_csv if name.endswith(".csv") else read_parquet
-        columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values)
+        columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values, marks=marks)
         return columns, findings, []

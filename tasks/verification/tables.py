@@ -19,6 +19,7 @@ from contracts.column import Cells
 from contracts.errors import Finding
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import first_difference, label_codes
+from tasks.verification.suppressed import filled
 
 Columns = Mapping[str, NDArray[Any]]
 Types = Mapping[str, str]
@@ -41,7 +42,13 @@ MISFIT: Final = "the file is not the table that the record describes: do not use
 
 
 def read_parquet(
-    data: bytes, *, where: str, cells: Cells, clique: Sequence[str], values: Types
+    data: bytes,
+    *,
+    where: str,
+    cells: Cells,
+    clique: Sequence[str],
+    values: Types,
+    marks: Mapping[str, int] | None = None,
 ) -> tuple[Columns | None, list[Finding]]:
     """Read a published Parquet file.
 
@@ -51,6 +58,7 @@ def read_parquet(
         cells: gives the labels: the contract, or a coarser resolution of a table.
         clique: the label columns.
         values: Arrow type of each column after the labels.
+        marks: of a table with suppressed cells, what stands for a missing value, by column.
     Returns:
         tuple: the value columns, one value a row (None where they cannot be read), and what is wrong.
     """
@@ -63,20 +71,26 @@ def read_parquet(
             return None, findings
         table = file.read()
         table.validate(full=True)
-        return _columns(table, where, cells, clique, values)
+        return _columns(table, where, cells, clique, values, marks)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
 
 def read_csv(
-    data: bytes, *, where: str, cells: Cells, clique: Sequence[str], values: Types
+    data: bytes,
+    *,
+    where: str,
+    cells: Cells,
+    clique: Sequence[str],
+    values: Types,
+    marks: Mapping[str, int] | None = None,
 ) -> tuple[Columns | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`."""
     try:
-        table = csv_table(data, clique, values)
+        table = csv_table(data, clique, values, missing=bool(marks))
         rows = cells.cells(clique), _EACH_CELL
         findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows)
-        return (None, findings) if findings else _columns(table, where, cells, clique, values)
+        return (None, findings) if findings else _columns(table, where, cells, clique, values, marks)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
 
@@ -102,10 +116,12 @@ def compare_column(
     ]
 
 
-def csv_table(data: bytes, clique: Sequence[str], values: Types) -> Any:
-    """Parse CSV with labels as text and values of their types."""
+def csv_table(data: bytes, clique: Sequence[str], values: Types, *, missing: bool = False) -> Any:
+    """Parse CSV with labels as text and values of their types, of which some may be missing."""
     types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
-    convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False, null_values=[])
+    convert = pa.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=False, null_values=[""] if missing else []
+    )
     return pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
 
 
@@ -149,9 +165,13 @@ def check_weight(
 
 
 def _columns(
-    table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types
+    table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, marks: Mapping[str, int] | None
 ) -> tuple[Columns | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
+    if marks:
+        table, findings = filled(table, where, marks)
+        if findings:
+            return None, findings
     findings = check_whole(table, where, (*clique, *values))
     if findings:
         return None, findings

@@ -62,6 +62,7 @@ _MEANINGS = {
     "lower": "Lower end of a 95 % interval of the exact count.",
     "upper": "Upper end of a 95 % interval of the exact count.",
     "structural_zero": "Whether the contract declares the cell impossible.",
+    "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
 
 

@@ -36,7 +36,8 @@ PIECE = 1 << 20
 """Rows that are held in memory at once."""
 
 DATA, MEASUREMENTS = "data", "measurements"
-VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero")
+VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
+_OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
 Values = Mapping[str, NDArray[np.generic]]
 
 
@@ -88,7 +89,9 @@ def write_data(
     shown.append((table.name, contract, refined, table.measurement.key))
     files: list[WrittenFile] = []
     for name, cells, made, draw in shown:
-        values = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+        values: Values = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+        if isinstance(made, Refined) and made.suppressed is not None:
+            values = _hidden(values, made.suppressed)
         codes = made.codes if isinstance(made, RefinedCells) else None
         told = {**marks, **data_marks(made.cells)} if isinstance(made, RefinedCells) else marks
         tidy = Tidy(cells, table.columns, values, codes=codes)
@@ -119,6 +122,8 @@ def write_measurement(
     """
     impossible = cells.impossible(measurement.clique)
     values = _measured(measurement.values, measurement.variance, half_width, impossible)
+    if measurement.threshold is not None:
+        values = _hidden(values, measurement.threshold.suppressed(measurement.values))
     tidy = Tidy(cells, measurement.clique, values)
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=marks)
 
@@ -152,13 +157,23 @@ def _measured(noisy: NDArray[np.int64], variance: float, half_width: int, imposs
     }
 
 
+def _hidden(values: Values, suppressed: NDArray[np.bool_]) -> Values:
+    """Mask the counts and intervals of suppressed cells, which are written as missing, and say which they are."""
+    masked = {
+        name: np.ma.MaskedArray(array, mask=suppressed) if name in _OF_A_COUNT else array
+        for name, array in values.items()
+    }
+    return {**masked, "suppressed": suppressed}
+
+
 class Tidy:
     """Arrays over a declared domain, seen as rows of labels and values.
 
     Args:
         cells: gives the labels: the contract, or a coarser resolution.
         clique: the columns; empty for a single number.
-        values: arrays in the shape of the domain, by column name; of a sparse table one number a listed cell.
+        values: arrays in the shape of the domain, by column name; of a sparse table one number a listed cell. Masked
+            values are written as missing.
         codes: row-major numbers of the listed cells of a sparse table.
     Raises:
         ValueError: a column of the table is named like a column of values.
@@ -175,7 +190,12 @@ class Tidy:
         self._clique = clique
         self._codes = codes
         self._rows = prod(self._shape) if codes is None else codes.size
-        self._values = {name: np.ascontiguousarray(array).reshape(-1) for name, array in values.items()}
+        self._values = {name: np.ma.getdata(array).reshape(-1) for name, array in values.items()}
+        self._missing = {
+            name: np.ma.getmaskarray(array).reshape(-1)
+            for name, array in values.items()
+            if np.ma.isMaskedArray(array)
+        }
 
     def write(self, folder: Path, path: str, *, draw: str, marks: Mapping[str, str]) -> WrittenFile:
         """Write the rows to one file; its suffix says whether Parquet or CSV."""
@@ -199,7 +219,8 @@ class Tidy:
             for name, labels in zip(self._clique, self._labels, strict=True)
         ]
         values = [
-            pa.field(name, pa.from_numpy_dtype(array.dtype), nullable=False) for name, array in self._values.items()
+            pa.field(name, pa.from_numpy_dtype(array.dtype), nullable=name in self._missing)
+            for name, array in self._values.items()
         ]
         return pa.schema([*labels, *values], metadata=dict(marks))
 
@@ -212,7 +233,10 @@ class Tidy:
             for place, labels in enumerate(self._labels):
                 codes = pa.array(digit(cells, self._shape, place)).cast(schema.field(place).type.index_type)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, labels))
-            arrays += [pa.array(array[start : start + PIECE]) for array in self._values.values()]
+            piece = slice(start, start + PIECE)
+            for name, array in self._values.items():
+                missing = self._missing.get(name)
+                arrays.append(pa.array(array[piece], mask=None if missing is None else missing[piece]))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -74,6 +74,17 @@ def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, ty
     assert "laplace noise: ±" in said
 
 
+def test_a_plan_shows_from_which_noisy_count_on_cells_are_published(shared: Place, typed: Typed) -> None:
+    """k + t of each table; without the rule there is no such column."""
+    rule = "minimum_frequency: {k: 10, t: auto, at_most: 0.01}"
+    refine = "refine: {method: simplex, integers: true}"
+    spec = shared.spec("small", (refine, rule))
+    draws = typed("plan", str(spec), "--json", at=shared.workspace).json["draws"]
+    assert all(draw["published_from"] > 10 for draw in draws)
+    assert "published from" in typed("plan", str(spec), at=shared.workspace).out
+    assert "published from" not in typed("plan", str(shared.spec("all")), at=shared.workspace).out
+
+
 def test_a_plan_needs_no_workspace(
     shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

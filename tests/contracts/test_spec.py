@@ -14,7 +14,7 @@ import yaml
 from contracts.errors import SpecRefused
 from contracts.expansion import tables_of
 from contracts.lambda_reference import LambdaReference
-from contracts.product import Refine
+from contracts.product import Refine, TablesProduct
 from contracts.spec import check_spec, load_spec, source_name, spec_schema
 from contracts.table_form import form_of_table
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
@@ -70,6 +70,41 @@ def test_every_refinement_can_be_written(
     assert (refine.lambda_, refine.sparsity) == (lambda_, sparsity)
     assert Refine.model_validate(refine.model_dump(mode="json")) == refine
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("written", ["{k: 10, t: auto, at_most: 0.01}", "{k: 10, t: 5}", "{t: 0, k: 1}"])
+def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str) -> None:
+    """It loads without a refinement, passes the schema, and is dumped only where it was written."""
+    text = replaced(SPEC, ("refine: {method: negative_l2, lambda: 0.1}", f"minimum_frequency: {written}"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert check_spec(spec, loaded(tmp_path)) == []
+    dumped = spec.product.model_dump(mode="json", by_alias=True)
+    assert TablesProduct.model_validate(dumped) == spec.product
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+    plain = load_spec(write(tmp_path, "plain.yaml", SPEC)).product.model_dump(mode="json", by_alias=True)
+    assert set(dumped) - set(plain) == {"minimum_frequency"}
+
+
+def test_a_sparse_table_has_no_minimum_frequency(tmp_path: Path) -> None:
+    text = replaced(
+        SPEC,
+        ("- [age, sex]", "- {columns: [age, sex], form: sparse}"),
+        ("refine: {method: negative_l2, lambda: 0.1}", "minimum_frequency: {k: 3, t: 1}"),
+    )
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert finding.field == "product.minimum_frequency"
+    assert "the rule for dense tables only" in finding.allowed
+
+
+def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path) -> None:
+    contract = loaded(
+        tmp_path, ("- name: sex", "- name: suppressed"), ("- {sex: [F], job", "- {suppressed: [F], job")
+    )
+    text = replaced(SPEC, ("- [age, sex]", "- [age, suppressed]"))
+    assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract) == []
+    ruled = replaced(text, ("refine: {method: negative_l2, lambda: 0.1}", "minimum_frequency: {k: 3, t: 1}"))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", ruled)), contract)
+    assert "suppressed" in finding.found
 
 
 def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
@@ -197,6 +232,20 @@ MISTAKES = [
     ("lambda: 0.1", "sparsity: auto", "refine.sparsity", "a finite decimal number"),
     ("negative_l2, lambda: 0.1", "neighborhood", "refine.method", "write 'neighbourhood' instead of 'neighborhood'"),
     ("lambda: 0.1", "lambda: 0.1, integers: maybe", "refine.integers", "true or false"),
+    *[
+        ("refine: {method: negative_l2, lambda: 0.1}", f"minimum_frequency: {rule}", f"minimum_frequency{at}", says)
+        for rule, at, says in [
+            ("{k: 0, t: 5}", ".k", "a whole number from 1"),
+            ("{k: 10}", ".t", "the key `t`, which is required"),
+            ("{k: 10, t: -1}", ".t", "a whole number from 0"),
+            ("{k: 10, t: 2.5}", ".t", "a whole number"),
+            ("{k: 10, t: auto}", "", "add `at_most: 0.01`"),
+            ("{k: 10, t: auto, at_most: 1}", ".at_most", "to below 1"),
+            ("{k: 10, t: 5, at_most: 0.1}", ".at_most", "`at_most` with t: auto only"),
+            ("{k: 10, t: 5, margin: 1}", ".margin", "the unknown key 'margin'"),
+        ]
+    ],
+    ("lambda: 0.1}", "lambda: 0.1}\n  minimum_frequency: {k: 3, t: 1}", "minimum_frequency", "method negative_l2"),
     ("to: releases/", "to: s3://bucket", "publish.to", "a path of a folder"),
     ("to: releases/", "to: ''", "publish.to", "a path"),
     ("[parquet, csv]", "[parquet, xlsx]", "publish.formats[1]", "one of parquet, csv"),

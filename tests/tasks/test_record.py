@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.canonical import readable_json
+from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from tasks.facts import RunFacts
 from tasks.record.field import NOT_AVAILABLE, WITHHELD, Run, no_source
@@ -58,11 +59,14 @@ def records(runs: dict[str, Run]) -> dict[str, dict[str, Any]]:
 
 def unlike(facts: RunFacts) -> RunFacts:
     """Change what the real core gives alike to all three runs: a status, a note, a second accountant."""
+    rule = MinimumFrequency(k=3, t=5)  # the real one goes with method none only
+    product = facts.spec.product.model_copy(update={"minimum_frequency": rule})
     noted = replace(facts.tables[0], refined=replace(facts.tables[0].refined, notes=("A note.",), disagreement=1.5))
     return replace(
         facts,
         version=replace(facts.version, status="published"),
         tables=(noted, *facts.tables[1:]),
+        spec=facts.spec.model_copy(update={"product": product}),
         finished="2027-08-09T11:12:13Z",
         pld_epsilon=2.25,
     )
