@@ -48,22 +48,22 @@ def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: Noi
     if len(weights) != len(cells) or not weights or min(weights) <= 0 or min(cells) < 1:
         raise ValueError("weights must be above 0 and cells at least 1, one of each for every table")
     power: Literal[2, 3] = 3 if noise == "laplace" else 2
-    roots = [_root(weight * size, power) for weight, size in zip(weights, cells, strict=True)]
+    roots = [root(weight * size, power) for weight, size in zip(weights, cells, strict=True)]
     total = sum(roots)
     shares = [Fraction(max(1, floor(Fraction(root * PICO, total))), PICO) for root in roots]
     shares[roots.index(max(roots))] += 1 - sum(shares, Fraction(0))
     return tuple(shares)
 
 
-def _root(value: Fraction, power: Literal[2, 3]) -> int:
-    """Return the square or cube root of a rational, in whole units of 10^-18, rounded down."""
+def root(value: Fraction, power: Literal[2, 3]) -> int:
+    """Return the square or cube root of a rational above 0, in whole units of 10^-18, rounded down."""
     scaled: int = floor(value * 10 ** (_ROOT_DIGITS * power))
     if power == 2:
         return isqrt(scaled)
-    root = 1 << -(-scaled.bit_length() // power)
-    while (lower := (2 * root + scaled // root**2) // 3) < root:  # Newton's method, from above
-        root = lower
-    return root
+    found = 1 << -(-scaled.bit_length() // power)
+    while (lower := (2 * found + scaled // found**2) // 3) < found:  # Newton's method, from above
+        found = lower
+    return found
 
 
 def weighted_rmse(weights: Sequence[Fraction], cells: Sequence[int], variances: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, exp, expm1, isqrt, log1p, sqrt
+from math import ceil, exp, expm1, isqrt, log1p, pi, sqrt
 from typing import assert_never
 
 import numpy as np
@@ -27,6 +27,24 @@ def variance(event: DiscreteLaplace | DiscreteGaussian) -> float:
                 return float(sigma_squared)
             support, mass = _gaussian_mass(sigma_squared)
             return float(np.sum(mass * support.astype(np.float64) ** 2))
+        case _:
+            assert_never(event)
+
+
+def mean_absolute(event: DiscreteLaplace | DiscreteGaussian) -> float:
+    """Return the expected size E|x| of the noise in one cell [units].
+
+    Formula: 2r / (1 - r²), r = exp(-inverse_scale) (discrete Laplace); the sum over the support (discrete Gaussian;
+    σ √(2/π) where σ > 64).
+    """
+    match event:
+        case DiscreteLaplace(inverse_scale=t):
+            return 2 * exp(-float(t)) / -expm1(-2 * float(t))
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            if sigma_squared > _TABLE_SIGMA**2:
+                return sqrt(2 / pi * float(sigma_squared))
+            support, mass = _gaussian_mass(sigma_squared)
+            return float(np.sum(mass * np.abs(support)))
         case _:
             assert_never(event)
 

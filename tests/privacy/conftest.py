@@ -139,6 +139,15 @@ def place(new_place: NewPlace) -> Place:
     return new_place()
 
 
+@pytest.fixture
+def sqlite_place(sqlite_databases: Databases, tmp_path: Path) -> Iterator[Place]:
+    """One place, for tests of what does not depend on the store."""
+    made = Place(sqlite_databases.new(tables=True), tmp_path)
+    yield made
+    made.close()
+    sqlite_databases.drop(made.url)
+
+
 @pytest.fixture(params=CALCULI, ids=lambda calculus: calculus.kind)
 def calculus(request: pytest.FixtureRequest) -> Calculus:
     return request.param  # type: ignore[no-any-return]

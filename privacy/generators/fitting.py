@@ -1,0 +1,137 @@
+"""One fit on its way: it measures and chooses through the grant, and estimates a model from what was measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from privacy.generators.generator import Asked, CountsSource, Fitted, OutOfTime, Progress
+from privacy.generators.models import PublishedModel
+from privacy.generators.options import Options
+from privacy.generators.spending import Spending
+from privacy.ledger.grant import Grant, Measurement, Selection
+from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.estimation import Estimate, estimate
+from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.measured import Measured, StructuralZeros, estimate_total
+from privacy.marginals.scores import Candidate, Score
+
+Clock = Callable[[], float]
+COARSE = 0.1
+FINE = 0.01
+"""Where estimation stops: a gap of so many noise variances a measured cell."""
+
+
+class Fitting:
+    """The state of a fit; all that it holds is released, the handles apart, which it cannot open.
+
+    Args:
+        asked: what is asked for.
+        options: the options common to all.
+        counts: where handles come from.
+        grant: draws.
+        progress: told how far it is.
+        clock: seconds since any moment.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        options: Options,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.asked = asked
+        self.options = options
+        self.spending = Spending(asked, options.noise)
+        self.measurements: list[Measurement] = []
+        self.selections: list[Selection] = []
+        self.progress = progress
+        self._counts, self._grant = counts, grant
+        self._handles: dict[Clique, PrivateCounts] = {}
+        self._clock, self._began = clock, clock()
+
+    @property
+    def late(self) -> bool:
+        """Whether the time limit has passed."""
+        limit = self.options.time_limit
+        return limit is not None and self._clock() - self._began >= limit
+
+    def refuse_late(self, what: str) -> None:
+        """Refuse to go on when the time limit has passed and there is no model yet.
+
+        Raises:
+            OutOfTime: what was drawn stays charged; a run that resumes replays it.
+        """
+        if self.late:
+            raise OutOfTime(
+                f"time_limit {self.options.time_limit:g} s has passed before the {what} were measured; "
+                "do: raise time_limit and run again, what was measured is kept"
+            )
+
+    def stopped(self) -> str:
+        """Return the note on a fit that was ended by its time limit."""
+        used = float(self.spending.spent / self.spending.whole)
+        return (
+            f"stopped by the time limit after {len(self.measurements)} measurements and {len(self.selections)} "
+            f"choices; {1 - used:.0%} of the charge was not used"
+        )
+
+    def look_up(self, cliques: Sequence[Clique]) -> None:
+        """Get handles for many cliques at once, so that they can be counted in one scan."""
+        new = [clique for clique in dict.fromkeys(cliques) if clique not in self._handles]
+        if new:
+            self._handles.update(zip(new, self._counts.marginals(new), strict=True))
+
+    def measure(self, clique: Clique, part: Fraction) -> Measurement:
+        """Measure a clique for a share of the budget."""
+        self.look_up([clique])
+        key = f"measurement-{len(self.measurements) + 1:04d}"
+        drawn = self._grant.measure(self._handles[clique], noise=self.spending.buys(part), key=key)
+        self.spending.take(drawn.event)
+        self.measurements.append(drawn)
+        return drawn
+
+    def choose(self, scores: Mapping[Clique, Score], part: Fraction) -> Selection:
+        """Choose one of the cliques for a share of the budget."""
+        self.look_up(list(scores))
+        candidates = [Candidate(self._handles[clique], score) for clique, score in scores.items()]
+        key = f"choice-{len(self.selections) + 1:04d}"
+        chosen = self._grant.select(candidates, epsilon=self.spending.chooses(part), key=key)
+        self.spending.take(chosen.event)
+        self.selections.append(chosen)
+        return chosen
+
+    def total(self) -> float:
+        """Return the number of rows: the public one, or the one estimated from what was measured [rows]."""
+        if self.asked.public_total is not None:
+            return float(self.asked.public_total)
+        return estimate_total(self._measured())
+
+    def estimate(self, start: GraphicalModel | None = None, *, tolerance: float = FINE) -> Estimate:
+        """Estimate the model that fits best; of one row where the total is 0 or negative."""
+        return estimate(
+            self.asked.domain,
+            self._measured(),
+            total=max(self.total(), 1.0),
+            structural_zeros=zeros(self.asked),
+            start=start,
+            tolerance=tolerance,
+            cap_mb=self.options.max_model_megabytes,
+        )
+
+    def fitted(self, estimate: Estimate, notes: Sequence[str] = ()) -> Fitted:
+        """Return what the fit gives."""
+        model = PublishedModel.of(estimate.model, max(0, round(self.total())))
+        return Fitted(model, tuple(self.measurements), tuple(self.selections), tuple(notes))
+
+    def _measured(self) -> list[Measured]:
+        return [Measured(one.clique, one.values, one.variance) for one in self.measurements]
+
+
+def zeros(asked: Asked) -> tuple[StructuralZeros, ...]:
+    """Return the structural zeros as the engine takes them."""
+    return tuple(StructuralZeros(clique, mask) for clique, mask in asked.impossible.items())

@@ -1,0 +1,108 @@
+"""Fixed: measure a given list of cliques, and fit a model to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import ClassVar
+
+from pydantic import Field
+
+from privacy.generators.fitting import Clock, Fitting
+from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, PlannedStep, Progress
+from privacy.generators.options import Options
+from privacy.generators.planning import (
+    check,
+    check_size,
+    check_time,
+    drawing_seconds,
+    estimation_seconds,
+    expected_error,
+    noise_in_words,
+)
+from privacy.generators.spending import Spending
+from privacy.generators.workload import WeightedClique, weighted
+from privacy.ledger.grant import Grant
+from privacy.marginals.counts import Clique
+from privacy.marginals.domain import Domain
+
+
+class FixedOptions(Options):
+    """Options of `fixed`.
+
+    Args:
+        cliques: what is measured; each with a weight, 1 if none is given.
+    """
+
+    cliques: tuple[WeightedClique, ...] = Field(min_length=1)
+
+
+class Fixed:
+    """Measures a given list of cliques.
+
+    Args:
+        clock: seconds since any moment; for the time limit.
+    """
+
+    name: ClassVar[str] = "fixed"
+    options = FixedOptions
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+
+    def plan(self, asked: Asked, options: FixedOptions) -> GeneratorPlan:
+        """Plan one measurement a clique.
+
+        Raises:
+            CannotGenerate: unknown columns, a model above the cap, no possible row, or too small a charge.
+        """
+        return plan_list(asked, options, weighted(asked.domain, options.cliques, "cliques"), "marginals")
+
+    def fit(
+        self,
+        asked: Asked,
+        options: FixedOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+    ) -> Fitted:
+        """Measure the cliques in the order of the list, and estimate.
+
+        Raises:
+            OutOfTime: the time limit has passed before all was measured.
+        Privacy: exactly the planned events.
+        """
+        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
+        return fit_list(fitting, weighted(asked.domain, options.cliques, "cliques"))
+
+
+def plan_list(asked: Asked, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:
+    """Plan the measurement of a list of cliques."""
+    check(asked, options, weights)
+    megabytes = check_size(asked, options, weights, f"the {what} together")
+    spending = Spending(asked, options.noise)
+    events = tuple(spending.event(part) for part in shares(asked.domain, weights, spending))
+    check_time(options, drawing_seconds(len(events)))
+    seconds = drawing_seconds(len(events)) + estimation_seconds(megabytes)
+    steps = (PlannedStep(what, len(events), 1.0, noise_in_words(events)),)
+    error = expected_error(asked.domain, list(zip(weights, events, strict=True)))
+    return GeneratorPlan(events, steps, megabytes, seconds, error)
+
+
+def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted:
+    """Measure a list of cliques and estimate."""
+    fitting.look_up(list(weights))
+    parts = shares(fitting.asked.domain, weights, fitting.spending)
+    for number, (clique, part) in enumerate(zip(weights, parts, strict=True)):
+        fitting.refuse_late("marginals")
+        fitting.progress(0.8 * number / len(weights), "measuring")
+        fitting.measure(clique, part)
+    fitting.progress(0.8, "estimating")
+    return fitting.fitted(fitting.estimate())
+
+
+def shares(domain: Domain, weights: Mapping[Clique, Fraction], spending: Spending) -> tuple[Fraction, ...]:
+    """Split a budget over cliques so that the weighted sum of the expected L1 errors is least."""
+    return spending.optimal([weight * domain.cells(clique) for clique, weight in weights.items()])

@@ -1,0 +1,185 @@
+"""What every generator is: a name, an options model, a data-free plan, and a fit through a grant.
+
+A generator never sees rows or exact counts. It asks a `CountsSource` for handles, hands them to the grant, and gets
+noisy counts or a private choice back; whatever it does with these is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from contracts.contract import Adjacency
+from contracts.errors import SudareError
+from privacy.accounting.events import Event
+from privacy.ledger.grant import Grant, Measurement, Selection
+from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.domain import Domain
+
+Progress = Callable[[float, str], None]
+"""Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
+
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+
+
+class CannotGenerate(SudareError):
+    """A generator cannot do what it is asked; known from public facts, before anything is charged."""
+
+    exit_code = 2
+
+
+class OutOfTime(SudareError):
+    """The time limit of a fit has passed before it had a model; what was drawn stays charged, and is replayed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a generator is asked for; public, data-free.
+
+    Args:
+        domain: the columns to synthesize, in order, with their cells.
+        impossible: structural zeros: for some cliques, in the domain's order of columns, True where no row can be.
+        adjacency: neighbour relation of the contract.
+        rows_per_unit: bound k on the rows of one unit.
+        epsilon: what the release may cost, > 0.
+        delta: 0 <= delta < 1; 0 asks for a pure guarantee, with Laplace noise.
+        public_total: the number of rows, where the contract declares it public (replace_one); else None.
+    """
+
+    domain: Domain
+    impossible: Mapping[Clique, NDArray[np.bool_]]
+    adjacency: Adjacency
+    rows_per_unit: int
+    epsilon: Fraction
+    delta: Fraction
+    public_total: int | None
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """One line of a plan, for people.
+
+    Args:
+        what: "one-way marginals", "private choices", "rounds".
+        count: how many draws, at most.
+        share: of the budget, 0 to 1.
+        noise: in words with numbers, such as "discrete Gaussian, standard deviation 61.2".
+    """
+
+    what: str
+    count: int
+    share: float
+    noise: str
+
+
+@dataclass(frozen=True)
+class GeneratorPlan:
+    """What a generator will spend, data-free.
+
+    Args:
+        events: what is charged: the draws, where all are known beforehand, else one budget for those that are chosen
+            on the way.
+        steps: what it is spent on.
+        megabytes: most memory that the model may take.
+        seconds: rough time.
+        expected_error: for each order (1, 2, ...), the mean over all marginals of that order of the expected L1 error
+            that noise alone makes [rows]; empty where it cannot be said.
+    """
+
+    events: tuple[Event, ...]
+    steps: tuple[PlannedStep, ...]
+    megabytes: float
+    seconds: float
+    expected_error: Mapping[int, float]
+
+
+class CountsSource(Protocol):
+    """Where handles come from."""
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique; nothing is read before a grant opens one."""
+        ...
+
+
+class Model(Protocol):
+    """A fitted model: all that sampling needs, released, in whole numbers so that it replays on any machine."""
+
+    kind: ClassVar[str]
+
+    @property
+    def domain(self) -> Domain:
+        """The columns with their cells."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The public or the estimated number of rows."""
+        ...
+
+    def sample(self, rows: int, *, seed: int, where: Mapping[str, Sequence[int]] | None = None) -> NDArray[np.int32]:
+        """Draw rows of codes, shape (rows, columns); the same model, seed and condition give the same bytes."""
+        ...
+
+    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+        """Return the expected counts of a clique [rows]."""
+        ...
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        """Return the model as JSON values and integer arrays, for publication."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit gives.
+
+    Args:
+        model: the model; its `rows` is the public or the estimated number of rows.
+        measurements: what was measured, in order.
+        selections: what was chosen, in order.
+        notes: what a reader of the record should know.
+    """
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+    selections: tuple[Selection, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Generator(Protocol, Generic[OptionsT]):
+    """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`."""
+
+    name: ClassVar[str]
+    options: type[OptionsT]
+
+    def plan(self, asked: Asked, options: OptionsT) -> GeneratorPlan:
+        """Plan without data.
+
+        Raises:
+            CannotGenerate: it is known already that the fit must fail; nothing is charged.
+        """
+        ...
+
+    def fit(
+        self,
+        asked: Asked,
+        options: OptionsT,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+    ) -> Fitted:
+        """Measure through the grant and estimate a model.
+
+        Raises:
+            OutOfTime: the options' time limit has passed before there was a model.
+            GrantExceeded: it drew more than it planned; nothing was drawn.
+        Privacy: exactly what the grant admits.
+        """
+        ...

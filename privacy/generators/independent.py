@@ -1,0 +1,56 @@
+"""Independent: one-way marginals only; the columns of a synthetic row know nothing of each other.
+
+The baseline that every other generator must beat on data whose columns depend on each other.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from privacy.generators.fitting import Clock, Fitting
+from privacy.generators.fixed import fit_list, plan_list
+from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.options import Options
+from privacy.generators.workload import all_of_order
+from privacy.ledger.grant import Grant
+
+
+class Independent:
+    """Measures each column by itself.
+
+    Args:
+        clock: seconds since any moment; for the time limit.
+    """
+
+    name: ClassVar[str] = "independent"
+    options = Options
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+
+    def plan(self, asked: Asked, options: Options) -> GeneratorPlan:
+        """Plan one measurement a column.
+
+        Raises:
+            CannotGenerate: a model above the cap, no possible row, or too small a charge.
+        """
+        return plan_list(asked, options, all_of_order(asked.domain, 1), "one-way marginals")
+
+    def fit(
+        self,
+        asked: Asked,
+        options: Options,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+    ) -> Fitted:
+        """Measure the columns in order, and estimate.
+
+        Raises:
+            OutOfTime: the time limit has passed before all was measured.
+        Privacy: exactly the planned events.
+        """
+        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
+        return fit_list(fitting, all_of_order(asked.domain, 1))

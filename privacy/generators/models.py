@@ -1,0 +1,155 @@
+"""The model that is published: a graphical model with potentials in whole numbers.
+
+Potentials are rounded to multiples of 2^-20, each relative to its clique's largest, so that what is published, what
+is sampled here and what a stranger samples from the published numbers are the same. A structural zero is `FORBIDDEN`.
+Differences that the rounding makes to a probability are below 1e-6 of it, a clique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.generators.generator import Model
+from privacy.marginals.counts import Clique
+from privacy.marginals.domain import Domain
+from privacy.marginals.errors import ModelTooLarge, NothingPossible
+from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.sampling import sample
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.triangulation import check_size
+
+STEPS: Final = 2**20
+FORBIDDEN: Final = -(2**62)
+_LOWEST: Final = -(2**40)
+_MOST_ROWS: Final = 2**31 - 1
+_MOST_COLUMNS: Final = 4096
+_MOST_MEGABYTES: Final = 4096.0
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedModel:
+    """A graphical model in whole numbers.
+
+    Args:
+        domain: the columns with their cells.
+        rows: public or estimated number of rows, 0 to 2^31 - 1 [rows].
+        cliques: distinct, in the domain's order of columns.
+        potentials: for each clique int64 in its shape, at most 0, in units of 2^-20 [nats]; `FORBIDDEN` where no row
+            can be.
+    Raises:
+        ValueError: what does not fit together, or is out of range.
+    """
+
+    kind: ClassVar[str] = "graphical_model"
+    domain: Domain
+    rows: int
+    cliques: tuple[Clique, ...]
+    potentials: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 0 <= self.rows <= _MOST_ROWS:
+            raise ValueError(f"rows must be a whole number from 0 to {_MOST_ROWS}")
+        if len(self.cliques) != len(self.potentials):
+            raise ValueError("one potential a clique")
+        for clique, values in zip(self.cliques, self.potentials, strict=True):
+            if values.dtype != np.int64 or ((values > 0) | ((values < _LOWEST) & (values != FORBIDDEN))).any():
+                raise ValueError(f"the potential of {'×'.join(clique)} must be int64, from -2^40 to 0 or forbidden")
+        _ = self._graphical  # checks cliques and shapes
+
+    @classmethod
+    def of(cls, model: GraphicalModel, rows: int) -> PublishedModel:
+        """Round a graphical model."""
+        return cls(model.domain, rows, model.cliques, tuple(_rounded(values) for values in model.potentials))
+
+    @cached_property
+    def _graphical(self) -> GraphicalModel:
+        """The same model in the floats that the whole numbers stand for, exactly."""
+        potentials = [np.where(values == FORBIDDEN, -np.inf, values / float(STEPS)) for values in self.potentials]
+        return GraphicalModel(self.domain, self.cliques, tuple(potentials), float(self.rows))
+
+    def sample(self, rows: int, *, seed: int, where: Mapping[str, Sequence[int]] | None = None) -> NDArray[np.int32]:
+        """Draw rows of codes, shape (rows, columns); the same model, seed and condition give the same bytes.
+
+        Args:
+            rows: how many, 0 to 2^31 - 1.
+            seed: 0 to 2^128 - 1, public.
+            where: column to the codes that it may have.
+        Raises:
+            NothingPossible: the condition and the structural zeros exclude every row.
+            ValueError: an argument out of range, an unknown column or code.
+        Privacy: post-processing.
+        """
+        codes = sample(self._graphical, rows, seed=PostProcessingSeed(seed), where=where)
+        return codes.astype(np.int32)
+
+    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+        """Return the expected counts of a clique, axes in its order [rows]."""
+        return self._graphical.marginal(clique)
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        """Return the model as JSON values and integer arrays, for publication."""
+        domain = {"columns": list(self.domain.columns), "shape": list(self.domain.shape)}
+        cliques = [list(clique) for clique in self.cliques]
+        values = {"domain": domain, "rows": self.rows, "cliques": cliques, "steps": STEPS, "forbidden": FORBIDDEN}
+        return values, {_name(number): each for number, each in enumerate(self.potentials)}
+
+
+def read_model(kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]]) -> Model:
+    """Read a published model back.
+
+    Args:
+        kind: its kind.
+        values, arrays: what `to_arrays` gave; written by a stranger, and checked.
+    Raises:
+        ValueError: not a model of that kind.
+    """
+    if kind not in _READERS:
+        raise ValueError(f"model kind {kind[:60]!r}; allowed: {', '.join(sorted(_READERS))}")
+    try:
+        return _READERS[kind](values, arrays)
+    except (KeyError, TypeError, ModelTooLarge, NothingPossible) as error:
+        raise ValueError(f"not a model of kind {kind}: {type(error).__name__}") from error
+
+
+def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]]) -> Model:
+    wanted = {"domain", "rows", "cliques", "steps", "forbidden"}
+    if set(values) != wanted or (values["steps"], values["forbidden"]) != (STEPS, FORBIDDEN):
+        raise ValueError(f"a graphical model has exactly {', '.join(sorted(wanted))}, in steps of 2^-20")
+    columns, shape = values["domain"]["columns"], values["domain"]["shape"]
+    if len(columns) > _MOST_COLUMNS or not all(isinstance(name, str) for name in columns):
+        raise ValueError(f"columns must be at most {_MOST_COLUMNS} names")
+    if not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
+        raise ValueError("the domain's shape must be whole numbers")
+    cliques = tuple(tuple(clique) for clique in values["cliques"])
+    names = [_name(number) for number in range(len(cliques))]
+    if set(arrays) != set(names):
+        raise ValueError("one array a clique, named potential-0000 and so on")
+    domain = Domain(tuple(columns), tuple(shape))
+    check_size(domain, cliques, _MOST_MEGABYTES)
+    made = PublishedModel(domain, values["rows"], cliques, tuple(arrays[name] for name in names))
+    made.marginal(())  # some row is possible
+    return made
+
+
+_READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
+    PublishedModel.kind: _read_graphical
+}
+
+
+def _rounded(potential: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round a potential relative to its largest value; minus infinity becomes `FORBIDDEN`."""
+    top = potential.max(initial=-np.inf)
+    relative = potential - top if np.isfinite(top) else potential
+    possible = np.isfinite(relative)
+    steps = np.rint(np.maximum(np.where(possible, relative, 0.0) * STEPS, float(_LOWEST)))
+    return np.where(possible, steps.astype(np.int64), FORBIDDEN)
+
+
+def _name(number: int) -> str:
+    return f"potential-{number:04d}"

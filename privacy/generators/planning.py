@@ -1,0 +1,134 @@
+"""What is known about a fit before any data: whether it can be done, how large it gets, what noise alone costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from math import comb, pi, sqrt
+from typing import Final
+
+from privacy.generators.fitting import zeros
+from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.options import Options
+from privacy.marginals.counts import Clique
+from privacy.marginals.domain import Domain
+from privacy.marginals.errors import NothingPossible
+from privacy.marginals.estimation import estimate
+from privacy.marginals.sensitivity import NoiseEvent
+from privacy.marginals.triangulation import model_size
+from privacy.marginals.uncertainty import mean_absolute, variance
+
+_MOST_MARGINALS: Final = 20_000
+_SECONDS_A_DRAW: Final = 0.03
+_SECONDS_AN_ESTIMATE: Final = 0.05
+_SECONDS_A_MEGABYTE: Final = 2.0
+
+
+def check(asked: Asked, options: Options, cliques: Iterable[Clique]) -> None:
+    """Refuse what must fail: no columns, no possible row, or a clique that alone is above the cap.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    if not asked.domain.columns:
+        raise CannotGenerate("there are no columns to synthesize; do: give the contract at least one with a domain")
+    check_size(asked, options, (), "the columns and the declared impossible combinations")
+    for clique in cliques:
+        check_size(asked, options, (clique,), f"the clique {'×'.join(clique)}")
+    if asked.impossible:
+        try:
+            estimate(asked.domain, (), total=1.0, structural_zeros=zeros(asked))
+        except NothingPossible as nothing:
+            raise CannotGenerate(str(nothing)) from nothing
+
+
+def check_size(asked: Asked, options: Options, cliques: Iterable[Clique], what: str) -> float:
+    """Return the size of a model of cliques, measured together [MB].
+
+    Raises:
+        CannotGenerate: above the cap.
+    """
+    size = model_size(asked.domain, (*asked.impossible, *cliques))
+    if size > options.max_model_megabytes:
+        raise CannotGenerate(
+            f"{what}: a model of {size:.1f} MB; allowed: max_model_megabytes {options.max_model_megabytes:g}; "
+            "do: take smaller cliques or coarser bins, or raise max_model_megabytes"
+        )
+    return size
+
+
+def check_time(options: Options, needed: float) -> None:
+    """Refuse a time limit within which there cannot be a model.
+
+    Raises:
+        CannotGenerate: with the time that is needed.
+    """
+    if options.time_limit is not None and options.time_limit < needed:
+        raise CannotGenerate(
+            f"time_limit {options.time_limit:g} s is too short for a first model; allowed: at least {needed:.2g} s; "
+            "do: raise time_limit or drop it"
+        )
+
+
+def named(domain: Domain, cliques: Iterable[Sequence[str]], option: str) -> tuple[Clique, ...]:
+    """Return cliques in the domain's order of columns, each once.
+
+    Raises:
+        CannotGenerate: an unknown column, one named twice, or an empty clique.
+    """
+    found: dict[Clique, None] = {}
+    for clique in cliques:
+        unknown = [name for name in clique if name not in domain.columns]
+        if unknown or not clique or len(set(clique)) != len(clique):
+            wrong = f"unknown columns {', '.join(unknown)}" if unknown else f"the clique {list(clique)}"
+            raise CannotGenerate(
+                f"{option}: {wrong}; allowed: distinct columns among {', '.join(domain.columns)}; do: mend the spec"
+            )
+        found[domain.canonical(clique)] = None
+    return tuple(found)
+
+
+def estimation_seconds(megabytes: float) -> float:
+    """Say roughly how long one estimate of a model of that size takes [s]."""
+    return _SECONDS_AN_ESTIMATE + _SECONDS_A_MEGABYTE * megabytes
+
+
+def drawing_seconds(draws: int) -> float:
+    """Say roughly how long so many draws take [s]."""
+    return _SECONDS_A_DRAW * draws
+
+
+def expected_error(domain: Domain, measured: Sequence[tuple[Clique, NoiseEvent]]) -> Mapping[int, float]:
+    """Return for each order the mean, over all marginals of it, of the expected L1 error that noise alone makes.
+
+    A marginal is read off the measured clique that contains it and gives it the least noise; an order of which some
+    marginal is in no measured clique is left out. What estimation gains is not counted.
+
+    Formula: n · E|noise| where measured itself, else sqrt(2 / pi · variance · n · cells of the clique), n its cells
+    """
+    errors = {}
+    for order in range(1, 1 + max((len(clique) for clique, _ in measured), default=0)):
+        if comb(len(domain.columns), order) > _MOST_MARGINALS:
+            break
+        best: dict[Clique, float] = {}
+        for clique, event in measured:
+            for part in combinations(clique, order):
+                best[part] = min(best.get(part, float("inf")), _error(domain, part, clique, event))
+        if len(best) == comb(len(domain.columns), order):
+            errors[order] = sum(best.values()) / len(best)
+    return errors
+
+
+def noise_in_words(events: Sequence[NoiseEvent]) -> str:
+    """Say what noise events are, such as "discrete Gaussian, standard deviation 61.2"."""
+    deviations = sorted({f"{sqrt(variance(event)):.3g}" for event in events}, key=float)
+    kind = events[0].kind.replace("_", " ").replace("gaussian", "Gaussian").replace("laplace", "Laplace")
+    reach = deviations[0] if len(deviations) == 1 else f"{deviations[0]} to {deviations[-1]}"
+    return f"{kind}, standard deviation {reach}"
+
+
+def _error(domain: Domain, part: Clique, clique: Clique, event: NoiseEvent) -> float:
+    cells, whole = domain.cells(part), domain.cells(clique)
+    if cells == whole:
+        return cells * mean_absolute(event)
+    return cells * sqrt(2 / pi * variance(event) * whole / cells)

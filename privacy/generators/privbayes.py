@@ -1,0 +1,179 @@
+"""PrivBayes: a Bayesian network, chosen privately parent set by parent set, and the noisy marginals of its families.
+
+Where (Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017, PrivBayes, sections 4 to 6):
+    X, Π            a column and its parents; a family is both together
+    β               part of the budget that the choices take
+    θ               usefulness: a family is measured only if its cells hold θ times their noise on average
+    V               columns that are in the network already
+
+Deviations:
+    - Every cell of a family is measured, at the scale that the relation between neighbours asks for.
+    - Mutual information, whose sensitivity depends on n, is the score only where n is public (replace_one). Otherwise
+      the score is how far the family's counts are from what is known: the L1 distance from the model so far, in which
+      X is independent of Π, less what sampling and noise alone would make of it. Its sensitivity is 1 a row.
+    - Columns are measured one by one first: their counts are what a family is compared with.
+    - A family is measured as soon as it is chosen, and the model is estimated from all measurements together
+      (Private-PGM) instead of being read off as conditional tables: no cell is set to 0 or renormalised. Families
+      that would take the model above its cap are no candidates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import sqrt
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privacy.generators.fitting import COARSE, Clock, Fitting
+from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.options import Options
+from privacy.generators.spending import Spending
+from privacy.generators.stages import Stages, plan_stages
+from privacy.ledger.grant import Grant
+from privacy.marginals.counts import Clique
+from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.scores import DistanceScore, MutualInformationScore, Score
+from privacy.marginals.triangulation import model_size
+from privacy.marginals.uncertainty import mean_absolute
+
+_ONE_WAY_SHARE: Final = Fraction(1, 5)
+_MOST_CANDIDATES: Final = 2_000
+_BIAS_UNIT: Final = 1024
+
+
+class PrivBayesOptions(Options):
+    """Options of `privbayes`.
+
+    Args:
+        degree: most parents of a column.
+        choice_share: β.
+        usefulness: θ.
+    """
+
+    degree: int = Field(default=3, ge=1, le=6)
+    choice_share: float = Field(default=0.3, ge=0.01, le=0.9)
+    usefulness: float = Field(default=4, gt=0, allow_inf_nan=False)
+
+
+class PrivBayes:
+    """A Bayesian network of noisy families.
+
+    Args:
+        clock: seconds since any moment; for the time limit.
+    """
+
+    name: ClassVar[str] = "privbayes"
+    options = PrivBayesOptions
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+
+    def plan(self, asked: Asked, options: PrivBayesOptions) -> GeneratorPlan:
+        """Plan d measurements of columns, and d - 1 choices and measurements of families.
+
+        Raises:
+            CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
+        """
+        stages = _stages(asked, options, Spending(asked, options.noise))
+        return plan_stages(asked, options, stages, "families", estimates=len(stages.chosen) + 2)
+
+    def fit(
+        self,
+        asked: Asked,
+        options: PrivBayesOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+    ) -> Fitted:
+        """Measure the columns, then choose and measure one family after the other.
+
+        Raises:
+            OutOfTime: the time limit has passed before all was measured.
+        Privacy: exactly the planned events.
+        """
+        fitting = Fitting(asked, options, counts, grant, progress, self._clock)
+        stages = _stages(asked, options, fitting.spending)
+        for name, part in zip(asked.domain.columns, stages.columns, strict=True):
+            fitting.refuse_late("one-way marginals")
+            fitting.measure((name,), part)
+        network = _Network(fitting, options)
+        model = fitting.estimate(tolerance=COARSE).model
+        for number, (choice, part) in enumerate(zip(stages.choices, stages.chosen, strict=True)):
+            fitting.progress(0.1 + 0.8 * number / len(stages.chosen), "choosing and measuring families")
+            fitting.refuse_late("families")
+            family = network.choose(model, choice, part)
+            fitting.measure(asked.domain.canonical(family), part)
+            model = fitting.estimate(model, tolerance=COARSE).model
+        fitting.progress(0.9, "estimating")
+        return fitting.fitted(fitting.estimate(model))
+
+
+def _stages(asked: Asked, options: PrivBayesOptions, spending: Spending) -> Stages:
+    """Split the budget: β for the choices, a fifth of the rest for the columns."""
+    choices = Fraction(str(options.choice_share))
+    weights = [(1 - choices) * _ONE_WAY_SHARE, choices, (1 - choices) * (1 - _ONE_WAY_SHARE)]
+    return Stages.of(len(asked.domain.columns), spending.whole, weights)
+
+
+class _Network:
+    """The network so far: which columns are in it."""
+
+    def __init__(self, fitting: Fitting, options: PrivBayesOptions) -> None:
+        self._fitting, self._options = fitting, options
+        self._domain = fitting.asked.domain
+        # The largest column is first: it has no parents, and a parent set never has to make room for it as a child.
+        first = max(self._domain.columns, key=lambda name: (self._domain.cells([name]), -self._domain.place(name)))
+        self._in: list[str] = [first]
+
+    def choose(self, model: GraphicalModel, share: Fraction, measured: Fraction) -> Clique:
+        """Choose a column that is not in the network yet, with its parents; return (column, *parents)."""
+        noise = mean_absolute(self._fitting.spending.event(measured))
+        families = self._families(self._fitting.total() / (self._options.usefulness * noise))
+        family = self._fitting.choose(self._scores(model, families, noise), share).clique
+        self._in.append(family[0])
+        return family
+
+    def _families(self, most_cells: float) -> list[Clique]:
+        """Return each column with each of its maximal useful parent sets, at most 2,000 in all."""
+        out = [name for name in self._domain.columns if name not in self._in]
+        for degree in range(self._options.degree, 0, -1):
+            found = [(name, *parents) for name in out for parents in self._parent_sets(name, degree, most_cells)]
+            if found and (len(found) <= _MOST_CANDIDATES or degree == 1):
+                return found
+        return [(name,) for name in out]
+
+    def _parent_sets(self, name: str, degree: int, most_cells: float) -> Iterator[Clique]:
+        """Yield the parent sets of at most so many columns that are useful and fit, and lie in no larger such set."""
+        own = self._domain.cells([name])
+        taken: set[frozenset[str]] = set()
+        known = [*self._fitting.asked.impossible, *(one.clique for one in self._fitting.measurements)]
+        for size in range(min(degree, len(self._in)), 0, -1):
+            for parents in combinations(self._in, size):
+                useful = size == 1 or own * self._domain.cells(parents) <= most_cells
+                if not useful or any(set(parents) <= larger for larger in taken):
+                    continue
+                if model_size(self._domain, [*known, (name, *parents)]) <= self._fitting.options.max_model_megabytes:
+                    taken.add(frozenset(parents))
+                    yield parents
+
+    def _scores(self, model: GraphicalModel, families: Sequence[Clique], noise: float) -> Mapping[Clique, Score]:
+        """Score families: mutual information where n is public, else the distance from the model so far."""
+        total = self._fitting.asked.public_total
+        if total is not None and total > 1:
+            return {family: MutualInformationScore(total) for family in families}
+        expected = model.marginals(families)
+        return {family: _distance(counts, noise) for family, counts in zip(families, expected, strict=True)}
+
+
+def _distance(expected: NDArray[np.float64], noise: float) -> DistanceScore:
+    """Score a family by its distance from what is expected, less what sampling and noise make of it."""
+    sampling = float(np.sqrt(np.maximum(expected, 0.0)).sum()) * sqrt(2 / np.pi)
+    bias = Fraction(round((sampling + noise * expected.size) * _BIAS_UNIT), _BIAS_UNIT)
+    return DistanceScore(np.rint(expected).astype(np.int64), Fraction(1), bias)

@@ -1,0 +1,141 @@
+"""What a fit may spend, and what a part of it buys: all in exact rationals, rounded against the spender.
+
+A budget is rho of zCDP where delta > 0, and a pure epsilon where delta = 0. A part of it, called a share here, buys
+
+    budget              Gaussian noise      Laplace noise           a private choice
+    rho                 rho = share         epsilon²/2 = share      epsilon²/8 = share
+    epsilon (pure)      -                   epsilon = share         epsilon = share
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor, isqrt
+from typing import Final
+
+from privacy.accounting.adaptive import Budget, limit, share
+from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.convert import rho_for
+from privacy.accounting.events import Event, ExponentialMechanism, Pure, ZeroConcentrated
+from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.options import NoiseKind
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
+from privacy.marginals.split import root
+
+_UNITS: Final = 10**15
+"""Shares and epsilons are whole multiples of 10^-15."""
+
+
+class Spending:
+    """A budget with what has been spent of it.
+
+    Args:
+        asked: epsilon, delta and the relation between neighbours.
+        noise: kind of noise; None for gaussian unless delta is 0.
+    Raises:
+        CannotGenerate: Gaussian noise with delta 0, or an epsilon too small for any noise.
+    """
+
+    def __init__(self, asked: Asked, noise: NoiseKind | None) -> None:
+        if noise == "gaussian" and asked.delta == 0:
+            raise CannotGenerate(
+                "noise: gaussian needs a delta above 0, and delta is 0; "
+                "do: use noise: laplace, or give the charge a delta"
+            )
+        self.noise: NoiseKind = noise or ("gaussian" if asked.delta > 0 else "laplace")
+        self._asked = asked
+        try:
+            self.budget: Budget = (
+                ZeroConcentrated(rho_for(asked.epsilon, asked.delta)) if asked.delta > 0 else Pure(asked.epsilon)
+            )
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+        self.spent = Fraction(0)
+
+    @property
+    def whole(self) -> Fraction:
+        """The whole budget."""
+        return limit(self.budget)
+
+    @property
+    def left(self) -> Fraction:
+        """What has not been spent."""
+        return self.whole - self.spent
+
+    def take(self, event: Event) -> None:
+        """Count a draw as spent."""
+        self.spent += share(self.budget, event)
+
+    def buys(self, part: Fraction) -> Noise:
+        """Return the noise of a measurement that takes a share of the budget."""
+        if self.noise == "gaussian":
+            return GaussianNoise(part)
+        return LaplaceNoise(_root(2 * part) if isinstance(self.budget, ZeroConcentrated) else part)
+
+    def event(self, part: Fraction) -> NoiseEvent:
+        """Return the event of such a measurement.
+
+        Raises:
+            CannotGenerate: the share is too small for any noise.
+        """
+        try:
+            asked = self._asked
+            return noise_event(self.buys(part), adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+
+    def chooses(self, part: Fraction) -> Fraction:
+        """Return the epsilon of a private choice that takes a share of the budget."""
+        return _root(8 * part) if isinstance(self.budget, ZeroConcentrated) else down(part)
+
+    def choice(self, part: Fraction) -> ExponentialMechanism:
+        """Return the event of such a choice.
+
+        Raises:
+            CannotGenerate: the share is too small for any choice.
+        """
+        try:
+            return ExponentialMechanism(self.chooses(part))
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+
+    def optimal(self, sizes: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """Split the whole budget over measurements so that the sum of size · deviation is least.
+
+        Formula: a deviation falls as share^-1/2, or as share^-1 for a pure budget; by Lagrange the shares are in
+        proportion to size^(2/3), or to size^(1/2)
+
+        Args:
+            sizes: weight times cells of each measurement, > 0.
+        """
+        if isinstance(self.budget, ZeroConcentrated):
+            return split(self.whole, [root(size * size, 3) for size in sizes])
+        return split(self.whole, [root(size, 2) for size in sizes])
+
+
+def too_small(refused: AmountRefused) -> CannotGenerate:
+    """Return what is said when the charge is too small to be split."""
+    return CannotGenerate(f"the charge is too small to be split over the draws: {refused}; do: raise epsilon")
+
+
+def split(whole: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+    """Split a budget in proportion to weights, into multiples of 10^-15; the last part takes what rounding leaves.
+
+    Args:
+        whole: > 0.
+        weights: > 0, at least one.
+    """
+    total = sum(weights)
+    parts = [down(whole * weight / total) for weight in weights[:-1]]
+    return (*parts, whole - sum(parts))
+
+
+def down(amount: Fraction) -> Fraction:
+    """Round down to a multiple of 10^-15."""
+    return Fraction(floor(amount * _UNITS), _UNITS)
+
+
+def _root(square: Fraction) -> Fraction:
+    """Return the square root, rounded down to a multiple of 10^-15."""
+    return Fraction(isqrt(floor(square * _UNITS * _UNITS)), _UNITS)

@@ -1,0 +1,86 @@
+"""A fit in three stages, all draws known beforehand: all columns, private choices, and the cliques chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privacy.generators.generator import Asked, GeneratorPlan, PlannedStep
+from privacy.generators.options import Options
+from privacy.generators.planning import (
+    check,
+    check_time,
+    drawing_seconds,
+    estimation_seconds,
+    expected_error,
+    noise_in_words,
+)
+from privacy.generators.spending import Spending, split
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The share of each draw.
+
+    Args:
+        columns: of the one-way marginals.
+        choices: of the choices.
+        chosen: of the measurements of what was chosen.
+    """
+
+    columns: tuple[Fraction, ...]
+    choices: tuple[Fraction, ...]
+    chosen: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, columns: int, whole: Fraction, weights: Sequence[Fraction | int]) -> Stages:
+        """Split a budget over the stages by three weights, and each stage evenly over its draws.
+
+        Args:
+            columns: d; there are d - 1 choices. With one column there is nothing to choose.
+            whole: the budget.
+            weights: of the stages, > 0.
+        """
+        if columns == 1:
+            return cls((whole,), (), ())
+        first, choices, chosen = split(whole, weights)
+        edges = [1] * (columns - 1)
+        return cls(split(first, [1] * columns), split(choices, edges), split(chosen, edges))
+
+
+def plan_stages(asked: Asked, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
+    """Plan a fit in three stages.
+
+    Args:
+        asked, options: what is asked for.
+        stages: the share of each draw.
+        what: what is chosen and measured, in the plural.
+        estimates: how many models are estimated.
+    Raises:
+        CannotGenerate: a model above the cap, no possible row, too small a charge, or too short a time limit.
+    """
+    check(asked, options, ())
+    spending = Spending(asked, options.noise)
+    columns = tuple(spending.event(part) for part in stages.columns)
+    choices = tuple(spending.choice(part) for part in stages.choices)
+    chosen = tuple(spending.event(part) for part in stages.chosen)
+    draws = len(columns) + len(choices) + len(chosen)
+    check_time(options, drawing_seconds(draws))
+
+    def part(shares: tuple[Fraction, ...]) -> float:
+        return float(sum(shares, Fraction(0)) / spending.whole)
+
+    steps = [PlannedStep("one-way marginals", len(columns), part(stages.columns), noise_in_words(columns))]
+    if choices:
+        words = f"epsilon {float(choices[0].epsilon):.3g}"
+        steps.append(PlannedStep(f"choices of {what}", len(choices), part(stages.choices), words))
+        steps.append(PlannedStep(what, len(chosen), part(stages.chosen), noise_in_words(chosen)))
+    one_way = [((name,), event) for name, event in zip(asked.domain.columns, columns, strict=True)]
+    return GeneratorPlan(
+        events=(*columns, *choices, *chosen),
+        steps=tuple(steps),
+        megabytes=options.max_model_megabytes,
+        seconds=drawing_seconds(draws) + estimates * estimation_seconds(0.0),
+        expected_error=expected_error(asked.domain, one_way),
+    )

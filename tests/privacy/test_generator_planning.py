@@ -1,0 +1,114 @@
+"""Registry, workloads, splitting, and what a plan says of the error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib.metadata import EntryPoint, EntryPoints
+from itertools import combinations
+from math import pi, sqrt
+from typing import Any
+
+import pytest
+
+from privacy.generators import registry
+from privacy.generators.fixed import Fixed
+from privacy.generators.generator import CannotGenerate
+from privacy.generators.independent import Independent
+from privacy.generators.planning import expected_error
+from privacy.generators.spending import Spending, split
+from privacy.generators.workload import all_of_order, downward_closure, relevance
+from privacy.marginals.uncertainty import mean_absolute, variance
+from tests.privacy.generating import DOMAIN, asked
+
+
+def test_an_unknown_generator_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(CannotGenerate, match=r"(?s)'privbays'.*aim, fixed.*do you mean 'privbayes'"):
+        registry.generator("privbays")
+    with pytest.raises(CannotGenerate, match="install its package"):
+        registry.generator("zzz")
+
+
+def test_installed_packages_add_generators_but_replace_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints(
+        EntryPoint(name, value, registry.GROUP)
+        for name, value in {
+            "mine": "privacy.generators.independent:Independent",
+            "aim": "nowhere:Aim",
+            "broken": "nowhere.to:be",
+        }.items()
+    )
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: points.select(group=group))
+    assert "mine" in registry.names()
+    assert isinstance(registry.generator("mine"), Independent)
+    assert registry.generator("aim").name == "aim"
+    with pytest.raises(CannotGenerate, match="cannot be loaded"):
+        registry.generator("broken")
+
+
+def test_relevance_is_the_sum_of_overlaps() -> None:
+    weights = {**all_of_order(DOMAIN, 2), ("job", "pay", "age"): Fraction(5, 2)}
+    closure = downward_closure(DOMAIN, weights)
+    assert closure[:4] == (("job",), ("pay",), ("home",), ("age",))
+    assert set(closure) == {*[c for k in (1, 2) for c in combinations(DOMAIN.columns, k)], ("job", "pay", "age")}
+    for clique, weight in relevance(weights, closure).items():
+        assert weight == sum(c * len(set(clique) & set(s)) for s, c in weights.items())
+
+
+def test_a_split_adds_up_exactly() -> None:
+    whole = Fraction(1, 3)
+    parts = split(whole, [1, 2, 4])
+    assert sum(parts) == whole
+    assert [float(part * 21) for part in parts] == pytest.approx([1, 2, 4])
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+def test_the_optimal_split_is_a_minimum(delta: Fraction) -> None:
+    """Moving a little from any part to any other makes the sum of size · deviation larger."""
+    spending, sizes = Spending(asked(epsilon=Fraction(1, 50), delta=delta), None), [Fraction(3), Fraction(40), Fraction(700)]
+
+    def cost(parts: list[Fraction]) -> float:
+        return sum(float(n) * mean_absolute(spending.event(p)) for n, p in zip(sizes, parts, strict=True))
+
+    best = list(spending.optimal(sizes))
+    assert sum(best) == spending.whole
+    step = spending.whole / 200
+    for one, other in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):
+        moved = list(best)
+        moved[one] += step
+        moved[other] -= step
+        assert min(moved) <= 0 or cost(moved) > cost(best)
+
+
+def test_the_expected_error_of_a_list() -> None:
+    """A pair gives its own error, and that of its columns with the noise added up; an order with gaps is left out."""
+    event = Spending(asked(), None).event(Fraction(1, 1000))
+    pairs = [("job", "pay"), ("home", "age")]
+    found = expected_error(DOMAIN, [(pair, event) for pair in pairs])
+    deviation = sqrt(variance(event))
+    columns = [(5, 4), (4, 5), (3, 6), (6, 3)]
+    assert set(found) == {1}
+    assert found[1] == pytest.approx(sum(n * sqrt(2 / pi * m) * deviation for n, m in columns) / 4)
+    two = DOMAIN.project(("job", "pay"))
+    assert expected_error(two, [(("job", "pay"), event)])[2] == pytest.approx(20 * mean_absolute(event))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cliques": [["job", "wage"]]}, "unknown columns wage"),
+        ({"cliques": [["job", "job"]]}, "distinct columns"),
+    ],
+)
+def test_a_list_that_cannot_be_measured_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(CannotGenerate, match=said):
+        Fixed().plan(asked(), Fixed.options(**options))
+
+
+def test_weights_move_the_budget() -> None:
+    """Eight times the weight makes a clique's share four times as large under zCDP."""
+    plain = Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay"], ["pay", "job"], ["home", "age"]]))
+    assert len(plain.events) == 2
+    heavy = Fixed().plan(asked(), Fixed.options(cliques=[{"columns": ["job"], "weight": 8}, {"columns": ["job", "age"]}]))
+    equal = Fixed().plan(asked(), Fixed.options(cliques=[["job"], ["job", "age"]]))
+    ratio = [variance(plan.events[1]) / variance(plan.events[0]) for plan in (heavy, equal)]  # type: ignore[arg-type]
+    assert ratio[0] / ratio[1] == pytest.approx(4, rel=1e-3)
