@@ -114,7 +114,9 @@ class Aim:
         check_time(options, before)
         rounds = aim.rounds - len(first)
         one_way = float(len(first) * schedule.measurement / spending.whole)
-        words = f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
+        words = (
+            f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
+        )
         steps = (
             PlannedStep("one-way marginals", len(first), one_way, noise_in_words([noise])),
             PlannedStep("rounds of a private choice and a measurement", rounds, 1 - one_way, words),

@@ -8,7 +8,8 @@ Where (Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017, PrivBayes, sections 
 
 Deviations:
     - Every cell of a family is measured, at the scale that the relation between neighbours asks for.
-    - Mutual information, whose sensitivity depends on n, is the score only where n is public (replace_one). Otherwise
+    - Mutual information, whose sensitivity depends on n, is the score only where n is public (replace_one, one row a
+      unit). Otherwise
       the score is how far the family's counts are from what is known: the L1 distance from the model so far, in which
       X is independent of Π, less what sampling and noise alone would make of it. Its sensitivity is 1 a row.
     - Columns are measured one by one first: their counts are what a family is compared with.
@@ -165,8 +166,9 @@ class _Network:
 
     def _scores(self, model: GraphicalModel, families: Sequence[Clique], noise: float) -> Mapping[Clique, Score]:
         """Score families: mutual information where n is public, else the distance from the model so far."""
-        total = self._fitting.asked.public_total
-        if total is not None and total > 1:
+        asked = self._fitting.asked
+        total = asked.public_total
+        if total is not None and total > 1 and asked.adjacency == "replace_one" and asked.rows_per_unit == 1:
             return {family: MutualInformationScore(total) for family in families}
         expected = model.marginals(families)
         return {family: _distance(counts, noise) for family, counts in zip(families, expected, strict=True)}

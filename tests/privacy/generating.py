@@ -77,7 +77,7 @@ def quiet(_done: float, _what: str) -> None:
     """Progress that nobody looks at."""
 
 
-class Stopped(Exception):  # noqa: N818
+class Stopped(Exception):
     """The process dies here."""
 
 
@@ -133,6 +133,7 @@ def start(place: Place, generator: Generator[Any], question: Asked, run_key: str
             epsilon=int(question.epsilon * PICO),
             delta=int(question.delta * ATTO),
             adjacency=question.adjacency,
+            public_total=question.public_total,
         )
     )
     return Run(ledger, generator, question, chosen, plan, run_key)

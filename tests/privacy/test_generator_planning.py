@@ -64,7 +64,10 @@ def test_a_split_adds_up_exactly() -> None:
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
 def test_the_optimal_split_is_a_minimum(delta: Fraction) -> None:
     """Moving a little from any part to any other makes the sum of size · deviation larger."""
-    spending, sizes = Spending(asked(epsilon=Fraction(1, 50), delta=delta), None), [Fraction(3), Fraction(40), Fraction(700)]
+    spending, sizes = (
+        Spending(asked(epsilon=Fraction(1, 50), delta=delta), None),
+        [Fraction(3), Fraction(40), Fraction(700)],
+    )
 
     def cost(parts: list[Fraction]) -> float:
         return sum(float(n) * mean_absolute(spending.event(p)) for n, p in zip(sizes, parts, strict=True))
@@ -108,7 +111,9 @@ def test_weights_move_the_budget() -> None:
     """Eight times the weight makes a clique's share four times as large under zCDP."""
     plain = Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay"], ["pay", "job"], ["home", "age"]]))
     assert len(plain.events) == 2
-    heavy = Fixed().plan(asked(), Fixed.options(cliques=[{"columns": ["job"], "weight": 8}, {"columns": ["job", "age"]}]))
+    heavy = Fixed().plan(
+        asked(), Fixed.options(cliques=[{"columns": ["job"], "weight": 8}, {"columns": ["job", "age"]}])
+    )
     equal = Fixed().plan(asked(), Fixed.options(cliques=[["job"], ["job", "age"]]))
     ratio = [variance(plan.events[1]) / variance(plan.events[0]) for plan in (heavy, equal)]  # type: ignore[arg-type]
     assert ratio[0] / ratio[1] == pytest.approx(4, rel=1e-3)
