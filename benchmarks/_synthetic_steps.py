@@ -1,0 +1,109 @@
+"""AIM step by step: the error after each measurement, the pairs that were chosen, and the ε spent so far.
+
+Figures 3 to 5 of the AIM evaluation. The model after each measurement is estimated again from the measurements up to
+it, which is post-processing; its errors are against the real rows, and for this benchmark on public data only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._synthetic_peers import Peer
+from privacy.accounting.convert import best_epsilon
+from privacy.accounting.events import DiscreteGaussian, Event, ExponentialMechanism, event_from_json
+from privacy.accounting.second_backend import pld_epsilon
+from privacy.evaluation.errors import counts_error
+from privacy.marginals.estimation import estimate
+from privacy.marginals.measured import Measured
+
+if TYPE_CHECKING:
+    from privacy.generators.generator import Fitted
+
+DEGREES: Final = (1, 2, 3)
+COMPOSED_STEPS: Final = 24
+
+
+def step_errors(rows: NDArray[np.int64], fitted: Fitted) -> list[dict[str, Any]]:
+    """Return for each measurement its clique and the α-way errors of the model that is known after it."""
+    domain = fitted.model.domain
+    truth = {
+        degree: [(clique, _counts(rows, domain.columns, domain.shape, clique)) for clique in _cliques(domain, degree)]
+        for degree in DEGREES
+    }
+    measured: list[Measured] = []
+    steps, model = [], None
+    for each in fitted.measurements:
+        measured.append(Measured(each.clique, each.values, each.variance))
+        model = estimate(domain, measured, start=model, tolerance=0.1).model
+        errors = {}
+        for degree, known in truth.items():
+            made = model.marginals([clique for clique, _ in known])
+            errors[str(degree)] = counts_error([exact for _, exact in known], list(made))
+        steps.append({"key": each.key, "clique": list(each.clique), "errors": errors})
+    return steps
+
+
+def composition(draws: Sequence[dict[str, Any]], delta: Fraction, prv: Peer | None) -> list[dict[str, Any]]:
+    """Return ε after growing numbers of draws: by zCDP, by loss distributions, and by prv_accountant with its bounds.
+
+    A private choice enters the numerical accountants as a pure step of its ε, which is more than it costs; zCDP uses
+    that its loss has a bounded range. `measurements` leaves the choices out, so that all three compose the same.
+    """
+    events = [event_from_json(draw["event"]) for draw in draws]
+    ends = sorted({round(end) for end in np.linspace(1, len(events), COMPOSED_STEPS)})
+    found: list[dict[str, Any]] = []
+    for end in ends:
+        prefix = events[:end]
+        measured = [event for event in prefix if isinstance(event, DiscreteGaussian)]
+        found.append(
+            {
+                "draws": end,
+                "zcdp": best_epsilon(prefix, delta)[0],
+                "pld": pld_epsilon(prefix, delta),
+                "measurements": {"zcdp": best_epsilon(measured, delta)[0], "pld": pld_epsilon(measured, delta)},
+            }
+        )
+    if prv is not None:
+        whole = prv.compose([_listed(events[:end]) for end in ends], float(delta))
+        noise = prv.compose([_listed(events[:end], choices=False) for end in ends], float(delta))
+        for step, all_of_it, measured_part in zip(found, whole, noise, strict=True):
+            step["prv"], step["measurements"]["prv"] = all_of_it, measured_part
+    return found
+
+
+def chosen_pairs(steps: Sequence[dict[str, Any]]) -> Counter[tuple[str, ...]]:
+    """Count how often each pair was measured."""
+    return Counter(tuple(step["clique"]) for step in steps if len(step["clique"]) == 2)
+
+
+def _listed(events: Sequence[Event], *, choices: bool = True) -> list[list[Any]]:
+    """Return mechanisms with how often, as the script of prv_accountant reads them."""
+    counts: Counter[tuple[str, float]] = Counter()
+    for event in events:
+        if isinstance(event, DiscreteGaussian):
+            moved = sum(move * move for move in event.moves)
+            counts["noise_multiplier", sqrt(event.sigma_squared / moved)] += 1
+        elif isinstance(event, ExponentialMechanism) and choices:
+            counts["pure", float(event.epsilon)] += 1
+    return [[{name: value}, count] for (name, value), count in counts.items()]
+
+
+def _cliques(domain: Any, degree: int) -> list[tuple[str, ...]]:
+    return list(combinations(domain.columns, degree))
+
+
+def _counts(
+    rows: NDArray[np.int64], columns: Sequence[str], shape: Sequence[int], clique: Sequence[str]
+) -> NDArray[np.int64]:
+    places = [list(columns).index(name) for name in clique]
+    sizes = [shape[place] for place in places]
+    numbers = np.ravel_multi_index(tuple(rows[:, place] for place in places), sizes)
+    return np.bincount(numbers, minlength=int(np.prod(sizes))).reshape(sizes)

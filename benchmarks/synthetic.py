@@ -1,0 +1,122 @@
+"""The AIM evaluation beside ours and beside the peers, measured in one run.
+
+    python -m benchmarks.synthetic [--data DIR] [--peers DIR] [--kept DIR] [--only SECTION ...]
+
+Adult comes with the repository; Bank, in DIR/bank/bank-additional-full.csv.gz, is left out without --data (or
+SUDARE_BENCHMARK_DATA). Peers that are not installed in --peers (or SUDARE_BENCHMARK_PEERS) are left out. Runs are
+kept in --kept and taken from there when they are there already; times are only as good as the machine was quiet.
+
+Errors are the L1 distance of raw counts over the number of real rows, twice the half-L1 that mbi's scripts print.
+The paper declares neighbours by replacement and calibrates as for add_remove; each row names its adjacency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from benchmarks import _synthetic_figures as figures
+from benchmarks import _synthetic_limits as limits
+from benchmarks import _synthetic_rows as sections
+from benchmarks._synthetic_bench import Bench
+from benchmarks._synthetic_data import Categorical, adult, adult_of_15_columns, bank, ten_million
+from benchmarks._synthetic_paper import ACCURACY
+from benchmarks._synthetic_peers import Runs, peers
+from benchmarks.results import Row, write
+
+Section = Callable[[Bench, list[Categorical]], list[Row]]
+
+
+def main() -> None:
+    """Measure the sections that are asked for; all of them together are written to results/synthetic.json."""
+    asked = _arguments()
+    bench = Bench(Runs(asked.kept), peers(asked.peers))
+    tables = [adult()]
+    if asked.data is None:
+        print("Bank is left out: no --data and no SUDARE_BENCHMARK_DATA")
+    else:
+        tables.append(bank(asked.data))
+    rows = [row for name in asked.only or SECTIONS for row in SECTIONS[name](bench, tables)]
+    write("synthetic" if not asked.only else f"synthetic-{'-'.join(asked.only)}", rows)
+
+
+def _scale(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return [row for table in tables for row in sections.bootstrap(table)]
+
+
+def _accuracy(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    rows = []
+    for table in tables:
+        rows += sections.accuracy_of_the_real(bench, table)
+        for method in ACCURACY[table.name]:
+            rows += sections.accuracy(bench, table, method)
+    return rows
+
+
+def _aim(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    theirs = bench.theirs("mbi", "aim", tables[0])
+    rows = sections.against(bench, tables[0], "aim-k2", theirs)
+    return rows + sections.against(bench, tables[0], "aim-k2", theirs, adjacency="replace_one")
+
+
+def _mst(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    rows = sections.against(bench, tables[0], "mst", bench.theirs("mbi", "mst", tables[0]))
+    return rows + sections.other_sampling(bench, tables[0])
+
+
+def _privbayes(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return sections.privbayes(bench, tables[0])
+
+
+def _variants(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    for table in tables:
+        figures.errors_by_method(bench, table)
+    return [row for table in tables for row in sections.variants(bench, table)]
+
+
+def _epsilon(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return limits.large_epsilons(bench, tables[0])
+
+
+def _wide(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return limits.wide(bench, adult_of_15_columns())
+
+
+def _long(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return limits.long(bench, ten_million(adult_of_15_columns()))
+
+
+def _steps(bench: Bench, tables: list[Categorical]) -> list[Row]:
+    return figures.steps(bench, tables[0])
+
+
+SECTIONS: Final[dict[str, Section]] = {
+    "scale": _scale,
+    "aim": _aim,
+    "mst": _mst,
+    "privbayes": _privbayes,
+    "accuracy": _accuracy,
+    "variants": _variants,
+    "epsilon": _epsilon,
+    "wide": _wide,
+    "long": _long,
+    "steps": _steps,
+}
+
+
+def _arguments() -> argparse.Namespace:
+    """Read where the data and the peers are, and which sections are wanted."""
+    parser = argparse.ArgumentParser(description="synthetic microdata beside the paper and the peers")
+    data, others = os.environ.get("SUDARE_BENCHMARK_DATA"), os.environ.get("SUDARE_BENCHMARK_PEERS")
+    parser.add_argument("--data", type=Path, default=Path(data) if data else None)
+    parser.add_argument("--peers", type=Path, default=Path(others) if others else None)
+    parser.add_argument("--kept", type=Path, default=Path("build") / "synthetic")
+    parser.add_argument("--only", nargs="+", choices=sorted(SECTIONS), default=None)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
