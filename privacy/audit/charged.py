@@ -23,9 +23,9 @@ from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.audit.budget import chosen, split
 from privacy.audit.claimed import TOLERANCE
 from privacy.audit.inclusion import JournalledRun
+from privacy.audit.journal_statements import AccountBody, TakenStatement
 from privacy.audit.readable import printable, shown
 from privacy.audit.recompute import NotRecomputable, recompute, recompute_cap
-from privacy.audit.statements import AccountBody, TakenStatement
 
 _OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 

@@ -18,20 +18,9 @@ from itertools import pairwise
 from typing import Final
 
 from contracts.errors import Finding
+from privacy.audit.journal_statements import AccountBody, ChargeBody, DrawnBody, OpenedBody, PublishedBody
 from privacy.audit.readable import shown
-from privacy.audit.statements import (
-    AccountBody,
-    ChargeBody,
-    DrawnBody,
-    EntryStatement,
-    Manifest,
-    OpenedBody,
-    Proof,
-    ProvenEntry,
-    PublishedBody,
-    Statement,
-    read_statement,
-)
+from privacy.audit.statements import EntryStatement, Manifest, Proof, ProvenEntry, Statement, read_statement
 from privacy.ledger.entries import Entry
 from privacy.ledger.merkle import root_from_proof, roots_from_consistency
 from privacy.ledger.signing import key_id, signature_holds
