@@ -2,14 +2,14 @@
 minimum.
 
 Points are flat vectors: the potentials theta of the measured cliques one after the other. With mu(theta) the
-marginals,
+marginals and c the potentials of a model to stay near,
 
-    F(theta) = total · log Z(theta) - <theta, y> + temperature/2 · <theta, variance · theta>
-    gradient = mu(theta) - y + temperature · variance · theta
+    F(theta) = total · log Z(theta) - <theta, y> + temperature/2 · <theta - c, variance · (theta - c)>
+    gradient = mu(theta) - y + temperature · variance · (theta - c)
 
-is minus the dual, divided by the temperature, of
+is, but for a constant, minus the dual, divided by the temperature, of
 
-    P(p) = sum over measured cells of (mu - y)² / (2 variance) + temperature · total · sum p log p
+    P(p) = sum over measured cells of (mu - y)² / (2 variance) + temperature · total · KL(p || p_c)
 
 over all distributions p. Filling in, P(p_theta) minus the dual at theta is  sum of gradient² / (2 variance): a bound
 on how far P is above its minimum, and on half the squared distance of mu from the optimum's, in noise variances.
@@ -68,6 +68,7 @@ class FitObjective:
         if np.isneginf(self._propagation.log_partition):
             raise NothingPossible
         self._point = uniform
+        self._aim = self.values
         self.possible = self.marginals(uniform) > 0 if total > 0 else np.ones(self.values.size, dtype=np.bool_)
 
     def _factors(self, point: Array) -> dict[Clique, Array]:
@@ -80,6 +81,10 @@ class FitObjective:
             factors[clique] = factors[clique] + values if clique in factors else values
         return factors
 
+    def stay_near(self, center: Array, temperature: float) -> None:
+        """Set c, 0 at first, for a temperature: F's linear part becomes y + temperature · variance · c."""
+        self._aim = self.values + temperature * self.variance * center
+
     def _move(self, point: Array) -> None:
         if point is not self._point:
             self._propagation.update(self._factors(point))
@@ -91,13 +96,13 @@ class FitObjective:
         return self._propagation.log_partition
 
     def value(self, point: Array, temperature: float) -> float:
-        """Return F."""
-        linear = self.total * self.log_partition(point) - float(point @ self.values)
+        """Return F, but for a constant."""
+        linear = self.total * self.log_partition(point) - float(point @ self._aim)
         return linear + 0.5 * temperature * float(point @ (self.variance * point))
 
     def rounding(self, point: Array) -> float:
         """Return how wrong F can be by rounding: it is a small difference of large sums."""
-        return 1e-13 * (self.total * abs(self.log_partition(point)) + float(np.abs(point) @ np.abs(self.values)))
+        return 1e-13 * (self.total * abs(self.log_partition(point)) + float(np.abs(point) @ np.abs(self._aim)))
 
     def marginals(self, point: Array) -> Array:
         """Return the expected counts of the measured cliques, flat [rows]."""
@@ -107,7 +112,7 @@ class FitObjective:
 
     def gradient(self, point: Array, marginals: Array, temperature: float) -> Array:
         """Return the gradient of F, flat [rows]; 0 where a structural zero makes the cell impossible."""
-        slope = marginals - self.values + temperature * self.variance * point
+        slope = marginals - self._aim + temperature * self.variance * point
         return np.where(self.possible, slope, 0.0)
 
     def gap(self, gradient: Array) -> float:
