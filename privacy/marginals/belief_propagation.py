@@ -1,8 +1,9 @@
 """Belief propagation on a junction tree: exact marginals of a product of log-space factors.
 
-Towards the root each node becomes the conditional distribution of its residual given its separator, each row of it
-relative to the row's largest cell, so that nothing overflows and nothing that matters underflows. Away from the root
-the rows are multiplied by the separator's marginal. No message is ever divided by another: minus infinity is safe.
+Towards the root each node sums its table for every cell of its separator; each such row is taken relative to (about)
+its largest cell, so that nothing overflows and nothing that matters underflows. Away from the root the rows are
+weighted by the separator's marginal over those sums. No message is ever divided by another: minus infinity is safe.
+Tables of nodes are made block by block and not kept.
 
 A changed factor makes only the messages between its node and the root stale; the others are kept.
 
@@ -14,12 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacy.marginals.counts import Clique
 from privacy.marginals.errors import NothingPossible
-from privacy.marginals.factor import Array, aligned
+from privacy.marginals.factor import Array
 from privacy.marginals.junction_tree import JunctionTree
 from privacy.marginals.table_plan import TablePlan
+
+SMALLEST = 1e-200
+LARGEST = 1e200
 
 
 class BeliefPropagation:
@@ -39,16 +44,10 @@ class BeliefPropagation:
         self._assigned: list[list[Clique]] = [[] for _ in tree.nodes]
         for clique, number in self._home.items():
             self._assigned[number].append(clique)
-        self._plans = [
-            TablePlan(
-                node.columns,
-                node.shape,
-                [*self._assigned[number], *(tree.nodes[child].separator for child in node.children)],
-            )
-            for number, node in enumerate(tree.nodes)
-        ]
+        self._plans = [TablePlan(node.columns, node.shape) for node in tree.nodes]
         count = len(tree.nodes)
-        self._rows = [np.empty(node.shape) for node in tree.nodes]
+        self._shift: list[Array | None] = [None] * count
+        self._dead: list[NDArray[np.bool_]] = [np.empty(0, dtype=np.bool_)] * count
         self._sums: list[Array] = [np.empty(0)] * count
         self._message: list[Array | None] = [None] * count
         self._gathered: list[dict[Clique, Array] | None] = [None] * count
@@ -59,8 +58,11 @@ class BeliefPropagation:
         for clique, values in factors.items():
             if values.shape != self.tree.domain.sizes(clique):
                 raise ValueError(f"the factor of {'×'.join(clique)} has shape {values.shape}")
-            self._factors[clique] = values
             number = self._home[clique]
+            before = self._factors.get(clique)
+            if before is None or (np.isneginf(before) != np.isneginf(values)).any():
+                self._shift = [None] * len(self.tree.nodes)
+            self._factors[clique] = values
             while number >= 0 and self._message[number] is not None:
                 self._message[number] = None
                 number = self.tree.nodes[number].parent
@@ -87,64 +89,73 @@ class BeliefPropagation:
         Raises:
             NothingPossible: the factors forbid every cell.
         """
-        node = self.tree.nodes[number]
-        return self._weighted(number, TablePlan(node.columns, node.shape, cliques))
+        return self._weighted(number, cliques)
 
     def _downward(self, number: int) -> dict[Clique, Array]:
         """Return the probabilities of a node's factors and of its children's separators."""
         kept = self._gathered[number]
         if kept is None:
-            kept = self._gathered[number] = self._weighted(number, self._plans[number])
+            kept = self._gathered[number] = self._weighted(number, self._needed(number))
         return kept
 
-    def _weighted(self, number: int, plan: TablePlan) -> dict[Clique, Array]:
-        """Gather from a node's table times the marginal of its separator."""
+    def _needed(self, number: int) -> list[Clique]:
+        nodes = self.tree.nodes
+        return [*self._assigned[number], *(nodes[child].separator for child in nodes[number].children)]
+
+    def _inputs(self, number: int) -> list[tuple[Clique, Array]]:
+        """Return a node's factors and the messages from its children."""
+        nodes = self.tree.nodes
+        own = [(clique, self._factors[clique]) for clique in self._assigned[number]]
+        return own + [(nodes[child].separator, self._upward(child)) for child in nodes[number].children]
+
+    def _weighted(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Array]:
+        """Sum a node's table times the marginal of its separator onto cliques."""
         if np.isneginf(self.log_partition):
             raise NothingPossible
         node = self.tree.nodes[number]
-        rows = self._rows[number]
-        if node.parent < 0:
-            return {clique: values / self._sums[number] for clique, values in plan.gather(rows).items()}
-        weight = self._downward(node.parent)[node.separator] / self._sums[number]
-        return plan.gather(rows * aligned(weight, node.separator, node.columns))
+        above = self._downward(node.parent)[node.separator] if node.parent >= 0 else np.ones(())
+        weight = np.divide(above, self._sums[number], out=np.zeros_like(above), where=self._sums[number] > 0)
+        factors = [*self._inputs(number), (node.separator, -self._shifted(number))]
+        return self._plans[number].sums(factors, cliques, (node.separator, weight))
+
+    def _shifted(self, number: int) -> Array:
+        shift = self._shift[number]
+        return np.zeros(self.tree.domain.sizes(self.tree.nodes[number].separator)) if shift is None else shift
 
     def _upward(self, number: int) -> Array:
-        """Return the message to the parent, and leave the rows, relative to their largest cells, and their sums."""
+        """Return the message to the parent: for each cell of the separator, the log of the sum of the node's row.
+
+        Rows are taken relative to where their largest cell was before; if one has moved too far for that, to where
+        the largest cells are now.
+        """
         kept = self._message[number]
         if kept is not None:
             return kept
-        node = self.tree.nodes[number]
-        own = [(clique, self._factors[clique]) for clique in self._assigned[number]]
-        own += [(self.tree.nodes[child].separator, self._upward(child)) for child in node.children]
-        self._plans[number].spread(own, self._rows[number])
-        axis = 1 if node.separator_first else 0
-        rows, rest = self.tree.domain.cells(node.separator), self.tree.domain.cells(node.residual)
-        table = self._rows[number].reshape((rows, rest) if axis else (rest, rows))
-        message, sums = exponentiate_rows(table, axis)
-        shape = self.tree.domain.sizes(node.separator)
-        self._sums[number] = sums.reshape(shape)
-        self._message[number] = message = message.reshape(shape)
+        node, plan, inputs = self.tree.nodes[number], self._plans[number], self._inputs(number)
+        sums: Array | None = None
+        if self._shift[number] is not None:
+            with np.errstate(over="ignore"):
+                sums = self._row_sums(number, inputs)
+            if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
+                sums = None
+        if sums is None:
+            top = plan.largest(inputs, node.separator)
+            self._dead[number] = np.isneginf(top)
+            self._shift[number] = np.where(self._dead[number], 0.0, top)
+            sums = self._row_sums(number, inputs)
+        with np.errstate(divide="ignore"):
+            message = np.log(sums) + self._shifted(number)
+        self._sums[number] = sums
+        self._message[number] = message
         return message
 
-
-def exponentiate_rows(logs: Array, axis: int) -> tuple[Array, Array]:
-    """Turn logs into exp(log - the row's largest), in place.
-
-    Args:
-        logs: shape (rows, cells) or (cells, rows); rows of minus infinity only become 0.
-        axis: the axis of the cells.
-    Returns:
-        Log of what each row summed to (minus infinity for rows without a possible cell), and the sums of the new
-        rows (1 for those); shape (rows,).
-    """
-    top = logs.max(axis=axis, keepdims=True)
-    dead = np.isneginf(top)
-    if dead.any():
-        top[dead] = 0.0
-    np.subtract(logs, top, out=logs)
-    np.exp(logs, out=logs)
-    sums = logs.sum(axis=axis, keepdims=True)
-    sums[dead] = 1.0
-    message = np.log(sums) + top
-    message[dead] = -np.inf
-    return np.asarray(message.squeeze(axis)), np.asarray(sums.squeeze(axis))
+    def _row_sums(self, number: int, inputs: list[tuple[Clique, Array]]) -> Array:
+        """Return the sums of a node's rows; at the root everything else that is needed comes with them."""
+        node = self.tree.nodes[number]
+        factors = [*inputs, (node.separator, -self._shifted(number))]
+        asked = [node.separator] if node.parent >= 0 else [node.separator, *self._needed(number)]
+        found = self._plans[number].sums(factors, asked)
+        sums = found[node.separator]
+        if node.parent < 0 and SMALLEST < sums < LARGEST:
+            self._gathered[number] = {clique: values / sums for clique, values in found.items()}
+        return sums

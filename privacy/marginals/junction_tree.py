@@ -17,7 +17,7 @@ class Node:
     """A clique of the tree.
 
     Args:
-        columns: order of the table's axes: separator and residual, the one with fewer cells first.
+        columns: order of the table's axes, the larger ones last (long inner loops).
         separator: columns shared with the parent, in the order of the axes; empty for a root.
         residual: the other columns, in the order of the axes.
         parent: number of the parent, -1 for the root.
@@ -31,11 +31,6 @@ class Node:
     parent: int
     children: tuple[int, ...]
     shape: tuple[int, ...]
-
-    @property
-    def separator_first(self) -> bool:
-        """Whether the separator's axes come before the residual's."""
-        return self.columns[: len(self.separator)] == self.separator
 
 
 @dataclass(frozen=True)
@@ -123,13 +118,18 @@ def _node(
     rank: dict[int, int],
     children: tuple[int, ...],
 ) -> Node:
-    """Lay out a node's axes: the larger part last, and in each part the larger columns last (long inner loops)."""
+    """Lay out a node's axes."""
 
     def by_size(columns: Iterable[str]) -> Clique:
         return tuple(sorted(columns, key=lambda name: (domain.cells([name]), domain.place(name))))
 
     shared = set() if parent is None else set(groups[group]) & set(groups[parent])
-    separator, residual = by_size(shared), by_size(set(groups[group]) - shared)
-    first = domain.cells(separator) <= domain.cells(residual)
-    columns = separator + residual if first else residual + separator
-    return Node(columns, separator, residual, -1 if parent is None else rank[parent], children, domain.sizes(columns))
+    columns = by_size(groups[group])
+    return Node(
+        columns,
+        by_size(shared),
+        by_size(set(columns) - shared),
+        -1 if parent is None else rank[parent],
+        children,
+        domain.sizes(columns),
+    )

@@ -1,22 +1,34 @@
-"""Many small tables out of one large one, and back, with few passes over the large one.
+"""Many small tables out of one large one that is never there as a whole.
 
-A table over a, b, c, d whose marginals ab, ac and bc are asked for is summed over d once, and the rest is done on
-abc. The same tree of tables serves the other way round: factors over ab, ac and bc are added up on abc and spread
-over d once.
+The large table is the exponential of a sum of factors over few columns each; what is wanted are its sums onto few
+columns each. It is made block by block, small enough for a core's cache, and each block is summed at once.
 
-The larger columns are dropped first, which leaves the smallest tables to go on with.
+Both ways go through a tree of tables. A table over a, b, c, d whose marginals ab, ac and bc are asked for is summed
+over d once, and the rest is done on abc; factors over ab, ac and bc are added up on abc and spread over d once. The
+larger columns are dropped first, which leaves the smallest tables to go on with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Final, TypeVar
 
 import numpy as np
 
 from privacy.marginals.counts import Clique
 from privacy.marginals.factor import Array, aligned
+
+BLOCK: Final = 1 << 17
+"""Cells of a block: one MiB, and about as much again for what is made of it."""
+MANY_BLOCKS: Final = 8
+Axes = tuple[int, ...]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -25,21 +37,21 @@ class Step:
 
     Args:
         axes: which axes of the large table it keeps, ascending.
-        children: the tables that are made from it.
+        children: the tables that are made from it, or that it is made from.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
     children: tuple[Step, ...]
 
 
 @lru_cache(maxsize=4096)
-def steps(shape: tuple[int, ...], axes: tuple[int, ...], targets: frozenset[tuple[int, ...]]) -> Step:
-    """Plan the tables from which all targets are made.
+def steps(shape: tuple[int, ...], axes: Axes, targets: frozenset[Axes]) -> Step:
+    """Plan the tables between a large one and its targets.
 
     Args:
         shape: cells along each axis of the large table.
         axes: what this table keeps of them.
-        targets: axes of what is asked for, each a subset of `axes`, ascending.
+        targets: axes of the small tables, each a subset of `axes`, ascending.
     """
     left = sorted(target for target in targets if target != axes)
     children = []
@@ -53,75 +65,162 @@ def steps(shape: tuple[int, ...], axes: tuple[int, ...], targets: frozenset[tupl
 
 
 class TablePlan:
-    """How the tables of some cliques are made from a table over all of their columns.
+    """A large table over some columns.
 
     Args:
-        columns: of the large table, in the order of its axes.
+        columns: in the order of its axes; long axes last make long inner loops.
         shape: cells along each axis.
-        cliques: what is asked for, each of some of the columns, in any order.
     """
 
-    def __init__(self, columns: Clique, shape: tuple[int, ...], cliques: Iterable[Clique]) -> None:
+    def __init__(self, columns: Clique, shape: tuple[int, ...]) -> None:
         self._columns = columns
         self._shape = shape
-        place = {name: axis for axis, name in enumerate(columns)}
-        self._axes = {clique: tuple(sorted(place[name] for name in clique)) for clique in cliques}
-        self._root = steps(shape, tuple(range(len(columns))), frozenset(self._axes.values()))
+        self._place = {name: axis for axis, name in enumerate(columns)}
+        self._all = tuple(range(len(columns)))
+        lead = 0
+        while prod(shape[lead:]) > BLOCK and lead < len(shape) - 1:
+            lead += 1
+        self._lead = lead
 
-    def gather(self, table: Array) -> dict[Clique, Array]:
-        """Return the sums of a table over the other columns, for each clique, axes in the clique's order."""
-        found: dict[tuple[int, ...], Array] = {}
+    def sums(
+        self,
+        factors: Sequence[tuple[Clique, Array]],
+        cliques: Iterable[Clique],
+        weight: tuple[Clique, Array] | None = None,
+    ) -> dict[Clique, Array]:
+        """Return the sums of weight · exp(sum of factors) onto each clique, axes in the clique's order.
 
-        def visit(step: Step, values: Array) -> None:
-            found[step.axes] = values
-            for child in step.children:
-                visit(child, _dropped(values, step.axes, child.axes))
+        Args:
+            factors: log-space arrays over some of the columns.
+            cliques: what is asked for, each of some of the columns.
+            weight: an array over some of the columns.
+        """
+        asked = {clique: self._axes(clique) for clique in cliques}
+        root = steps(self._shape, self._all, frozenset(asked.values()))
+        whole = self._all in asked.values()
+        parts = self._parts(factors)
+        scale = None if weight is None else self._broadcast(*weight)
 
-        visit(self._root, table)
-        result = {}
-        for clique, axes in self._axes.items():
-            order = [self._columns[axis] for axis in axes]
-            result[clique] = found[axes].transpose([order.index(name) for name in clique])
-        return result
+        def work(lead: Axes) -> list[Array]:
+            block = self._block(parts, lead)
+            np.exp(block, out=block)
+            if scale is not None:
+                block *= _at(scale, lead)
+            summed = [_dropped(block, self._all[self._lead :], self._inner(child.axes)) for child in root.children]
+            return [*summed, block] if whole else summed
 
-    def spread(self, factors: Sequence[tuple[Clique, Array]], out: Array) -> None:
-        """Write the sum of factors over planned cliques, each broadcast over the other columns, into `out`."""
-        own: dict[tuple[int, ...], list[Array]] = {}
+        blocks = _in_threads(work, list(self._leads()))
+        found: dict[Axes, Array] = {}
+        for number, child in enumerate(root.children):
+            self._descend(child, self._joined(child.axes, [block[number] for block in blocks]), found)
+        if whole:
+            found[self._all] = self._joined(self._all, [block[-1] for block in blocks])
+        return {clique: self._ordered(found[axes], axes, clique) for clique, axes in asked.items()}
+
+    def largest(self, factors: Sequence[tuple[Clique, Array]], onto: Clique) -> Array:
+        """Return the largest values of the sum of factors for each cell of `onto`, axes in its order."""
+        axes = self._axes(onto)
+        kept = self._inner(axes)
+        gone = tuple(axis - self._lead for axis in self._all[self._lead :] if axis not in kept)
+        parts = self._parts(factors)
+        blocks = _in_threads(lambda lead: self._block(parts, lead).max(axis=gone), list(self._leads()))
+        found = np.full([self._shape[axis] for axis in axes], -np.inf)
+        for lead, block in zip(self._leads(), blocks, strict=True):
+            place = tuple(lead[axis] for axis in axes if axis < self._lead)
+            found[place] = np.maximum(found[place], block)
+        return self._ordered(found, axes, onto)
+
+    def _axes(self, clique: Clique) -> Axes:
+        return tuple(sorted(self._place[name] for name in clique))
+
+    def _inner(self, axes: Axes) -> Axes:
+        return tuple(axis for axis in axes if axis >= self._lead)
+
+    def _leads(self) -> Iterator[Axes]:
+        return product(*(range(size) for size in self._shape[: self._lead]))
+
+    def _broadcast(self, clique: Clique, values: Array) -> Array:
+        return aligned(values, clique, self._columns)
+
+    def _ordered(self, values: Array, axes: Axes, clique: Clique) -> Array:
+        return values.transpose([axes.index(self._place[name]) for name in clique])
+
+    def _parts(self, factors: Sequence[tuple[Clique, Array]]) -> list[Array]:
+        """Add factors up on as few tables as the tree has below the large one, each to be broadcast to it."""
+        own: dict[Axes, list[Array]] = {}
         for clique, values in factors:
-            axes = self._axes[clique]
+            axes = self._axes(clique)
             own.setdefault(axes, []).append(aligned(values, clique, [self._columns[axis] for axis in axes]))
-        if not self._add(self._root, own, out):
-            out[...] = 0.0
+        root = steps(self._shape, self._all, frozenset(own))
+        small = [(child.axes, self._added(child, own)) for child in root.children]
+        spread = [values.reshape(self._spread(self._all, axes)) for axes, values in small]
+        return own.get(self._all, []) + spread
 
-    def _add(self, step: Step, own: Mapping[tuple[int, ...], list[Array]], out: Array) -> bool:
-        """Write a step's sum into `out`; False, and nothing written, if there is nothing to sum."""
-        parts = list(own.get(step.axes, []))
+    def _added(self, step: Step, own: Mapping[Axes, list[Array]]) -> Array:
+        """Return the sum of the factors that lie within a step."""
+        total = np.zeros([self._shape[axis] for axis in step.axes])
+        for values in own.get(step.axes, []):
+            total += values
         for child in step.children:
-            table = np.empty([self._shape[axis] for axis in child.axes])
-            if self._add(child, own, table):
-                spread = [self._shape[axis] if axis in child.axes else 1 for axis in step.axes]
-                parts.append(table.reshape(spread))
+            total += self._added(child, own).reshape(self._spread(step.axes, child.axes))
+        return total
+
+    def _spread(self, axes: Axes, kept: Axes) -> list[int]:
+        return [self._shape[axis] if axis in kept else 1 for axis in axes]
+
+    def _block(self, parts: Sequence[Array], lead: Axes) -> Array:
+        """Return one block of the sum of parts."""
+        block = np.empty(self._shape[self._lead :])
         if not parts:
-            return False
-        if len(parts) == 1:
-            out[...] = parts[0]
+            block[...] = 0.0
+        elif len(parts) == 1:
+            block[...] = _at(parts[0], lead)
         else:
-            np.add(parts[0], parts[1], out=out)
+            np.add(_at(parts[0], lead), _at(parts[1], lead), out=block)
             for part in parts[2:]:
-                out += part
-        return True
+                block += _at(part, lead)
+        return block
+
+    def _joined(self, axes: Axes, blocks: Sequence[Array]) -> Array:
+        """Return the sum of all blocks' tables over `axes`, in the order of the blocks."""
+        outer = [axis for axis in axes if axis < self._lead]
+        total = np.zeros([self._shape[axis] for axis in axes])
+        for lead, block in zip(self._leads(), blocks, strict=True):
+            total[tuple(lead[axis] for axis in outer)] += block
+        return total
+
+    def _descend(self, step: Step, values: Array, found: dict[Axes, Array]) -> None:
+        """Sum a table on to everything below it."""
+        found[step.axes] = values
+        for child in step.children:
+            self._descend(child, _dropped(values, step.axes, child.axes), found)
 
 
-def _dropped(values: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
+def _at(values: Array, lead: Axes) -> Array:
+    """Return the part of an array that belongs to a block; it may have length 1 along leading axes."""
+    place = tuple(number if size > 1 else 0 for number, size in zip(lead, values.shape, strict=False))
+    return np.asarray(values[place])
+
+
+def _dropped(values: Array, axes: Axes, kept: Axes) -> Array:
     """Sum over the axes that are not kept, one after the other, the longest first."""
     left = list(axes)
     for axis in sorted(set(axes) - set(kept), key=lambda one: -values.shape[axes.index(one)]):
         place = left.index(axis)
         shape = values.shape[:place] + values.shape[place + 1 :]
-        after = int(np.prod(values.shape[place + 1 :], dtype=np.int64))
+        after = prod(values.shape[place + 1 :])
         block = values.reshape(-1, values.shape[place], after)
         # A product with ones sums short rows several times faster than sum does.
         summed = block[:, :, 0] @ np.ones(values.shape[place]) if after == 1 else block.sum(axis=1)
         values = summed.reshape(shape)
         left.remove(axis)
     return values
+
+
+def _in_threads(work: Callable[[Axes], Result], leads: Sequence[Axes]) -> list[Result]:
+    """Do the blocks, on every core where there are many; results are in order and do not depend on the threads."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores == 1 or len(leads) < MANY_BLOCKS:
+        return [work(lead) for lead in leads]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(work, leads))
