@@ -73,7 +73,7 @@ def _spent(bench: Bench, table: Categorical, name: str, epsilon: str) -> list[Ro
         Line("PLD, measurements", _known(found, lambda step: step["measurements"]["pld"])),
         Line("PLD, choices as pure", _known(found, lambda step: step["pld"])),
     ]
-    if "prv" in found[0]:
+    if "prv" in found[0]["measurements"]:
         both = [step["measurements"]["prv"] for step in found]
         points = [(step["draws"], prv[1]) for step, prv in zip(found, both, strict=True)]
         drawn.append(Line("prv_accountant, measurements", points, [(prv[0], prv[2]) for prv in both]))

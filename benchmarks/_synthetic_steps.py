@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks._synthetic_peers import Peer
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import DiscreteGaussian, Event, ExponentialMechanism, event_from_json
+from privacy.accounting.events import DiscreteGaussian, Event, event_from_json
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.evaluation.errors import counts_error
 from privacy.marginals.estimation import estimate
@@ -54,8 +54,9 @@ def step_errors(rows: NDArray[np.int64], fitted: Fitted) -> list[dict[str, Any]]
 def composition(draws: Sequence[dict[str, Any]], delta: Fraction, prv: Peer | None) -> list[dict[str, Any]]:
     """Return ε after growing numbers of draws: by zCDP, by loss distributions, and by prv_accountant with its bounds.
 
-    A private choice enters the numerical accountants as a pure step of its ε, which is more than it costs; zCDP uses
-    that its loss has a bounded range. `measurements` leaves the choices out, so that all three compose the same.
+    A private choice enters the loss distributions as a pure step of its ε, which is more than it costs; zCDP uses
+    that its loss has a bounded range. `measurements` leaves the choices out, so that all three compose the same: with
+    them prv_accountant gives up, since its grid is too coarse for steps as small as theirs.
     """
     events = [event_from_json(draw["event"]) for draw in draws]
     ends = sorted({round(end) for end in np.linspace(1, len(events), COMPOSED_STEPS)})
@@ -72,10 +73,9 @@ def composition(draws: Sequence[dict[str, Any]], delta: Fraction, prv: Peer | No
             }
         )
     if prv is not None:
-        whole = prv.compose([_listed(events[:end]) for end in ends], float(delta))
-        noise = prv.compose([_listed(events[:end], choices=False) for end in ends], float(delta))
-        for step, all_of_it, measured_part in zip(found, whole, noise, strict=True):
-            step["prv"], step["measurements"]["prv"] = all_of_it, measured_part
+        bounds = prv.compose([_listed(events[:end]) for end in ends], float(delta))
+        for step, each in zip(found, bounds, strict=True):
+            step["measurements"]["prv"] = each
     return found
 
 
@@ -84,16 +84,14 @@ def chosen_pairs(steps: Sequence[dict[str, Any]]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(step["clique"]) for step in steps if len(step["clique"]) == 2)
 
 
-def _listed(events: Sequence[Event], *, choices: bool = True) -> list[list[Any]]:
-    """Return mechanisms with how often, as the script of prv_accountant reads them."""
-    counts: Counter[tuple[str, float]] = Counter()
+def _listed(events: Sequence[Event]) -> list[list[Any]]:
+    """Return the measurements' noise multipliers with how often, as the script of prv_accountant reads them."""
+    counts: Counter[float] = Counter()
     for event in events:
         if isinstance(event, DiscreteGaussian):
             moved = sum(move * move for move in event.moves)
-            counts["noise_multiplier", sqrt(event.sigma_squared / moved)] += 1
-        elif isinstance(event, ExponentialMechanism) and choices:
-            counts["pure", float(event.epsilon)] += 1
-    return [[{name: value}, count] for (name, value), count in counts.items()]
+            counts[sqrt(event.sigma_squared / moved)] += 1
+    return [[{"noise_multiplier": value}, count] for value, count in counts.items()]
 
 
 def _cliques(domain: Any, degree: int) -> list[tuple[str, ...]]:
