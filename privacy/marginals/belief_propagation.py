@@ -134,8 +134,7 @@ class BeliefPropagation:
         node, plan, inputs = self.tree.nodes[number], self._plans[number], self._inputs(number)
         sums: Array | None = None
         if self._shift[number] is not None:
-            with np.errstate(over="ignore"):
-                sums = self._row_sums(number, inputs)
+            sums = self._row_sums(number, inputs)
             if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
                 sums = None
         if sums is None:

@@ -17,7 +17,7 @@ from privacy.marginals.portable_math import logarithm, scaled_exponential
 
 HEADROOM_BITS = 62
 MOST_BITS = 50
-CHUNK_CELLS = 1 << 20
+CHUNK_CELLS = 1 << 15
 
 
 class ConditionalWeights:
@@ -67,17 +67,16 @@ class ConditionalWeights:
         rows, cells = self._domain.cells(node.separator), self._domain.cells(node.residual)
         logs = factor.product(factors, order, self._domain.sizes(order)).reshape(rows, cells)
         bits = min(MOST_BITS, HEADROOM_BITS - cells.bit_length())
+        top = logs.max(axis=1)
+        shift = np.where(np.isneginf(top), 0.0, top)
+        logs -= shift[:, None]
         weights = np.empty((rows, cells), dtype=np.int64)
-        message = np.empty(rows)
-        chunk = max(1, CHUNK_CELLS // cells)
-        for low in range(0, rows, chunk):
-            some = slice(low, low + chunk)
-            top = logs[some].max(axis=1)
-            shift = np.where(np.isneginf(top), 0.0, top)
-            weights[some] = scaled_exponential(logs[some] - shift[:, None], bits)
-            message[some] = shift + logarithm(weights[some].sum(axis=1))
+        flat, result = logs.reshape(-1), weights.reshape(-1)
+        for low in range(0, flat.size, CHUNK_CELLS):
+            some = slice(low, low + CHUNK_CELLS)
+            result[some] = scaled_exponential(flat[some], bits)
         self._weights[number] = weights
-        return message.reshape(self._domain.sizes(node.separator))
+        return (shift + logarithm(weights.sum(axis=1))).reshape(self._domain.sizes(node.separator))
 
 
 def _evidence(model: GraphicalModel, where: Mapping[str, int | Sequence[int]]) -> list[tuple[Clique, Array]]:

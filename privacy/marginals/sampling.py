@@ -25,6 +25,8 @@ Codes = NDArray[np.unsignedinteger]
 WEIGHT_BITS = 31
 MAX_ROWS = 1 << 31
 CHUNK_CELLS = 1 << 22
+BATCH = 1 << 24
+"""Rows drawn together; more rows are drawn batch by batch, which bounds the memory."""
 
 
 def sample(
@@ -51,9 +53,20 @@ def sample(
     if not 0 <= rows < MAX_ROWS:
         raise ValueError(f"rows must lie between 0 and {MAX_ROWS - 1}, not {rows}")
     weights = ConditionalWeights(model, where or {})
+    kind = np.min_scalar_type(max(model.domain.shape, default=1) - 1)
+    codes = np.empty((rows, len(model.domain.columns)), dtype=kind)
+    for batch, low in enumerate(range(0, rows, BATCH)):
+        part = codes[low : low + BATCH]
+        part[...] = _batch(model, weights, len(part), seed, batch * len(model.domain.columns)).T
+    return codes
+
+
+def _batch(
+    model: GraphicalModel, weights: ConditionalWeights, rows: int, seed: PostProcessingSeed, stream: int
+) -> Codes:
+    """Return the codes of some rows, shape (columns, rows); each column takes the next stream."""
     domain = model.domain
     codes = np.zeros((len(domain.columns), rows), dtype=np.min_scalar_type(max(domain.shape, default=1) - 1))
-    stream = 0
     for number, node in enumerate(model.tree.nodes):
         group = np.zeros(rows, dtype=np.int64)
         for name in node.separator:
@@ -63,7 +76,7 @@ def sample(
             codes[place] = _assign(group, weights.of(number, depth), seed, stream)
             group = group * domain.shape[place] + codes[place]
             stream += 1
-    return np.ascontiguousarray(codes.T)
+    return codes
 
 
 def _assign(
@@ -97,15 +110,23 @@ def _shuffled_by_group(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows ordered by group and shuffled within groups, and the group of each.
 
-    Both sorts are of distinct whole numbers, so that no sorting algorithm can order them differently.
+    One sort of whole numbers: the group, then random bits, then the row. They are distinct, so that no sorting
+    algorithm can order them differently. There are at least as many random bits as a row number has, or else so many
+    groups that the largest share a key only with a few neighbours: what order those are in moves no more than a few
+    rows a column.
     """
-    bits = max(1, (group.size - 1).bit_length())
-    low = (1 << bits) - 1
-    index = np.arange(group.size, dtype=np.int64)
-    random = seed.words(stream, group.size) >> np.uint64(1)
-    shuffled = np.sort((random.astype(np.int64) & ~low) | index) & low
-    keyed = np.sort((group[shuffled] << bits) | index)
-    return shuffled[keyed & low], keyed >> bits
+    row_bits = max(1, (group.size - 1).bit_length())
+    group_bits = int(group.max(initial=0)).bit_length()
+    random_bits = 64 - row_bits - group_bits
+    key = seed.words(stream, group.size)
+    key >>= np.uint64(64 - random_bits)
+    key |= group.astype(np.uint64) << np.uint64(random_bits)
+    key <<= np.uint64(row_bits)
+    key |= np.arange(group.size, dtype=np.uint64)
+    key.sort()
+    order = (key & np.uint64((1 << row_bits) - 1)).astype(np.int64)
+    key >>= np.uint64(row_bits + random_bits)
+    return order, key.astype(np.int64)
 
 
 def _rounded_counts(

@@ -103,7 +103,8 @@ class TablePlan:
 
         def work(lead: Axes) -> list[Array]:
             block = self._block(parts, lead)
-            np.exp(block, out=block)
+            with np.errstate(over="ignore"):  # the caller sees the infinite sum; threads have their own error state
+                np.exp(block, out=block)
             if scale is not None:
                 block *= _at(scale, lead)
             summed = [_dropped(block, self._all[self._lead :], self._inner(child.axes)) for child in root.children]

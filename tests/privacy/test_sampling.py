@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.stats import chi2
 
+from privacy.marginals import sampling
 from privacy.marginals.domain import Domain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
@@ -127,3 +132,38 @@ def test_portable_functions_are_accurate() -> None:
     values = np.unique(np.geomspace(1, 2**62, 100_000).astype(np.int64))
     np.testing.assert_allclose(logarithm(values), np.log(values.astype(float)), rtol=1e-15, atol=1e-16)
     assert np.isneginf(logarithm(np.array([0])))[0]
+
+
+def test_the_bytes_do_not_depend_on_the_processor() -> None:
+    """The same digest with all of numpy's vectorised kernels switched off, as on the oldest processor it runs on."""
+    features = [*np._core._multiarray_umath.__cpu_dispatch__]  # type: ignore[attr-defined]
+    lacking = [name for name in features if np._core._multiarray_umath.__cpu_features__.get(name)]  # type: ignore[attr-defined]
+    program = (
+        "import hashlib\n"
+        "from tests.privacy.random_models import random_model\n"
+        "from tests.privacy.test_sampling import CHAIN, SEED, sample\n"
+        "model = random_model(CHAIN, (('a', 'b', 'c'), ('c', 'd')), 6, 3.0)\n"
+        "print(hashlib.sha256(sample(model, 20_000, seed=SEED).tobytes()).hexdigest())\n"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(disabled)},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for disabled in ([], lacking)
+    }
+    assert len(digests) == 1
+
+
+def test_more_rows_than_a_batch_are_drawn_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch has streams of its own, and the first one is what a smaller request gets."""
+    model = random_model(CHAIN, (("a", "b"), ("b", "c")), 5)
+    monkeypatch.setattr(sampling, "BATCH", 100)
+    rows = sample(model, 250, seed=SEED)
+    np.testing.assert_array_equal(rows[:100], sample(model, 100, seed=SEED))
+    assert (rows[100:200] != rows[:100]).any()
+    assert rows.shape == (250, 4)
