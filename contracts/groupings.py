@@ -132,6 +132,8 @@ def _in_periods(level: ColumnLevel, column: Column, below: str | None, at: Field
         found = f"level {level.name!r} of column {column.name} without `groups`"
         periods = f", or one of {', '.join(allowed)}" if allowed else ""
         remedy = nearest(level.name, allowed) or "say which labels make up each group"
+        if at[-1] and below in _COARSER.get(level.name, ()):
+            remedy = f"list the periods from the finest to the coarsest: {level.name} before {below}"
         return axis, [Problem(found, f"`groups:` for it{periods}", remedy, at)]
     labels = [period_label(first, granularity) for first, _ in column.domain.bins]
     labels += [NULL_LABEL] * (column.size - len(labels))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, field_validator, model_validator
 
 from contracts.domain_terms import Frozen
 from contracts.written import Label, Problem, Whole, as_tuple, refuse, show
@@ -57,11 +57,19 @@ class ColumnLevel(Frozen):
         return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in written)
 
 
+def _some_levels(written: Any) -> Any:
+    """Refuse anything but a list of levels, one at least."""
+    allowed = "a list of levels, such as [{name: LEVEL, groups: {GROUP: [LABEL, ...], ...}}]"
+    if not isinstance(written, list | tuple) or not written:
+        refuse([Problem(show(written), allowed, "" if written else "name a level, or drop the column")])
+    return tuple(written)
+
+
 class ColumnLevels(Frozen):
     """The groupings of one column, from the finest to the coarsest."""
 
     column: Label
-    levels: Annotated[tuple[ColumnLevel, ...], BeforeValidator(as_tuple)] = Field(min_length=1)
+    levels: Annotated[tuple[ColumnLevel, ...], BeforeValidator(_some_levels)]
 
     @field_validator("levels")
     @classmethod

@@ -44,6 +44,7 @@ _UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
 _LONGEST_NAME = 120
 _OTHER_KINDS = ("synthetic", "model")
 _LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
+_LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
 AUTO: Final = "auto"
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
@@ -140,10 +141,10 @@ def _parse_lambda(written: object) -> Decimal | str | LambdaReference:
     try:
         lambda_ = parse_decimal(written)
     except PydanticCustomError:
-        remedy = nearest(str(written), [AUTO]) or "auto chooses it from the noisy values, at no cost"
+        remedy = nearest(str(written), [AUTO]) or _LET_IT_CHOOSE
         refuse([Problem(show(written), _LAMBDAS, remedy)])
     if not 0 <= lambda_ < 1:
-        refuse([Problem(str(lambda_), _LAMBDAS)])
+        refuse([Problem(str(lambda_), _LAMBDAS, _LET_IT_CHOOSE)])
     if lambda_ and lambda_.adjusted() < -FINEST_DECIMALS:
         refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
     return plain_decimal(lambda_)
@@ -251,7 +252,9 @@ class TablesProduct(Frozen):
     tables: Annotated[tuple[Entry, ...], BeforeValidator(as_entries), ShortFormToo]
     split: Literal["by_weight", "optimal"] = Field(default="by_weight", exclude_if=lambda split: split == "by_weight")
     refine: Refine = Refine(method="none")
-    total: Literal["noisy", "invariant"] = "noisy"
+    total: Literal["noisy", "invariant"] = Field(
+        default="noisy", description="noisy, or invariant where the contract declares the total public"
+    )
     minimum_frequency: MinimumFrequency | None = Field(default=None, exclude_if=lambda rule: rule is None)
 
     @model_validator(mode="before")
@@ -330,7 +333,8 @@ class TablesProduct(Frozen):
         if method is not None or self.refine.consistent:
             found = f"`minimum_frequency` with {'consistent tables' if method is None else f'method {method}'}"
             allowed = "method none, and tables without a hierarchy"
-            remedy = "drop `refine:`: refined counts are made of all cells, and would tell of the suppressed ones"
+            drop = "`hierarchy:`" if method == "hierarchy" else "`refine:`"
+            remedy = f"drop {drop}: refined counts are made of all cells, and would tell of the suppressed ones"
             refuse([Problem(found, allowed, remedy, ("minimum_frequency",))])
         return self
 

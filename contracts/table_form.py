@@ -63,7 +63,7 @@ def form_problems(table: TableSpec, product: TablesProduct, contract: Contract, 
         found = f"`minimum_frequency` for table {table.name!r}, which is sparse ({size})"
         remedy = f"{fewer}; or drop it: a sparse table lists the cells above a threshold of its own"
         problems.append(Problem(found, "the rule for dense tables only", remedy, ("minimum_frequency",)))
-    if not _lists(product.refine):
+    if table.hierarchy is None and not _lists(product.refine):
         asked, field = _not_listed(product.refine)
         found = f"{asked} for table {table.name!r}, which is sparse ({size})"
         remedy = "refine by negative_l2 with `lambda: auto`, or release the table in a spec of its own"

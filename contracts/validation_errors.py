@@ -50,10 +50,21 @@ def from_validation(
 
 
 def _existing(document: Document, path: FieldPath, *, keep_last: bool) -> FieldPath:
-    """Drop the steps that the file does not have; a missing key, last of its path, stays."""
+    """Drop the steps that the file does not have; a missing key, last of its path, stays.
+
+    Where the model has pairs and the file a mapping, a pair's number becomes its key; which half of the pair it was
+    about, the number behind it, is dropped.
+    """
     node = document.root
     kept: list[str | int] = []
+    half = False
     for place, step in enumerate(path):
+        if half and isinstance(step, int):
+            half = False
+            continue
+        half = False
+        if node.entries is not None and isinstance(step, int) and step < len(node.entries):
+            step, half = tuple(node.entries)[step], True
         if node.entries is not None and step in node.entries:
             node = node.entries[str(step)][1]
         elif node.items is not None and isinstance(step, int) and step < len(node.items):
@@ -117,13 +128,15 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
     if kind == "literal_error":
         words = [word.strip(" '") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         choice = _choice(last, block)
-        remedy = nearest(str(value), words) or (f"write {choice}" if choice else "")
+        remedy = (nearest(value, words) if isinstance(value, str) else "") or (f"write {choice}" if choice else "")
         return [Problem(show(value), "one of " + ", ".join(words), remedy)]
     if kind == "union_tag_invalid":
         shown, words = str(context["tag"]), [word.strip(" '") for word in context["expected_tags"].split(",")]
         return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words))]
     if kind == "union_tag_not_found":
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
+    if kind in ("model_type", "model_attributes_type"):
+        return [_no_mapping(value, last, block)]
     allowed, remedy = _SHAPES.get(kind, (str(item["msg"]), ""))
     return [Problem(show(value), allowed, remedy)]
 
@@ -134,6 +147,16 @@ def _missing(key: str, block: Any) -> Problem:
     words = f": {listed(get_args(annotation))}" if get_origin(annotation) is Literal else ""
     remedy = f"add {_choice(key, block) or f'`{key}:`'}"
     return Problem("nothing", f"the key `{key}`, which is required{words}", remedy)
+
+
+def _no_mapping(value: object, key: str, block: Any) -> Problem:
+    """Say which keys a mapping would have, and which of them takes the word that stands in its place."""
+    annotation = _keys(block)[key].annotation if _has(block, key) else None
+    members = [_bare(part) for part in get_args(annotation) or (annotation,)]
+    keys = next((_keys(part) for part in members if isinstance(part, type) and issubclass(part, BaseModel)), {})
+    takes = [name for name, field in keys.items() if isinstance(value, str) and value in get_args(field.annotation)]
+    allowed = "a mapping of keys" + (f": {', '.join(keys)}" if keys else "")
+    return Problem(show(value), allowed, f"write {{{takes[0]}: {value}}}" if takes else "")
 
 
 def _choice(key: str, block: Any) -> str | None:
@@ -147,8 +170,6 @@ def _has(block: Any, key: str) -> bool:
 
 
 _SHAPES = {
-    "model_type": ("a mapping of keys", ""),
-    "model_attributes_type": ("a mapping of keys", ""),
     "dict_type": ("a mapping of keys", ""),
     "tuple_type": ("a list", ""),
     "list_type": ("a list", ""),

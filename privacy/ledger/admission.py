@@ -172,9 +172,9 @@ def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
         raise refusal(
             f"account {terms.name}",
             "calculus",
-            str(error),
-            "noise of finite loss in it (Laplace, on a pure account), or an account opened with a delta and "
-            "--calculus renyi",
+            str(error).partition("; allowed")[0],
+            "noise whose loss in it is finite; on a pure account that is Laplace noise",
+            "choose mechanism: laplace, or charge an account that was opened with --calculus renyi and a delta",
         ) from error
 
 

@@ -129,7 +129,7 @@ MISTAKES = [
         "job[1].groups",
     ),
     ("{job: [year]}", "level 'year' of column job without `groups`", "job[0]"),
-    ("{moved: [year, quarter]}", "level 'quarter' of column moved", "moved[1]"),
+    ("{moved: [year, quarter]}", "from the finest to the coarsest: quarter before year", "moved[1]"),
     ("{moved: [week]}", "or one of quarter, year", "moved[0]"),
     ("{moved: [month]}", "level 'month'", "moved[0]"),
     ("{sex: [{name: a, groups: {a: [F, M]}}]}", "name a column of the table", "hierarchy"),
@@ -142,10 +142,12 @@ MISTAKES = [
     ("{quadtree: [job, moved], levels: 1}", "drop the hierarchy", "levels"),
     ("{quadtree: [job, moved], levels: many}", "a whole number", "levels"),
     ("{quadtree: [job, moved], job: [year]}", "`quadtree` beside `job`", "hierarchy"),
-    ("{job: []}", "hierarchy", "hierarchy"),
+    ("{job: []}", "name a level, or drop the column", "hierarchy.job"),
+    ("{job: {work: [clerk]}}", "a list of levels, such as", "hierarchy.job"),
     ("{job: [3]}", "found", "hierarchy"),
     ("{job: [{name: kind, groups: [a]}]}", "found", "hierarchy"),
-    ("{moved: [year, year]}", "rename one: it names a file", "hierarchy"),
+    ("{job: [{name: kind, groups: {a: clerk}}]}", "a list", "hierarchy.job[0].groups.a"),
+    ("{moved: [year, year]}", "rename one: it names a file", "hierarchy.moved[1]"),
     ("{moved: [{name: a/b, groups: {x: [2020-01]}}]}", "no group has the label", "groups"),
 ]
 
@@ -159,6 +161,7 @@ def test_a_mistake_names_level_label_and_what_is_allowed(
     assert hits, "\n".join(map(str, found))
     assert hits[0].where.rpartition(":")[2].isdigit()
     assert hits[0].allowed
+    assert all("validation" not in str(each) for each in found)
 
 
 def test_the_name_of_a_level_must_fit_a_file_and_no_other_table(tmp_path: Path) -> None:

@@ -122,6 +122,11 @@ def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
     assert sum(refine.consistent for refine in refines) == 2
 
 
+def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path) -> None:
+    (finding,) = spec_findings(tmp_path, replaced(SPEC, ("{method: negative_l2, lambda: 0.1}", "{method: }")))
+    assert (finding.field, finding.found, finding.remedy) == ("product.refine.method", "nothing (null)", "")
+
+
 def test_a_refinement_without_sparsity_is_recorded_as_before_there_was_one() -> None:
     """The digests of specs that do not use it stay the same."""
     dumped = Refine.model_validate({"method": "negative_l2", "lambda": "0.1"}).model_dump(mode="json")
@@ -204,7 +209,21 @@ MISTAKES = [
     ("weight: 2", "weight: 0", "tables[1].weight", "a weight from"),
     ("weight: 2", "wieght: 2", "tables[1].wieght", "write 'weight' instead of 'wieght'"),
     ("lambda: 0.1", "lambda: 1", "refine.lambda", "from 0 to below 1"),
-    ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "from 0 to below 1"),
+    ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "auto chooses it from the noisy values"),
+    ("{method: negative_l2, lambda: 0.1}", "auto", "product.refine", "write {method: auto}"),
+    ("{method: negative_l2, lambda: 0.1}", "", "product.refine", "a mapping of keys: method, lambda"),
+    (
+        "refine: {method: negative_l2, lambda: 0.1}",
+        "minimum_frequency: 10",
+        "minimum_frequency",
+        "keys: k, t, at_most",
+    ),
+    (
+        "refine: {method: negative_l2, lambda: 0.1}",
+        "total: exact",
+        "product.total",
+        "write noisy, or invariant where",
+    ),
     ("lambda: 0.1", "lambda: automatic", "refine.lambda", "a number from 0 to below 1, or auto"),
     ("lambda: 0.1", "lambda: Auto", "refine.lambda", "write 'auto' instead of 'Auto'"),
     ("lambda: 0.1", "lambda: nan", "refine.lambda", "a number from 0 to below 1, or auto"),
