@@ -13,11 +13,12 @@ DEV := $(VENV)/.dev-installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo install install-dev neural check lint test bench clean
+.PHONY: help demo demo-synthetic install install-dev neural check lint test bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
+	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
 	@echo "make test     install what the tests need and run them all"
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
 	@echo "make lint     the same without the tests"
@@ -28,6 +29,9 @@ help:
 
 demo: $(RUNTIME)
 	. $(BIN)/activate && sh examples/adult/demo.sh "$(WORKSPACE)"
+
+demo-synthetic: $(RUNTIME)
+	. $(BIN)/activate && sh examples/adult/synthetic.sh
 
 install: $(RUNTIME)
 

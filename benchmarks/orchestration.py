@@ -57,7 +57,7 @@ def release_plainly(spec: Path, root: Path) -> int:
     from privacy.ledger.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge, run_key
-    from tasks.facts import gather
+    from tasks.facts import Made, gather
     from tasks.measure import measure
     from tasks.publish import publish
     from tasks.refine import refine
@@ -76,10 +76,12 @@ def release_plainly(spec: Path, root: Path) -> int:
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
         measurements = measure(grant, plan, table, contract)
-        tables = refine(spec_.product, plan, contract, measurements)
+        tables = refine(spec_.tables_product, plan, contract, measurements)
 
         def write_files(folder: Path, version: VersionEntry) -> None:
-            facts = gather(ledger, spec_, contract, plan, version, measurements, tables, outcomes, software())
+            facts = gather(
+                ledger, spec_, contract, plan, version, Made(tuple(measurements), tables), outcomes, software()
+            )
             report(facts, folder=folder, private_folder=run.path)
 
         key = run_key(spec_, contract, table)

@@ -27,7 +27,7 @@ from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.plan import plan_tables
 from tasks.charge import charge, run_key
-from tasks.facts import gather
+from tasks.facts import Made, gather
 from tasks.ingest import ingest
 from tasks.measure import measure
 from tasks.publish import publish
@@ -76,9 +76,9 @@ def _published(workspace: Workspace, name: str) -> Path:
     table = ingest(spec.source, contract, folder=runs, key=workspace.snapshot_key(), memory_limit="1GB")
     measured = measure(charge(ledger, spec, contract, plan, table), plan, table, contract)
     key = run_key(spec, contract, table)
-    refined = refine(spec.product, plan, contract, measured)
+    refined = refine(spec.tables_product, plan, contract, measured)
     version = ledger.allocate_version(key)
-    facts = gather(ledger, spec, contract, plan, version, measured, refined, (), software())
+    facts = gather(ledger, spec, contract, plan, version, Made(tuple(measured), refined), (), software())
     made = publish(
         ledger,
         Signer(workspace.signing_seed()),

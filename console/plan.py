@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from console.options import AsJson, At, Spec, workspace_at
+from console.plan_synthetic import facts, plan_object, print_steps
 from console.render import answer, print_facts, table
 from tasks.settings import Workspace, WorkspaceRefused
 
 if TYPE_CHECKING:
     from flows.request import Request
+    from privacy.marginals.plan import TablesPlan
     from privacy.marginals.sensitivity import NoiseEvent
     from privacy.marginals.sparse_plan import SparsePlan
 
@@ -45,13 +47,23 @@ def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
 def _plan_object(request: Request) -> dict[str, Any]:
     """Return the plan as a JSON object; amounts as exact decimal text."""
     from privacy.accounting.amounts import atto_to_text, pico_to_text
+    from privacy.generators.release_plan import SyntheticPlan
 
+    plan = request.plan
     return {
         "release": request.spec.release,
-        "mechanism": request.plan.mechanism,
-        "expected_rmse": {noise: float(error) for noise, error in request.plan.expected_rmse.items()},
-        "epsilon": pico_to_text(request.plan.epsilon),
-        "delta": atto_to_text(request.plan.delta),
+        "kind": request.spec.product.kind,
+        "epsilon": pico_to_text(plan.epsilon),
+        "delta": atto_to_text(plan.delta),
+        **(plan_object(request.spec, plan) if isinstance(plan, SyntheticPlan) else _tables_object(plan)),
+    }
+
+
+def _tables_object(plan: TablesPlan) -> dict[str, Any]:
+    """Return the part of the plan that is about tables."""
+    return {
+        "mechanism": plan.mechanism,
+        "expected_rmse": {noise: float(error) for noise, error in plan.expected_rmse.items()},
         "draws": [
             {
                 "key": draw.key,
@@ -61,14 +73,14 @@ def _plan_object(request: Request) -> dict[str, Any]:
                 "share": float(draw.share),
                 "expected_error": draw.variance**0.5,
                 "interval_95": draw.half_width,
-                **_threshold(request, draw.event),
+                **_threshold(plan, draw.event),
                 "event": draw.event.to_json(),
                 "sparse": _sparse_object(draw.sparse),
             }
-            for draw in request.plan.draws
+            for draw in plan.draws
         ],
-        "cells": request.plan.cells,
-        **_needs(request),
+        "cells": plan.cells,
+        **_needs(plan),
     }
 
 
@@ -80,9 +92,9 @@ def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:
     return {"first_threshold": first, "least_threshold": least, "expected_rows": sparse.expected_rows}
 
 
-def _needs(request: Request) -> dict[str, Any]:
+def _needs(plan: TablesPlan) -> dict[str, Any]:
     """Foretell memory and time; of a sparse table from the rows that are expected at its first threshold."""
-    draws = request.plan.draws
+    draws = plan.draws
     dense = sum(draw.cells for draw in draws if draw.sparse is None)
     listed = sum(draw.sparse.expected_rows for draw in draws if draw.sparse is not None)
     return {
@@ -91,11 +103,11 @@ def _needs(request: Request) -> dict[str, Any]:
     }
 
 
-def _threshold(request: Request, event: NoiseEvent) -> dict[str, int]:
+def _threshold(plan: TablesPlan, event: NoiseEvent) -> dict[str, int]:
     """Return the least noisy count that a minimum-frequency rule lets out, if there is such a rule."""
     from privacy.marginals.suppression import threshold_for
 
-    rule = request.plan.minimum_frequency
+    rule = plan.minimum_frequency
     return {} if rule is None else {"published_from": threshold_for(rule, event).value}
 
 
@@ -148,20 +160,24 @@ def _workspace(folder: Path | None) -> Workspace | None:
 
 
 def _print(console: Console, payload: dict[str, Any]) -> None:
-    account = payload["account"]
+    synthetic = payload["kind"] == "synthetic"
+    noise = "" if synthetic else f" ({payload['mechanism']} noise)"
     print_facts(
         console,
         [
             ("release", payload["release"]),
-            ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']} ({payload['mechanism']} noise)"),
-            ("error", _error_words(payload)),
-            ("account", _account_words(account)),
+            ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
+            *(facts(payload) if synthetic else [("error", _error_words(payload))]),
+            ("account", _account_words(payload["account"])),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
             ("data read", "none"),
         ],
     )
     console.print()
+    if synthetic:
+        print_steps(console, payload)
+        return
     rows = [
         (
             (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else ""),

@@ -5,9 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from tasks import progress
 from tasks.progress import Bar
@@ -18,6 +29,19 @@ WORDS = {
     "prefect database": "creating Prefect's database (once in a workspace)",
 }
 SHORT_SECONDS = 1.0
+SURE_SECONDS = 3.0
+
+
+class TimeLeftColumn(ProgressColumn):
+    """Says about how long a step still takes, once it has run for some seconds and knows how far it is."""
+
+    def render(self, task: Task) -> Text:
+        """Estimate from the share that is done."""
+        elapsed, share = task.elapsed or 0.0, task.percentage / 100
+        if task.total is None or elapsed < SURE_SECONDS or not 0 < share < 1:
+            return Text("")
+        left = timedelta(seconds=round(elapsed * (1 - share) / share))
+        return Text(f"about {left} left", style="dim")
 
 
 class _RichBar:
@@ -28,9 +52,9 @@ class _RichBar:
         self.task = task
         self.began = time.monotonic()
 
-    def advance(self, fraction: float) -> None:
-        """Move the bar to `fraction` (0 to 1)."""
-        self.drawn.update(self.task, total=1.0, completed=fraction)
+    def advance(self, fraction: float, doing: str = "") -> None:
+        """Move the bar to `fraction` (0 to 1), and say what is being done."""
+        self.drawn.update(self.task, total=1.0, completed=fraction, doing=doing and f"{doing} ")
 
 
 class RichReporter:
@@ -47,7 +71,7 @@ class RichReporter:
 
     def begin(self, name: str) -> Bar:
         """Start a step and return its bar; it pulses until the step says how far it is."""
-        bar = _RichBar(self._drawn, self._drawn.add_task(WORDS.get(name, name), total=None))
+        bar = _RichBar(self._drawn, self._drawn.add_task(WORDS.get(name, name), total=None, doing=""))
         self._running[name] = bar
         return bar
 
@@ -66,7 +90,14 @@ class RichReporter:
 @contextmanager
 def shown() -> Iterator[None]:
     """Show the progress of the steps inside the block."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[doing]}[/]"),
+        TimeLeftColumn(),
+    )
     terminal = Console(stderr=True)
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as drawn:
         progress.watch(RichReporter(drawn))

@@ -146,8 +146,25 @@ def _print(console: Console, version: dict[str, Any]) -> None:
         ],
     )
     console.print()
+    if replay["product"]["kind"] == "synthetic":
+        _print_synthetic(console, replay)
+        return
     rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
     console.print(table(("table", "refined by", "data", "measurements"), rows))
+
+
+def _print_synthetic(console: Console, replay: dict[str, Any]) -> None:
+    """Print what a synthetic version holds."""
+    made, measured = replay["rows"], sum(draw["index"] is None for draw in replay["draws"])
+    print_facts(
+        console,
+        [
+            ("generator", replay["product"]["generator"]),
+            ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
+            ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
+            ("measured", f"{measured} marginals, in measurements/"),
+        ],
+    )
 
 
 def _unprotected(record: dict[str, Any]) -> str:

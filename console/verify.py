@@ -20,6 +20,10 @@ Key = Annotated[
     Path | None,
     typer.Option("--key", metavar="FILE", help="The publisher's public key; this workspace's own without it."),
 ]
+Deep = Annotated[
+    bool,
+    typer.Option("--deep", help="Also fit a synthetic version's model again, as long as that takes, and compare."),
+]
 
 
 class VerificationFailed(Refused):
@@ -28,7 +32,9 @@ class VerificationFailed(Refused):
     exit_code = 5
 
 
-def verify(version_dir: Version, key: Key = None, workspace: At = None, as_json: AsJson = False) -> None:
+def verify(
+    version_dir: Version, key: Key = None, deep: Deep = False, workspace: At = None, as_json: AsJson = False
+) -> None:
     """Check a published version offline, against a key that you pin; exit 0 only if all of it holds.
 
     A key inside the folder is never trusted. It needs no workspace when --key is given.
@@ -38,6 +44,8 @@ def verify(version_dir: Version, key: Key = None, workspace: At = None, as_json:
         sudare verify releases/adult-tables/v1 --key publisher.pub
 
         sudare verify releases/adult-tables/latest --json
+
+        sudare verify releases/adult-synthetic/v1 --deep --key publisher.pub
     """
     from console.progress import shown
     from tasks import verify as verification
@@ -45,7 +53,7 @@ def verify(version_dir: Version, key: Key = None, workspace: At = None, as_json:
     file = key if key is not None else workspace_at(workspace).public_key_file
     public_key = verification.read_public_key(file)
     with shown():
-        report = verification.verify(version_dir, public_key=public_key)
+        report = verification.verify(version_dir, public_key=public_key, deep=deep)
     payload = report.to_json()
     if report.ok or not as_json:
         answer(payload, lambda console: _print(console, payload), as_json=as_json)

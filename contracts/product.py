@@ -42,7 +42,6 @@ from contracts.written import (
 
 _UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
 _LONGEST_NAME = 120
-_OTHER_KINDS = ("synthetic", "model")
 _LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
 _LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
 AUTO: Final = "auto"
@@ -256,15 +255,6 @@ class TablesProduct(Frozen):
         default="noisy", description="noisy, or invariant where the contract declares the total public"
     )
     minimum_frequency: MinimumFrequency | None = Field(default=None, exclude_if=lambda rule: rule is None)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_exists(cls, written: Any) -> Any:
-        kind = written.get("kind") if isinstance(written, dict) else None
-        if kind in _OTHER_KINDS:
-            remedy = "publish `kind: tables`, or use a version of Sudare that makes this product"
-            refuse([Problem(f"kind {kind!r}, which this version does not make", "tables", remedy, ("kind",))])
-        return written
 
     @model_validator(mode="before")
     @classmethod

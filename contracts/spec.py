@@ -20,7 +20,9 @@ from contracts.expansion import expand
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
+from contracts.products import Product
 from contracts.source import FilePath, Source, WrittenPath, source_name
+from contracts.synthetic import SyntheticProduct, synthetic_problems
 from contracts.table_form import form_problems
 from contracts.validation_errors import dotted, from_problem, from_validation
 from contracts.written import (
@@ -43,6 +45,7 @@ __all__ = [
     "Refine",
     "ReleaseSpec",
     "Source",
+    "SyntheticProduct",
     "TableSpec",
     "TablesProduct",
     "check_spec",
@@ -109,7 +112,7 @@ class SpecFile(Frozen):
     contract: FilePath
     source: Source
     charge: ChargeTerms
-    product: TablesProduct
+    product: Product
     publish: Publish
 
     @field_validator("release")
@@ -142,6 +145,38 @@ class ReleaseSpec(SpecFile):
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
         return canonical.digest(content)
+
+    @property
+    def tables_product(self) -> TablesProduct:
+        """The product of a release of tables.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, TablesProduct):
+            raise TypeError(f"release {self.release} publishes no tables but kind {self.product.kind}")
+        return self.product
+
+    @property
+    def synthetic_product(self) -> SyntheticProduct:
+        """The product of a release of synthetic rows.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, SyntheticProduct):
+            raise TypeError(f"release {self.release} publishes no synthetic rows but kind {self.product.kind}")
+        return self.product
+
+    def with_options(self, options: dict[str, Any]) -> ReleaseSpec:
+        """Return the spec of a synthetic release with its generator's options as they were understood."""
+        product = self.product.model_copy(update={"options": options})
+        return self.model_copy(update={"product": product})
+
+    def misread(self, at: FieldPath, error: ValidationError, model: Any) -> list[Finding]:
+        """Locate in the spec's file what a model refuses of the value at a place."""
+        document = self._document or located(self.path, refusal=SpecRefused)
+        return from_validation(document, at, error, model)
 
     def finding(self, at: FieldPath, problem: Problem) -> Finding:
         """Locate a problem in the spec's file."""
@@ -200,7 +235,11 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
-    findings = [*_unit_findings(spec, contract), *_table_findings(spec, contract)]
+    findings = _unit_findings(spec, contract)
+    if isinstance(spec.product, SyntheticProduct):
+        problems = synthetic_problems(spec.product, contract)
+        return findings + [spec.finding(("product", *at), problem) for at, problem in problems]
+    findings += _table_findings(spec, contract)
     if spec.product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
         problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
@@ -224,7 +263,7 @@ def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """Tables name columns of the contract, and are not too large for their form."""
     names = [column.name for column in contract.columns]
-    tables, problems = expand(spec.product, names)
+    tables, problems = expand(spec.tables_product, names)
     findings = [spec.finding(("product", "tables"), problem) for problem in problems]
     for place, table in tables:
         at: FieldPath = ("product", "tables", place)
@@ -236,7 +275,7 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
             problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
             findings.append(spec.finding(at, problem))
         if not unknown:
-            problems = form_problems(table, spec.product, contract, ("tables", place))
+            problems = form_problems(table, spec.tables_product, contract, ("tables", place))
             findings += [spec.finding(("product",), problem) for problem in problems]
             findings += _neighbour_findings(spec, contract, at, table)
             findings += _level_findings(spec, contract, at, table, {other.name.casefold() for _, other in tables})
@@ -266,7 +305,7 @@ def _level_findings(
 
 def _neighbour_findings(spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec) -> list[Finding]:
     """Refinement by the neighbourhood needs cells that have neighbours."""
-    if spec.product.method_of(table) != "neighbourhood" or contract.ordered_axes(table.columns):
+    if spec.tables_product.method_of(table) != "neighbourhood" or contract.ordered_axes(table.columns):
         return []
     found = (
         f"table {table.name!r} of {', '.join(table.columns)}: no column with ordered cells, but method neighbourhood"
@@ -283,7 +322,7 @@ def _name_findings(spec: ReleaseSpec, at: FieldPath, table: TableSpec) -> list[F
         remedy = "give the table another name: {columns: [...], name: ...}"
         problem = Problem(f"a table named {table.name!r}", "a name other than total", remedy)
         findings.append(spec.finding(at, problem))
-    reserved = RESERVED_COLUMNS | ({"suppressed"} if spec.product.minimum_frequency is not None else set())
+    reserved = RESERVED_COLUMNS | ({"suppressed"} if spec.tables_product.minimum_frequency is not None else set())
     for spot, name in enumerate(table.columns):
         if name.lower() in reserved:
             allowed = "a column not named " + ", ".join(sorted(reserved))

@@ -132,7 +132,7 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
         return [Problem(show(value), "one of " + ", ".join(words), remedy)]
     if kind == "union_tag_invalid":
         shown, words = str(context["tag"]), [word.strip(" '") for word in context["expected_tags"].split(",")]
-        return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words))]
+        return [Problem(f"kind {shown!r}", "one of " + ", ".join(words), nearest(shown, words), ("kind",))]
     if kind == "union_tag_not_found":
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
     if kind in ("model_type", "model_attributes_type"):

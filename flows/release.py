@@ -16,6 +16,7 @@ from flows import steps
 from flows.intake import gates_entered, intake
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
+from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerConflict
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
@@ -26,9 +27,10 @@ from tasks import measure as measuring
 from tasks import publish as publishing
 from tasks import refine as refining
 from tasks import report as reporting
+from tasks import synthesize as synthesizing
 from tasks import validate as validating
 from tasks.earlier_version import earlier_version
-from tasks.facts import gather
+from tasks.facts import Made, gather
 from tasks.publish import Publication, published
 from tasks.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
@@ -38,6 +40,7 @@ ingest = steps.as_task(intake, name="ingest")
 validate = steps.as_task(validating.validate, name="validate")
 charge = steps.as_task(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
 measure = steps.as_task(measuring.measure, name="measure")
+synthesize = steps.as_task(synthesizing.synthesize, name="synthesize")
 refine = steps.as_task(refining.refine, name="refine")
 report = steps.as_task(reporting.report, name="report")
 publish = steps.as_task(publishing.publish, name="publish")
@@ -79,18 +82,22 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
-    """Validate, charge, measure, refine, report and publish."""
+    """Validate, charge, measure and refine (or synthesize), report and publish."""
     spec, contract, plan = request.spec, request.contract, request.plan
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
     grant = charge(run, ledger, spec, contract, plan, table)
-    measurements = measure(run, grant, plan, table, contract)
-    tables = refine(run, spec.product, plan, contract, measurements, earlier)
+    key = charging.run_key(spec, contract, table)
+    if isinstance(plan, SyntheticPlan):
+        made = Made(synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key))
+    else:
+        measurements = measure(run, grant, plan, table, contract)
+        made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
 
     def write(folder: Path, version: VersionEntry) -> None:
-        facts = gather(ledger, spec, contract, plan, version, measurements, tables, outcomes, software(), earlier)
+        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier)
         report(run, facts, folder=folder, private_folder=run.path)
 
     signer = Signer(workspace.signing_seed())
-    return publish(run, ledger, signer, charging.run_key(spec, contract, table), request.store(workspace), write)
+    return publish(run, ledger, signer, key, request.store(workspace), write)

@@ -10,8 +10,10 @@ from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
 from contracts.product import AUTO
-from contracts.spec import ReleaseSpec, check_spec, load_spec
+from contracts.spec import ReleaseSpec, SyntheticProduct, check_spec, load_spec
+from flows.synthetic_request import read_synthetic
 from privacy.accounting.calculus import PureCalculus
+from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals.plan import TablesPlan, plan_tables
 from tasks.settings import Workspace
@@ -29,7 +31,7 @@ class Request:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan
+    plan: TablesPlan | SyntheticPlan
 
     def store(self, workspace: Workspace) -> Path:
         """Return the release store: `publish.to` of the spec, from the workspace's root where it is relative."""
@@ -52,6 +54,9 @@ def read_request(path: Path, workspace: Workspace | None = None) -> Request:
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
+    if isinstance(spec.product, SyntheticProduct):
+        understood, planned = read_synthetic(spec, spec.product, contract)
+        return Request(understood, contract, planned)
     plan = plan_tables(spec, contract)
     if spec.product.mechanism == AUTO and plan.mechanism == "gaussian" and workspace is not None:
         plan = plan_tables(spec, contract, pure_account=_pays_a_pure_account(spec, contract, workspace))

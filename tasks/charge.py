@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from contracts.canonical import digest
 from contracts.contract import Contract
 from contracts.spec import ReleaseSpec
+from privacy.accounting.events import Event
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import ChargeRequest
-from privacy.marginals.plan import TablesPlan
 from privacy.private_table import PrivateTable, snapshot_mark
 
 logger = logging.getLogger(__name__)
+
+
+class Plan(Protocol):
+    """What a release will draw: the events that are charged, and what they cost together."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The draws, and a budget for those that are chosen on the way, where there is one."""
+        ...
+
+    @property
+    def epsilon(self) -> int:
+        """ε of all events composed, at `delta` [10⁻¹²]."""
+        ...
+
+    @property
+    def delta(self) -> int:
+        """δ [10⁻¹⁸]."""
+        ...
 
 
 def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
@@ -25,7 +45,7 @@ def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
 def request_for(
     spec: ReleaseSpec,
     contract: Contract,
-    plan: TablesPlan,
+    plan: Plan,
     *,
     run_key: str = "",
     snapshot_hash: str = "",
@@ -51,7 +71,7 @@ def request_for(
     )
 
 
-def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: TablesPlan, table: PrivateTable) -> Grant:
+def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: Plan, table: PrivateTable) -> Grant:
     """Reserve the cost of the planned release and open its grant; a run that resumes gets its grant again.
 
     Args:

@@ -15,7 +15,7 @@ from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.expansion import tables_of
 from contracts.lambda_reference import LambdaReference
-from contracts.spec import ReleaseSpec
+from contracts.spec import ReleaseSpec, TablesProduct
 from contracts.written import Problem, listed
 from privacy.ledger.ledger import Ledger
 from tasks.publish import version_folder
@@ -54,7 +54,7 @@ def earlier_version(spec: ReleaseSpec, contract: Contract, ledger: Ledger, store
         SpecRefused: there is no such version, it was withdrawn or changed, or it lacks a table of the spec.
     Privacy: reads published files only; they were paid for when they were made.
     """
-    reference = spec.product.reference
+    reference = spec.product.reference if isinstance(spec.product, TablesProduct) else None
     if reference is None:
         return None
     try:
@@ -87,7 +87,7 @@ def _read(
     if manifest is None or digest != entry.manifest:
         found = f"{named}, whose MANIFEST.json is not in the release store as it was published"
         raise _Unusable(Problem(found, "the version as it was published", "restore its folder"))
-    tables = [table for table in tables_of(spec.product, contract) if table.hierarchy is None]
+    tables = [table for table in tables_of(spec.tables_product, contract) if table.hierarchy is None]
     counts, findings = read_counts(folder, manifest, tables, contract)
     if findings:
         raise _Unusable(

@@ -10,6 +10,7 @@ from contracts.contract import Contract
 from contracts.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.second_backend import pld_epsilon
+from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.grant import Measurement, SparseMeasurement
@@ -18,6 +19,7 @@ from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
 from tasks.earlier_version import EarlierVersion
 from tasks.refine import ReleasedTable
+from tasks.synthesize import Synthesis
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,21 @@ class Software:
 
 
 @dataclass(frozen=True)
+class Made:
+    """What a run made, by the kind of its product.
+
+    Args:
+        measurements: what was drawn for tables.
+        tables: the refined tables.
+        synthesis: what a generator made.
+    """
+
+    measurements: tuple[Measurement | SparseMeasurement, ...] = ()
+    tables: tuple[ReleasedTable, ...] = ()
+    synthesis: Synthesis | None = None
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A finished run, before publication.
 
@@ -67,7 +84,8 @@ class RunFacts:
         earlier: the charges that the named account had before this one.
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
-        tables: the refined tables with their measurements.
+        tables: the refined tables with their measurements; none of a synthetic release.
+        synthesis: what a synthetic release's generator made; None for tables.
         outcomes: outcome of each expectation.
         version: which version this will be, as it stands before its publication.
         supersedes: number of the version before, if any.
@@ -82,7 +100,7 @@ class RunFacts:
     run_key: str
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan
+    plan: TablesPlan | SyntheticPlan
     charge: Charge
     account: AccountState
     beside: tuple[AccountState, ...]
@@ -90,6 +108,7 @@ class RunFacts:
     entries: tuple[Entry, ...]
     total: Measurement | None
     tables: tuple[ReleasedTable, ...]
+    synthesis: Synthesis | None
     outcomes: tuple[CheckOutcome, ...]
     version: VersionEntry
     supersedes: int | None
@@ -100,15 +119,36 @@ class RunFacts:
     gate_failures: int
     earlier_version: EarlierVersion | None = None
 
+    @property
+    def tables_plan(self) -> TablesPlan:
+        """The plan of a release of tables.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, TablesPlan):
+            raise TypeError("the release publishes no tables")
+        return self.plan
+
+    @property
+    def synthetic(self) -> tuple[SyntheticPlan, Synthesis]:
+        """The plan of a release of synthetic rows, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, SyntheticPlan) or self.synthesis is None:
+            raise TypeError("the release publishes no synthetic rows")
+        return self.plan, self.synthesis
+
 
 def gather(
     ledger: Ledger,
     spec: ReleaseSpec,
     contract: Contract,
-    plan: TablesPlan,
+    plan: TablesPlan | SyntheticPlan,
     version: VersionEntry,
-    measurements: Sequence[Measurement | SparseMeasurement],
-    tables: tuple[ReleasedTable, ...],
+    made: Made,
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
     earlier_version: EarlierVersion | None = None,
@@ -135,8 +175,9 @@ def gather(
         beside=tuple(beside),
         earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
         entries=entries,
-        total=next((m for m in measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
-        tables=tables,
+        total=next((m for m in made.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
+        tables=made.tables,
+        synthesis=made.synthesis,
         outcomes=outcomes,
         version=replace(version, status="allocated", manifest=None),
         supersedes=_supersedes(ledger, version),

@@ -13,8 +13,8 @@ from typing import Protocol
 class Bar(Protocol):
     """One step's progress."""
 
-    def advance(self, fraction: float) -> None:
-        """Say that `fraction` (0 to 1) of the step is done."""
+    def advance(self, fraction: float, doing: str = "") -> None:
+        """Say that `fraction` (0 to 1) of the step is done, and what is being done now."""
 
 
 class Reporter(Protocol):
@@ -36,7 +36,7 @@ class _Silence:
     def end(self, name: str, *, ok: bool) -> None:
         return None
 
-    def advance(self, fraction: float) -> None:
+    def advance(self, fraction: float, doing: str = "") -> None:
         return None
 
 

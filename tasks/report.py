@@ -18,6 +18,7 @@ from tasks.progress import step
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
 from tasks.version.croissant import croissant
+from tasks.version.synthetic_files import write_synthetic_files
 from tasks.version.tidy import WrittenFile, write_data, write_listed, write_measurement
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         "sudare_contract_digest": facts.contract.digest,
         "sudare_spec_digest": facts.spec.digest,
     }
+    if facts.synthesis is not None:
+        return write_synthetic_files(facts, folder, marks=marks)
     if facts.total is not None and any(table.name.casefold() == TOTAL_KEY for table in facts.tables):
         raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
     csv = "csv" in facts.spec.publish.formats
@@ -72,7 +75,7 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
     if facts.total is not None:
         drawn.append((facts.total, TOTAL_KEY, facts.contract))
     for measurement, name, cells in drawn:
-        width = facts.plan.draw(measurement.key).half_width
+        width = facts.tables_plan.draw(measurement.key).half_width
         if isinstance(measurement, SparseMeasurement):
             files.append(write_listed(measurement, name, width, facts.contract, folder, marks=marks))
         else:

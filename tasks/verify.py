@@ -15,8 +15,12 @@ The rules, in the order in which they are checked:
     8. the measurements have the declared cells (of a sparse table some of them, in order, each at or above its
        threshold), the noisy values that were entered, and the stated uncertainty
     9. the refinement, and of a sparse table the threshold, replayed from the noisy values, give the published tables;
-       a λ that was chosen on an earlier version is chosen again if that version lies beside this one
+       a λ that was chosen on an earlier version is chosen again if that version lies beside this one; the rows of a
+       synthetic version come out of its published model and seed, and keep what the contract declares impossible and
+       in order
    10. croissant.json states the files' digests
+   11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
+       choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
 What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
 Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
 signed. What could not be checked is `skipped`, and a version with anything skipped does not pass.
@@ -33,21 +37,11 @@ from typing import Any, Final
 from contracts.errors import Finding, SpecRefused
 from privacy.audit.charged import check_accounts
 from privacy.audit.claimed import check_amounts, check_claim
-from privacy.audit.drawn import NoiseEvent, check_draws, check_moves, check_plan, read_events
-from privacy.audit.identity import (
-    Meaning,
-    check_charge,
-    check_files,
-    check_identity,
-    check_tables,
-    read_meaning,
-)
+from privacy.audit.identity import check_charge, check_identity
 from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
-from privacy.audit.listed import check_listed
-from privacy.audit.mechanism import check_mechanism
 from privacy.audit.readable import printable, read_json
-from privacy.audit.rule import check_rule
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
+from privacy.audit.synthetic_statements import SyntheticRecord
 from privacy.audit.told import check_told
 from privacy.ledger.signing import key_id
 from tasks.progress import Bar, step
@@ -62,13 +56,13 @@ from tasks.verification.files import (
     open_version,
     read_text_file,
 )
-from tasks.verification.replay_tables import replay_tables
-from tasks.verification.report import CANNOT_TELL, RULES, RuleOutcome, VerificationReport
+from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
+from tasks.verification.report import CANNOT_TELL, DEEP_RULES, RULES, RuleOutcome, VerificationReport
 from tasks.verification.succession import check_version_before
+from tasks.verification.synthetic_checks import SyntheticChecks
 
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
-MOST_MOVES: Final = 2
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -93,12 +87,13 @@ def read_public_key(path: Path) -> str:
     return text[:-1]
 
 
-def verify(folder: Path, *, public_key: str) -> VerificationReport:
+def verify(folder: Path, *, public_key: str, deep: bool = False) -> VerificationReport:
     """Check a version folder against a pinned key.
 
     Args:
         folder: a version folder.
         public_key: the publisher's Ed25519 public key that the checker pins, 64 lowercase hex digits.
+        deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
     Raises:
@@ -112,14 +107,25 @@ def verify(folder: Path, *, public_key: str) -> VerificationReport:
         )
     path = open_version(folder)
     with step("verify") as bar:
-        return _Verification(path, public_key, bar).run()
+        return _Verification(path, public_key, bar, deep=deep).run()
+
+
+def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
+    """Read the record as that of its kind of product."""
+    replay = value.get("replay") if isinstance(value, dict) else None
+    product = replay.get("product") if isinstance(replay, dict) else None
+    if isinstance(product, dict) and product.get("kind") == "synthetic":
+        synthetic, wrong = read_statement(SyntheticRecord, value, where=RECORD)
+        return (None if synthetic is None else SyntheticChecks(synthetic, RECORD, MANIFEST)), wrong
+    record, wrong = read_statement(Record, value, where=RECORD)
+    return (None if record is None else TablesChecks(record, RECORD, MANIFEST)), wrong
 
 
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(self, path: Path, public_key: str, bar: Bar) -> None:
-        self._path, self._key, self._bar = path, public_key, bar
+    def __init__(self, path: Path, public_key: str, bar: Bar, *, deep: bool) -> None:
+        self._path, self._key, self._bar, self._deep = path, public_key, bar, deep
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(path, {}, {})
         self._sound: frozenset[str] = frozenset()
@@ -127,11 +133,7 @@ class _Verification:
         self._manifest_sha256 = ""
         self._signed = False
         self._run: JournalledRun | None = None
-        self._record: Record | None = None
-        self._meaning: Meaning | None = None
-        self._planned = False
-        self._untold: list[str] = []
-        self._events: tuple[NoiseEvent, ...] = ()
+        self._product: ProductChecks | None = None
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
@@ -143,22 +145,26 @@ class _Verification:
         self._check_record()
         self._check_draws()
         self._check_loss()
-        self._check_tables()
+        self._check_made()
         self._check_catalogue()
+        self._check_estimation()
         manifest = self._manifest
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            cannot_tell=(*CANNOT_TELL, *self._untold),
+            cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold)),
         )
 
     def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = ()) -> None:
         """Write down the outcome of the next rule."""
         rule = len(self._checks) + 1
-        self._checks.append(RuleOutcome(rule, RULES[rule - 1], tuple(findings), tuple(skipped)))
-        self._bar.advance(rule / len(RULES))
+        own = {} if self._product is None else self._product.rules
+        self._checks.append(
+            RuleOutcome(rule, own.get(rule, (*RULES, *DEEP_RULES)[rule - 1]), tuple(findings), tuple(skipped))
+        )
+        self._bar.advance(min(1.0, rule / len(RULES)))
 
     def _read(self, name: str) -> tuple[Any, bytes, list[Finding]]:
         """Read a JSON file of the version in its canonical form; its value is None where it cannot be read."""
@@ -211,84 +217,71 @@ class _Verification:
 
     def _check_record(self) -> None:
         value, _, findings = self._read(RECORD)
-        self._record, wrong = (None, []) if value is None else read_statement(Record, value, where=RECORD)
-        if self._record is None:
+        self._product, wrong = (None, []) if value is None else _read_record(value)
+        if self._product is None:
             return self._close(findings + wrong, ("what the record says: it cannot be read",))
-        record, skipped = self._record, []
-        self._meaning, wrong = read_meaning(record.replay, where=RECORD)
-        findings += wrong
+        product, record, skipped = self._product, self._product.record, []
+        findings += product.read()
         if self._manifest is None:
             skipped.append("the record against the manifest: no readable manifest")
         else:
             findings += check_identity(record, self._manifest, where=RECORD)
-            findings += check_files(record.replay, self._manifest.files, where=MANIFEST)
+            findings += product.check_files(self._manifest)
             findings += check_told(record, self._run, self._manifest, where=RECORD)
-        if self._meaning is None:
+        if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
-        wrong = check_tables(record.replay, self._meaning, where=RECORD)
-        self._planned = not wrong
-        findings += wrong
+        findings += product.check_product()
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:
-            contract = self._meaning.contract
-            findings += check_charge(record.replay, contract, self._run, record.release, where=RECORD)
+            findings += check_charge(record.replay, product.contract, self._run, record.release, where=RECORD)
         return self._close(findings, skipped)
 
     def _check_draws(self) -> None:
-        if self._record is None:
+        if self._product is None:
             return self._close((), ("the draws: no readable record",))
-        replay, skipped = self._record.replay, []
-        self._events, findings = read_events(replay, where=RECORD)
-        if self._run is None:
-            skipped.append("the draws against the journal: no readable run")
-        else:
-            findings += check_draws(replay, self._run, where=RECORD)
-        if self._meaning is None:
-            skipped.append("the draws against the contract: no valid contract or product")
-        else:
-            wrong = check_plan(replay, self._meaning, where=RECORD)
-            self._planned = self._planned and not wrong
-            wrong += check_listed(replay, self._meaning, where=RECORD) if self._planned else []
-            self._planned = self._planned and not wrong
-            findings += wrong + check_moves(replay.draws, self._meaning, where=RECORD)
-            findings += check_mechanism(self._record, self._meaning, self._run, where=RECORD)
-            events = {draw.key: event for draw, event in zip(replay.draws, self._events, strict=False)}
-            findings += check_rule(self._record, self._meaning, events, where=RECORD)
-        return self._close(findings, skipped)
+        return self._close(*self._product.check_draws(self._run))
 
     def _check_loss(self) -> None:
-        if self._record is None or not self._events:
+        priced = None if self._product is None else self._product.priced
+        if self._product is None or priced is None:
             return self._close((), ("the loss: no readable events",))
-        replay, skipped = self._record.replay, []
+        replay, skipped = self._product.record.replay, []
         findings: list[Finding] = []
-        small = max(len(event.moves) for event in self._events) <= MOST_MOVES
         if self._run is None:
             skipped.append("the amounts against the journal: no readable run")
         else:
             findings += check_amounts(replay, self._run, where=RECORD)
-            findings += check_accounts(self._run, where=PROOF) if small else []
-        if not small:
+            findings += check_accounts(self._run, where=PROOF, whole=self._product.whole) if priced else []
+        if not priced:
             skipped.append(f"the loss: an event moves more than {MOST_MOVES} cells")
         else:
             findings += check_claim(replay, self._run, where=RECORD)
         return self._close(findings, skipped)
 
-    def _check_tables(self) -> None:
-        manifest, record, meaning = self._manifest, self._record, self._meaning
-        if manifest is None or not self._signed:
+    def _check_made(self) -> None:
+        """Check rules 8 and 9."""
+        made = None
+        if self._manifest is None or not self._signed:
             why = ("the tables: without a signed manifest they are not opened",)
-        elif record is None or meaning is None or not self._events or not self._planned:
-            why = ("the tables: no readable and consistent record of how they were made",)
         else:
-            measured, refined, self._untold = replay_tables(
-                self._folder, manifest, self._sound, record.replay, meaning, self._events, where=RECORD
-            )
-            self._close(*measured)
-            return self._close(*refined)
-        self._close((), why)
-        return self._close((), why)
+            why = ("the tables: no readable and consistent record of how they were made",)
+            if self._product is not None:
+                made = self._product.replay(self._folder, self._manifest, self._sound)
+        measured, again = made if made is not None else (((), why), ((), why))
+        self._close(*measured)
+        return self._close(*again)
+
+    def _check_estimation(self) -> None:
+        """Check rule 11 where it was asked for and something was estimated."""
+        if not self._deep:
+            return
+        outcome = (
+            ([], ["the model: no readable record"]) if self._product is None else self._product.reestimate(self._bar)
+        )
+        if outcome is not None:
+            self._close(*outcome)
 
     def _check_catalogue(self) -> None:
         value, _, findings = self._read(CATALOGUE)

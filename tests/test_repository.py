@@ -178,6 +178,7 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
         ("check", ["ruff format --check", "ruff check", "mypy", "lint-imports", "pytest"]),
         ("test", ["pytest"]),
         ("demo", ["examples/adult/demo.sh"]),
+        ("demo-synthetic", ["examples/adult/synthetic.sh"]),
         ("neural", ["--no-deps --extra-index-url"]),
     ],
 )
@@ -189,7 +190,7 @@ def test_make_runs_what_the_target_says(target: str, commands: list[str]) -> Non
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("script", [".ci/run", "examples/adult/demo.sh"])
+@pytest.mark.parametrize("script", [".ci/run", "examples/adult/demo.sh", "examples/adult/synthetic.sh"])
 def test_the_scripts_can_be_executed(script: str) -> None:
     """The scripts carry the executable bit and stop at the first error."""
     path = ROOT / script

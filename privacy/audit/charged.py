@@ -2,8 +2,8 @@
 
 1. it is of the same population as the others, and for the unit and the neighbour relation of the charge
 2. its cap, in its calculus, is not more than the epsilon it was opened with, recomputed by independent code
-3. what was taken is what the draws cost in its calculus, recomputed, or, where they were chosen on the way, what
-   the budget for them costs; before and taken add up, within the cap
+3. what was taken is what the draws cost in its calculus, recomputed (planned ones that were not made as well, and
+   for those that were chosen on the way what the budget for them costs); before and taken add up, within the cap
 4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
 
 Whether the people have further accounts, and which days the source is about, only the whole journal tells.
@@ -30,15 +30,21 @@ from privacy.audit.recompute import NotRecomputable, recompute, recompute_cap
 _OVERSPENT: Final = "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 
 
-def check_accounts(run: JournalledRun, *, where: str) -> list[Finding]:
-    """Check every account that was charged; empty when all of it holds."""
+def check_accounts(run: JournalledRun, *, where: str, whole: bool = True) -> list[Finding]:
+    """Check every account that was charged; empty when all of it holds.
+
+    Args:
+        run: the run as the journal has it.
+        where: the proof's file name.
+        whole: all planned draws must have been made; else the last ones may be missing, and are charged all the same.
+    """
     findings: list[Finding] = []
     for part in run.charge.parts:
         account = run.accounts.get(part.account)
         if account is not None:
             findings += _check_people(account, run, where)
             findings += _check_cap(account, where)
-            findings += _check_taken(account, part, run, where)
+            findings += _check_taken(account, part, run, where, whole=whole)
     return findings + _check_blocks(list(run.accounts.values()), run.charge.scope, where)
 
 
@@ -73,7 +79,9 @@ def _check_cap(account: AccountBody, where: str) -> list[Finding]:
     return []
 
 
-def _check_taken(account: AccountBody, part: TakenStatement, run: JournalledRun, where: str) -> list[Finding]:
+def _check_taken(
+    account: AccountBody, part: TakenStatement, run: JournalledRun, where: str, *, whole: bool
+) -> list[Finding]:
     findings = []
     draws = run.draws
     known: dict[bytes, Fraction | None] = {}
@@ -92,11 +100,12 @@ def _check_taken(account: AccountBody, part: TakenStatement, run: JournalledRun,
             found = "nothing" if cost is None else pico_to_text(cost)
             allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
             findings.append(Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT))
-    budget = split(run.charge.events)[1]
+    planned, budget = split(run.charge.events)
     out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
     together = sum(draw.costs.get(account.name, 0) for place, draw in enumerate(draws) if place not in out)
-    if budget is not None:
-        together, wrong = _with_budget(account, part, together, budget, where)
+    undrawn = [*([] if whole or budget else planned[len(draws) :]), *([] if budget is None else [budget])]
+    if undrawn:
+        together, wrong = _with_undrawn(account, part, together, undrawn, where)
         findings += wrong
     for name, taken, expected, why in (
         ("amount", part.amount, together, "what its draws cost"),
@@ -109,19 +118,23 @@ def _check_taken(account: AccountBody, part: TakenStatement, run: JournalledRun,
     return findings
 
 
-def _with_budget(
-    account: AccountBody, part: TakenStatement, drawn: int, budget: Mapping[str, Any], where: str
+def _with_undrawn(
+    account: AccountBody, part: TakenStatement, drawn: int, undrawn: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[int, list[Finding]]:
-    """Add what the budget costs, whole, to what the planned draws cost: what the part says, if it says that."""
-    try:
-        loss = _loss(budget, account.calculus)
-    except NotRecomputable as error:
-        return drawn, [Finding(where, _field(account, "budget"), printable(str(error)), "a known loss", _OVERSPENT)]
-    if loss is None:
-        return drawn, [Finding(where, _field(account, "budget"), "an infinite loss", "a finite loss", _OVERSPENT)]
-    least = drawn + ceil(loss * PICO)
-    holds = least <= part.amount <= least + loss * PICO * TOLERANCE + 1
-    return (part.amount if holds else least), []
+    """Add what a budget costs, whole, and planned draws that were not made: what the part says, if it says that."""
+    least, spare = drawn, Fraction(0)
+    for event in undrawn:
+        try:
+            loss = _loss(event, account.calculus)
+        except NotRecomputable as error:
+            found = printable(str(error))
+            return drawn, [Finding(where, _field(account, "budget"), found, "a known loss", _OVERSPENT)]
+        if loss is None:
+            found = "an infinite loss"
+            return drawn, [Finding(where, _field(account, "budget"), found, "a finite loss", _OVERSPENT)]
+        least += ceil(loss * PICO)
+        spare += loss * PICO * TOLERANCE + 1
+    return (part.amount if least <= part.amount <= least + spare else least), []
 
 
 def _loss(event: Mapping[str, Any], calculus: Mapping[str, Any]) -> Fraction | None:

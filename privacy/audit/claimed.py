@@ -18,14 +18,14 @@ from privacy.audit.identity import OTHER
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.recompute import NotRecomputable, recompute
-from privacy.audit.statements import Replay
+from privacy.audit.statements import ReplayTerms
 
 TOLERANCE: Final = Fraction(1, 10**9)
 _OVERSTATED: Final = "the guarantee is weaker than stated: rely on the recomputed value, not on the claim"
 _ACCOUNT: Final = "the account was charged otherwise than stated: ask the publisher for the journal"
 
 
-def check_amounts(replay: Replay, run: JournalledRun, *, where: str) -> list[Finding]:
+def check_amounts(replay: ReplayTerms, run: JournalledRun, *, where: str) -> list[Finding]:
     """Check that the amounts agree with the journal and add up."""
     charge = run.charge
     taken = {part.account: part for part in charge.parts}.get(charge.account)
@@ -49,7 +49,7 @@ def check_amounts(replay: Replay, run: JournalledRun, *, where: str) -> list[Fin
     ]
 
 
-def check_claim(replay: Replay, run: JournalledRun | None, *, where: str) -> list[Finding]:
+def check_claim(replay: ReplayTerms, run: JournalledRun | None, *, where: str) -> list[Finding]:
     """Check the claimed ε against the recomputed one, and claim and charge against each other.
 
     Where draws were chosen on the way, the loss is that of the charge's events, which were fixed before the first
@@ -77,7 +77,7 @@ def check_claim(replay: Replay, run: JournalledRun | None, *, where: str) -> lis
     return findings
 
 
-def _check_terms(replay: Replay, where: str) -> list[Finding]:
+def _check_terms(replay: ReplayTerms, where: str) -> list[Finding]:
     """Check that the claim is not above what the spec was allowed to cost."""
     findings = []
     for name, claimed, unit in (("epsilon", replay.claim.epsilon, PICO), ("delta", replay.claim.delta, ATTO)):

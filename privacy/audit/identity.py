@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from contracts.canonical import digest
 from contracts.contract import Contract
@@ -31,8 +31,9 @@ from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
     LevelStatement,
     Manifest,
-    Record,
+    RecordTerms,
     Replay,
+    ReplayTerms,
     TableStatement,
     validation_findings,
 )
@@ -76,7 +77,7 @@ def differences(pairs: Iterable[tuple[str, object, object]], *, where: str, allo
             yield Finding(where, field, shown(found), f"{shown(expected)}, {allowed}", OTHER)
 
 
-def check_identity(record: Record, manifest: Manifest, *, where: str) -> list[Finding]:
+def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> list[Finding]:
     """Check that the record is the manifest's, and open about what it holds back."""
     pairs = [("release", record.release, manifest.release), ("version", record.version, manifest.version)]
     findings = list(differences(pairs, where=where, allowed="as the manifest says"))
@@ -110,7 +111,7 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
     if contract is None or product is None:
         return None, findings
     meaning, names = Meaning(contract, product), [column.name for column in contract.columns]
-    findings += _check_forms(meaning, replay, where)
+    findings += check_forms(contract, product, replay, where)
     placed, problems = expand(product, names)
     for problem in problems:
         found, allowed = printable(problem.found), printable(problem.allowed)
@@ -122,18 +123,18 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
     return (None if findings else meaning), findings
 
 
-def _check_forms(meaning: Meaning, replay: Replay, where: str) -> list[Finding]:
+def check_forms(contract: Contract, product: BaseModel, replay: ReplayTerms, where: str) -> list[Finding]:
     """Check that contract and product are written as they were understood, and the contract hashes to its digest."""
     forms = [
-        ("replay.contract", replay.contract, meaning.contract),
-        ("replay.product", replay.product, meaning.product),
+        ("replay.contract", replay.contract, contract),
+        ("replay.product", replay.product, product),
     ]
     findings = [
         Finding(where, field, "another form of it", "the one form in which it is recorded", OTHER)
         for field, written, understood in forms
         if digest(written) != digest(understood.model_dump(mode="json"))
     ]
-    found = meaning.contract.digest
+    found = contract.digest
     if found != replay.contract_digest:
         allowed = f"{found}, the digest of the recorded contract"
         findings.append(Finding(where, "replay.contract_digest", replay.contract_digest, allowed, OTHER))
@@ -157,7 +158,7 @@ def _check_levels(table: TableSpec, contract: Contract, where: str) -> list[Find
 
 
 def check_charge(
-    replay: Replay, contract: Contract, run: JournalledRun, release: str, *, where: str
+    replay: ReplayTerms, contract: Contract, run: JournalledRun, release: str, *, where: str
 ) -> list[Finding]:
     """Check that record, contract and journal name the same release, spec, contract, account, unit and relation."""
     charge = run.charge
@@ -243,13 +244,19 @@ def recorded_lambda(table: TableStatement) -> Decimal | None:
 
 def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Finding]:
     """Check that the record accounts for every file of the manifest, and the manifest for every one of the record."""
-    listed = set(names)
     stated: list[TableStatement | LevelStatement] = [*replay.tables]
     stated += [level for table in replay.tables for level in table.levels]
     required = FIXED_FILES | {each.data for each in stated} | {each.measurements for each in stated}
     if any(not draw.clique for draw in replay.draws):
         required |= {TOTAL_MEASUREMENTS}
-    optional = {csv_of(each) for each in stated}
+    return check_listed(required, {csv_of(each) for each in stated}, names, where=where)
+
+
+def check_listed(
+    required: Iterable[str], optional: Iterable[str], names: Iterable[str], *, where: str
+) -> list[Finding]:
+    """Check that all required files are there, and besides only optional ones."""
+    required, optional, listed = set(required), set(optional), set(names)
     missing = [
         Finding(where, "files", f"no {printable(n)}", "every file of the record", OTHER) for n in required - listed
     ]

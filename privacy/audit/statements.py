@@ -203,8 +203,8 @@ class ReferenceStatement(Statement):
     manifest: Hash
 
 
-class Replay(Statement):
-    """All that a stranger needs to check a tables release."""
+class ReplayTerms(Statement):
+    """What a stranger needs to check a release of any kind."""
 
     contract: dict[str, Any]
     contract_digest: Hash
@@ -220,6 +220,11 @@ class Replay(Statement):
     after: Units
     cap: Units
     draws: Listed[DrawStatement]
+
+
+class Replay(ReplayTerms):
+    """All that a stranger needs to check a tables release."""
+
     total: TotalStatement
     reference: ReferenceStatement | None
     tables: Listed[TableStatement]
@@ -239,14 +244,20 @@ class Group(Statement):
     fields: dict[str, RecordField]
 
 
-class Record(Statement):
-    """record.json."""
+class RecordTerms(Statement):
+    """record.json of a release of any kind."""
 
     schema_: Literal["sudare-record/1"] = Field(alias="schema")
     release: Text
     version: Annotated[int, Field(ge=1)]
     groups: dict[Text, Group]
     not_available: Listed[Text]
+    replay: ReplayTerms
+
+
+class Record(RecordTerms):
+    """record.json of a version of tables."""
+
     replay: Replay
 
 

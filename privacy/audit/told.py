@@ -12,14 +12,14 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.audit.identity import FIXED_FILES
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
-from privacy.audit.statements import ListedStatement, Manifest, Record, TableStatement
+from privacy.audit.statements import ListedStatement, Manifest, Record, RecordTerms, TableStatement
 from privacy.refine.intervals import told_interval
 
 _LISTED: Final = ("cells", "threshold", "listed_noisy", "listed_refined", "absent_interval")
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 
 
-def check_told(record: Record, run: JournalledRun | None, manifest: Manifest, *, where: str) -> list[Finding]:
+def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifest, *, where: str) -> list[Finding]:
     """Compare the fields for people with the exact values they stand for.
 
     Args:
@@ -37,7 +37,9 @@ def check_told(record: Record, run: JournalledRun | None, manifest: Manifest, *,
             found = "nothing" if field is None else _difference(field.value, expected)
             allowed = f"{_difference(expected, field.value if field else None)}, as it was computed"
             findings.append(Finding(where, f"groups.{path}", found, allowed, _MISLEADING))
-    return findings + _check_refinement(record, where) + _check_listed_files(record, manifest, where)
+    if isinstance(record, Record):
+        findings += _check_refinement(record, where)
+    return findings + _check_listed_files(record, manifest, where)
 
 
 def _check_refinement(record: Record, where: str) -> list[Finding]:
@@ -97,7 +99,7 @@ def _errors(stated: Any) -> dict[str, Any]:
     return {f"estimated_rmse of {name}": error for name, error in stated.items()} if isinstance(stated, dict) else {}
 
 
-def _check_listed_files(record: Record, manifest: Manifest, where: str) -> list[Finding]:
+def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> list[Finding]:
     """Compare the record's list of data files with the manifest."""
     group = record.groups.get("P")
     field = group.fields.get("files") if group is not None else None
@@ -121,7 +123,7 @@ def _check_listed_files(record: Record, manifest: Manifest, where: str) -> list[
     ]
 
 
-def _expected(record: Record, run: JournalledRun | None, manifest: Manifest) -> dict[str, Any]:
+def _expected(record: RecordTerms, run: JournalledRun | None, manifest: Manifest) -> dict[str, Any]:
     """Give what each checked field must say."""
     replay = record.replay
     expected = {

@@ -129,7 +129,9 @@ def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = F
     Privacy: reads no data; the composed ε of the events is at most the spec's.
     """
     charge = spec.charge
-    return plan_product(spec.product, contract, epsilon=charge.epsilon, delta=charge.delta, pure_account=pure_account)
+    return plan_product(
+        spec.tables_product, contract, epsilon=charge.epsilon, delta=charge.delta, pure_account=pure_account
+    )
 
 
 def plan_product(

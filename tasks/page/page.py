@@ -14,9 +14,11 @@ from markupsafe import Markup
 from privacy.marginals.plan import CONFIDENCE
 from tasks.facts import RunFacts
 from tasks.page import charts, words
+from tasks.page.synthetic import synthetic_view
 from tasks.page.views import table_views
 from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.record.record import GROUPS
+from tasks.record.synthetic import groups_of
 
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
@@ -54,7 +56,8 @@ def render_page(record: dict[str, Any], facts: RunFacts) -> str:
         loss_unit=words.loss_unit(values),
         budget=_budget(values),
         tables=table_views(facts, values),
-        groups=GROUPS,
+        synthetic=synthetic_view(facts, values),
+        groups=groups_of(facts, GROUPS),
         confidence=round(100 * CONFIDENCE),
         missing=set(record["not_available"]),
         total_words=TOTAL_WORDS,

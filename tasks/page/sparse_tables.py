@@ -29,7 +29,7 @@ from tasks.refine import SparseTable
 
 def sparse_view(facts: RunFacts, values: dict[str, Any], number: int, table: SparseTable, share: Room) -> TableView:
     """Prepare a table that lists cells; arguments as for `views.table_views`."""
-    planned = facts.plan.draw(table.measurement.key)
+    planned = facts.tables_plan.draw(table.measurement.key)
     counts, absent = table.refined.values, table.refined.cells - table.refined.codes.size
     return TableView(
         anchor=f"table-{number}",

@@ -132,7 +132,7 @@ class TableView:
 def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: DenseTable, share: Room) -> TableView:
     """Prepare a table that has a count for every cell; arguments as for `views.table_views`."""
     table = drawn_empty(table)
-    planned = facts.plan.draw(table.measurement.key)
+    planned = facts.tables_plan.draw(table.measurement.key)
     refined = table.refined.values
     few = refined.size <= share.bars
     heat = _heat(facts.contract, table) if refined.ndim == 2 and refined.size <= share.numbers else None

@@ -17,7 +17,7 @@ def table_views(facts: RunFacts, values: dict[str, Any]) -> list[TableView]:
         facts: the run; its tables are released values.
         values: the public record's values.
     """
-    share = room(len(facts.tables))
+    share = room(max(1, len(facts.tables)))
     return [
         sparse_view(facts, values, number, table, share)
         if isinstance(table, SparseTable)

@@ -24,7 +24,7 @@ def draws(run: Run) -> list[dict[str, Any]]:
     entered = [entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"]
     account = run.facts.account.terms.name
     return [
-        _draw(body, account, run.facts.plan.draw(body["key"]))
+        _draw(body, account, run.facts.tables_plan.draw(body["key"]))
         for body in sorted(entered, key=lambda body: body["number"])
     ]
 

@@ -31,7 +31,7 @@ def partitioning(run: Run) -> str:
 
 def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
-    draws = run.facts.plan.draws
+    draws = run.facts.tables_plan.draws
     cells = sum(draw.cells for draw in draws if draw.sparse is None)
     fixed = f"fixed: one row a cell of the declared domains, {cells} over all draws"
     sparse = [draw.key.removeprefix("table:") for draw in draws if draw.sparse is not None]

@@ -109,7 +109,7 @@ def entropy(run: Run) -> str | None:
 
 def choice(run: Run) -> dict[str, Any]:
     """Say who chose the mechanism, and the expected error of each kind of noise that was weighed."""
-    return mechanism_choice(run.facts.spec.product, run.facts.plan)
+    return mechanism_choice(run.facts.spec.tables_product, run.facts.tables_plan)
 
 
 NOISE = Group(
@@ -119,7 +119,7 @@ NOISE = Group(
         public(
             "mechanism",
             "How noise is added.",
-            lambda run: f"{run.facts.plan.mechanism} mechanism on marginals",
+            lambda run: f"{run.facts.tables_plan.mechanism} mechanism on marginals",
         ),
         public("mechanism_choice", "Who chose it, and the error that is expected of each kind of noise.", choice),
         public("samplers", "How the noise is sampled.", samplers),
@@ -139,8 +139,8 @@ def post_processing(run: Run) -> list[dict[str, Any]]:
 
 
 def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
-    refined, integers = table.refined, run.facts.spec.product.refine.integers
-    consistent = run.facts.spec.product.refine.consistent
+    refined, integers = table.refined, run.facts.spec.tables_product.refine.integers
+    consistent = run.facts.spec.tables_product.refine.consistent
     bias, estimate = (CONSISTENT_BIAS if consistent else BIAS)[refined.method]
     if isinstance(table, SparseTable):
         more = SPARSE_BIAS[refined.method == "none"]
@@ -185,7 +185,7 @@ def chosen(run: Run, table: ReleasedTable) -> str:
 
 def minimum_frequency(run: Run, table: ReleasedTable) -> dict[str, Any] | None:
     """Give the minimum-frequency rule on a table, and what it does, from the declared noise; None without a rule."""
-    rule = run.facts.spec.product.minimum_frequency
+    rule = run.facts.spec.tables_product.minimum_frequency
     return None if rule is None else told_rule(rule, table.measurement.event)
 
 
@@ -204,7 +204,7 @@ def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
     if not table.levels:
         return []
     measured = [*((each.level.name, each.measurement) for each in table.levels), (table.name, table.measurement)]
-    planned = [run.facts.plan.draw(measurement.key) for _, measurement in measured]
+    planned = [run.facts.tables_plan.draw(measurement.key) for _, measurement in measured]
     known = total_kind(run) == "invariant"
     expected = expected_variances(
         [draw.cells for draw in planned], [draw.variance for draw in planned], total_known=known
@@ -226,7 +226,7 @@ def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
 
 def listed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     """Say of a sparse table which cells are listed, and what the others are; nothing of a dense one."""
-    planned = run.facts.plan.draw(table.measurement.key).sparse
+    planned = run.facts.tables_plan.draw(table.measurement.key).sparse
     if not isinstance(table, SparseTable) or planned is None:
         return {}
     noisy, (first, least) = table.measurement.table, planned.thresholds
@@ -272,14 +272,14 @@ def noisy_total(run: Run) -> dict[str, Any] | str:
     """Give the noisy total, where one was drawn."""
     if run.facts.total is None:
         return NONE
-    width = run.facts.plan.draw(TOTAL_KEY).half_width
+    width = run.facts.tables_plan.draw(TOTAL_KEY).half_width
     return {"value": int(run.facts.total.values), "half_width_95": width}
 
 
 def suppression(run: Run) -> str:
     """Compare the published rows with the cells of the declared domains."""
     rows = {file.draw: file.rows for file in run.files if file.role == "data" and file.form == "dense"}
-    cells = sum(run.facts.plan.draw(key).cells for key in rows)
+    cells = sum(run.facts.tables_plan.draw(key).cells for key in rows)
     dense = f"{cells - sum(rows.values()) or NONE}: {sum(rows.values())} rows for {cells} cells"
     gone = [hidden for table in run.facts.tables if (hidden := suppressed_cells(table)) is not None]
     if gone:

@@ -11,6 +11,7 @@ from tasks.record.guarantee import GUARANTEE
 from tasks.record.making import NOISE, POST_PROCESSING
 from tasks.record.origin import ACCOUNTABILITY, IDENTITY, SOURCE
 from tasks.record.replay import replay
+from tasks.record.synthetic import groups_of
 from tasks.record.terms import CONTRACT, UNIT
 from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
 
@@ -43,12 +44,13 @@ def build_record(run: Run) -> Record:
         Record: the full record, for auditors; `public_copy` makes the published one.
     Privacy: auditor-only fields hold private facts; no exact count is among them.
     """
-    values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in GROUPS}
+    groups = groups_of(run.facts, GROUPS)
+    values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in groups}
     return {
         "schema": RECORD_SCHEMA,
         "release": run.facts.version.release,
         "version": run.facts.version.number,
-        "groups": {group.letter: _filled(group, values[group.letter]) for group in GROUPS},
+        "groups": {group.letter: _filled(group, values[group.letter]) for group in groups},
         "not_available": sorted(
             f"{letter}.{name}" for letter, filled in values.items() for name, value in filled.items() if value is None
         ),

@@ -16,6 +16,7 @@ from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
 from tasks.record.making import disagreement, estimated_rmse, total_kind
+from tasks.record.synthetic_replay import synthetic_part
 from tasks.refine import ReleasedTable, SparseTable
 from tasks.version.tidy import DATA, MEASUREMENTS
 
@@ -44,6 +45,13 @@ def replay(run: Run) -> dict[str, Any]:
         "before": taken(run)["before"],
         "after": taken(run)["after"],
         "cap": facts.account.cap,
+        **(synthetic_part(run) if facts.synthesis is not None else _tables_part(run)),
+    }
+
+
+def _tables_part(run: Run) -> dict[str, Any]:
+    facts = run.facts
+    return {
         "draws": _draws(facts),
         "total": {"kind": total_kind(run), "value": _total(facts)},
         "reference": _reference(facts),
@@ -66,7 +74,7 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
         {
             "key": body["key"],
             "number": body["number"],
-            "clique": list(facts.plan.draw(body["key"]).clique),
+            "clique": list(facts.tables_plan.draw(body["key"]).clique),
             "shape": _shape(facts, body["key"]),
             "coarsening": _coarsening(facts, body["key"]),
             "event": body["event"],
@@ -79,13 +87,13 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
 
 
 def _shape(facts: RunFacts, key: str) -> list[int]:
-    planned = facts.plan.draw(key)
+    planned = facts.tables_plan.draw(key)
     return list(facts.contract.shape(planned.clique) if planned.coarsening is None else planned.coarsening.shape)
 
 
 def _coarsening(facts: RunFacts, key: str) -> dict[str, str] | None:
     """Name the coarser resolution that was measured, with the digest of which cells it sums up."""
-    coarser = facts.plan.draw(key).coarsening
+    coarser = facts.tables_plan.draw(key).coarsening
     return None if coarser is None else coarser.to_json()
 
 
@@ -130,7 +138,7 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
         "chosen": None if refined.chosen is None else {"of": refined.chosen.of, "by": refined.chosen.by},
         "estimated_rmse": estimated_rmse(table),
         "disagreement": disagreement(table),
-        "integers": facts.spec.product.refine.integers,
+        "integers": facts.spec.tables_product.refine.integers,
         "data": f"{DATA}/{table.name}.parquet",
         "measurements": f"{MEASUREMENTS}/{table.name}.parquet",
         "sha256": _digest(table),

@@ -6,6 +6,7 @@ from typing import Any
 
 from tasks.record.field import Field, Group
 from tasks.record.record import GROUPS, RECORD_SCHEMA
+from tasks.record.synthetic import synthetic_groups
 
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _TEXT = {"type": "string"}
@@ -25,9 +26,9 @@ def record_schema() -> dict[str, Any]:
                 "schema": {"const": RECORD_SCHEMA},
                 "release": _TEXT,
                 "version": {"type": "integer", "minimum": 1},
-                "groups": _object({group.letter: _group(group) for group in GROUPS}),
+                "groups": _object({group.letter: _either(group) for group in GROUPS}),
                 "not_available": {**_NAMES, "uniqueItems": True},
-                "replay": _replay(),
+                "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows())]},
             }
         ),
     }
@@ -36,6 +37,13 @@ def record_schema() -> dict[str, Any]:
 def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _either(group: Group) -> dict[str, Any]:
+    """Describe a group, and beside it the one that a synthetic release has in its place, where fields differ."""
+    (other,) = (each for each in synthetic_groups(GROUPS) if each.letter == group.letter)
+    forms = [_group(group), _group(other)]
+    return forms[0] if forms[0] == forms[1] else {"anyOf": forms}
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -48,8 +56,12 @@ def _field(field: Field) -> dict[str, Any]:
     return {"description": field.means, **_object({"class": {"const": field.visibility}, "value": value})}
 
 
-def _replay() -> dict[str, Any]:
-    """Describe the exact part: amounts are integers, in 10^-12 (losses) and 10^-18 (deltas)."""
+def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
+    """Describe the exact part: amounts are integers, in 10^-12 (losses) and 10^-18 (deltas).
+
+    Args:
+        of_the_product: the properties that only this kind of product has.
+    """
     return _object(
         {
             "contract": {"type": "object", "description": "The parsed contract."},
@@ -65,19 +77,44 @@ def _replay() -> dict[str, Any]:
             "before": _COUNT,
             "after": _COUNT,
             "cap": _COUNT,
-            "draws": {"type": "array", "items": _draw()},
-            "total": _object(
-                {"kind": {"enum": ["noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
-            ),
-            "reference": {
-                "anyOf": [
-                    _object({"release": _TEXT, "version": {"type": "integer", "minimum": 1}, "manifest": _HEX}),
-                    {"type": "null"},
-                ]
-            },
-            "tables": {"type": "array", "items": _table()},
+            **of_the_product,
         }
     )
+
+
+def _of_tables() -> dict[str, Any]:
+    """Describe what only a release of tables states."""
+    total = {"kind": {"enum": ["noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
+    return {
+        "draws": {"type": "array", "items": _draw()},
+        "total": _object(total),
+        "reference": {
+            "anyOf": [
+                _object({"release": _TEXT, "version": {"type": "integer", "minimum": 1}, "manifest": _HEX}),
+                {"type": "null"},
+            ]
+        },
+        "tables": {"type": "array", "items": _table()},
+    }
+
+
+def _of_rows() -> dict[str, Any]:
+    """Describe what only a synthetic release states: measurements and choices, the model, the rows and their seed."""
+    draw = _draw()
+    choice = _object({"kind": {"const": "exponential_mechanism"}, "epsilon": _RATIONAL})
+    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], choice]}
+    either = {"measurements": {"type": ["string", "null"]}, "index": {"type": ["integer", "null"], "minimum": 0}}
+    properties = {**draw["properties"], "coarsening": {"type": "null"}, "event": event, **either}
+    del properties["listed"]
+    digests = {"type": "object", "additionalProperties": _HEX}
+    seed = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+    origin = {"enum": ["estimated", "public", "declared"]}
+    return {
+        "draws": {"type": "array", "items": _object(properties)},
+        "model": _object({"kind": _TEXT, "values": _TEXT, "arrays": _TEXT, "rows": _COUNT, "sha256": digests}),
+        "rows": _object({"number": _COUNT, "from": origin, "seed": seed, "data": _TEXT}),
+        "notes": _NAMES,
+    }
 
 
 def _draw() -> dict[str, Any]:

@@ -18,13 +18,11 @@ from privacy.audit.drawn import NoiseEvent
 from privacy.audit.identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from privacy.audit.readable import printable
 from privacy.audit.replay import (
-    RELATIVE_TOLERANCE,
     as_stated,
     check_choice,
     check_total,
     refined_again,
     refined_together_again,
-    uncertainty_columns,
     values_sha256,
     with_stated_lambda,
 )
@@ -32,11 +30,11 @@ from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Re
 from privacy.refine.tables import Coarser, Refined
 from tasks.verification.earlier import neighbour
 from tasks.verification.files import VersionFolder, read_published
+from tasks.verification.measured import check_measured
 from tasks.verification.sparse_tables import Read, SparseReplay
 from tasks.verification.suppressed import SUPPRESSED, marks_of
 from tasks.verification.tables import (
     MEASURED,
-    OTHER_NOISE,
     OTHER_TABLE,
     UNCERTAINTY,
     Columns,
@@ -183,22 +181,8 @@ class _Tables:
         self.unmeasured += skipped
         if columns is None:
             return None
+        self.measurements += check_measured(columns, name, draw, event, cells, threshold)
         noisy: NDArray[np.int64] = columns["noisy"]
-        found = values_sha256(noisy)
-        if found != draw.sha256:
-            allowed = f"{draw.sha256}, as it was entered when it was drawn"
-            self.measurements.append(Finding(printable(name), "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
-        beside = uncertainty_columns(noisy, event, cells.impossible(draw.clique), threshold)
-        for column, expected in beside.items():
-            self.measurements += compare_column(
-                columns[column],
-                expected,
-                where=printable(name),
-                name=column,
-                source="recomputed from the event and the contract",
-                remedy=UNCERTAINTY,
-                tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
-            )
         return noisy
 
     def replayed_together(self, parts: Sequence[_Part], *, total_event: NoiseEvent | None) -> None:

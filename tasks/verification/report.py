@@ -19,6 +19,8 @@ RULES: Final = (
     "refinement replayed from the noisy measurements",
     "the catalogue entry names the same files",
 )
+DEEP_RULES: Final = ("model estimated again from the noisy measurements",)
+"""Checked after the others where they are asked for, and something was estimated."""
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
     "that the noisy values were computed from the data that the record names: the rows stay with the publisher",

@@ -53,8 +53,21 @@ CONTEXT: dict[str, Any] = {
     "transform": "cr:transform",
 }
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
-_FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv"}
-_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
+_FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv", ".json": "application/json"}
+_TYPES = {
+    "string": "sc:Text",
+    "int64": "sc:Integer",
+    "double": "sc:Float",
+    "bool": "sc:Boolean",
+    "date": "sc:Date",
+}
+_ROLES = {
+    "data": "Refined tables.",
+    "rows": "Synthetic rows.",
+    "measurements": "Noisy counts as they were drawn.",
+    "choices": "Private choices as they were made.",
+    "model": "The fitted model, in whole numbers.",
+}
 _MEANINGS = {
     "count": "Refined count: noisy, then post-processed.",
     "noisy": "Noisy count, as it was drawn.",
@@ -64,6 +77,7 @@ _MEANINGS = {
     "structural_zero": "Whether the contract declares the cell impossible.",
     "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
+_OF_THE_MODEL = {"array": "Name of one of the model's arrays.", "value": "Its values in row-major order."}
 
 
 def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[str, Any]:
@@ -80,6 +94,8 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         for letter, group in record["groups"].items()
         for name, field in group["fields"].items()
     }
+    synthetic = fields["A.product_type"] == "synthetic"
+    tables = [(number, file) for number, file in enumerate(files) if file.path.endswith(".parquet")]
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -90,17 +106,20 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         "version": f"{record['version']}.0.0",
         "datePublished": fields["A.measured_hour"][:10],
         "isLiveDataset": False,
-        "distribution": [_file(file, number) for number, file in enumerate(files)],
-        "recordSet": [_records(file, number) for number, file in enumerate(files) if file.path.endswith(".parquet")],
+        "distribution": [_file(file, number, synthetic) for number, file in enumerate(files)],
+        "recordSet": [_records(file, number, synthetic) for number, file in tables],
     }
 
 
 def _description(fields: dict[str, Any]) -> str:
     delta = "" if fields["F.delta"] == "0" else f" and delta {fields['F.delta']}"
+    made, about = "Tables", "Counts are noisy; record.html explains them."
+    if fields["A.product_type"] == "synthetic":
+        made, about = "Synthetic rows", "No row is a person's; record.html says what they are good for."
     return (
-        f"Tables about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
+        f"{made} about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
         f"for {fields['E.unit']} ({fields['E.adjacency']}), bounded {SCOPE_WORDS[fields['E.scope']]}. "
-        "Counts are noisy; record.html explains them."
+        f"{about}"
     )
 
 
@@ -109,13 +128,13 @@ def _id(name: str, otherwise: str) -> str:
     return name if _ADDRESS.fullmatch(name) else otherwise
 
 
-def _file(file: WrittenFile, number: int) -> dict[str, Any]:
+def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     path = PurePosixPath(file.path)
     return {
         "@type": "cr:FileObject",
         "@id": _id(file.path, f"file-{number}"),
         "name": path.name,
-        "description": "Refined tables." if file.role == DATA else "Noisy counts as they were drawn.",
+        "description": _ROLES["rows" if synthetic and file.role == DATA else file.role],
         "contentUrl": file.path,
         "contentSize": f"{file.bytes} B",
         "encodingFormat": _FORMATS[path.suffix],
@@ -123,16 +142,23 @@ def _file(file: WrittenFile, number: int) -> dict[str, Any]:
     }
 
 
-def _records(file: WrittenFile, number: int) -> dict[str, Any]:
-    name = file.path.removesuffix(".parquet")
+def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
+    name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
+    meanings = {} if rows else _OF_THE_MODEL if file.role == "model" else _MEANINGS
+    otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
     return {
         "@type": "cr:RecordSet",
         "@id": records,
         "name": name,
-        "description": _rows(file),
+        "description": f"{file.rows} rows." if rows else _rows(file),
         "field": [
-            _field(_id(f"{records}/{column}", f"{records}/column-{place}"), source, column, kind)
+            _field(
+                _id(f"{records}/{column}", f"{records}/column-{place}"),
+                source,
+                (column, kind),
+                meanings.get(column, otherwise),
+            )
             for place, (column, kind) in enumerate(file.columns)
         ],
     }
@@ -147,12 +173,13 @@ def _rows(file: WrittenFile) -> str:
     return f"{file.rows} rows, one a cell whose noisy count reached the threshold; every other cell lies below it."
 
 
-def _field(name: str, source: str, column: str, kind: str) -> dict[str, Any]:
+def _field(name: str, source: str, typed: tuple[str, str], means: str) -> dict[str, Any]:
+    column, kind = typed
     return {
         "@type": "cr:Field",
         "@id": name,
         "name": column,
-        "description": _MEANINGS.get(column, "Label of the cell."),
+        "description": means,
         "dataType": _TYPES[kind],
         "source": {"fileObject": {"@id": source}, "extract": {"column": column}},
     }

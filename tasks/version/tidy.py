@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +39,7 @@ DATA, MEASUREMENTS = "data", "measurements"
 VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
 _OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
 Values = Mapping[str, NDArray[np.generic]]
+Role = Literal["data", "measurements", "choices", "model"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class WrittenFile:
 
     Args:
         path: relative to the version's folder, with slashes.
-        draw: key of the draw that it shows.
-        role: refined data, or raw measurements.
-        rows: number of rows; of a dense table fixed by the declared domain, of a sparse one released like its values.
+        draw: key of the draw that it shows; empty where it shows none or many.
+        role: refined or synthetic data, raw measurements, private choices, or the model that rows come from.
+        rows: number of rows; of a dense table fixed by the declared domain, else released like its values.
         columns: name and type of each column, in order.
         sha256: digest of the file (hex).
         bytes: size of the file.
@@ -58,7 +59,7 @@ class WrittenFile:
 
     path: str
     draw: str
-    role: Literal["data", "measurements"]
+    role: Role
     rows: int
     columns: tuple[tuple[str, str], ...]
     sha256: str
@@ -206,12 +207,10 @@ class Tidy:
             _write_csv(target, self._pieces(schema))
         else:
             _write_parquet(target, schema, self._clique, self._pieces(schema))
-        role: Literal["data", "measurements"] = "data" if path.startswith(DATA) else "measurements"
+        role: Role = "data" if path.startswith(DATA) else "measurements"
         columns = tuple((field.name, _type_name(field.type)) for field in schema)
-        with target.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
         form: Form = "dense" if self._codes is None else "sparse"
-        return WrittenFile(path, draw, role, self._rows, columns, digest, target.stat().st_size, form)
+        return replace(written(folder, path, draw, role, self._rows, columns), form=form)
 
     def _schema(self, marks: Mapping[str, str]) -> pa.Schema:
         labels = [
@@ -244,6 +243,15 @@ def _write_parquet(target: Path, schema: pa.Schema, labels: Sequence[str], piece
     with pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=list(labels)) as writer:
         for piece in pieces:
             writer.write_batch(piece, row_group_size=PIECE)
+
+
+def written(
+    folder: Path, path: str, draw: str, role: Role, rows: int, columns: tuple[tuple[str, str], ...]
+) -> WrittenFile:
+    """Describe a file that has been written, with its digest and size."""
+    with (folder / path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return WrittenFile(path, draw, role, rows, columns, digest, (folder / path).stat().st_size)
 
 
 def _write_csv(target: Path, pieces: Iterator[pa.RecordBatch]) -> None:

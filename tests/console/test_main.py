@@ -88,6 +88,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases show",
         "releases withdraw",
         "run",
+        "sample",
         "verify",
     ]
 

@@ -124,7 +124,7 @@ MISTAKES = [
     ("{policy: map, to: F}", "{policy: map}", "domain.nulls", "the value that nulls become"),
     ("{policy: map, to: F}", "{policy: drop}", "domain.nulls.policy", "one of category, map"),
     ("{policy: map, to: 0.8}", "{policy: map, to: 2}", "domain.nulls.to", "a value between 0 and 1.5"),
-    ("kind: mapping", "kind: mappin", "domain", "write 'mapping' instead of 'mappin'"),
+    ("kind: mapping", "kind: mappin", "domain.kind", "write 'mapping' instead of 'mappin'"),
     ("Clerk: clerk", "care: clerk", "domain.mapping.care", "care: care"),
     ('{kind: public, reference: "https://example.org/jobs"}', "{kind: public}", "provenance", "a reference"),
     ('missing: ["?", ""]', 'missing: ["?", "50.0"]', "domain.missing", "inside the bounds"),

@@ -195,7 +195,7 @@ MISTAKES = [
         "source.select",
         "count_star()",
     ),
-    ("kind: tables", "kind: synthetic", "product.kind", "which this version does not make"),
+    ("kind: tables", "kind: model", "product.kind", "which this version does not make"),
     ("kind: tables", "kind: model", "product.kind", "publish `kind: tables`"),
     ("kind: tables", "kind: table", "product.kind", "one of tables"),
     ("mechanism: laplace", "mechanism: laplac", "product.mechanism", "write 'laplace' instead of 'laplac'"),

@@ -26,7 +26,7 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.charge import request_for
 from tasks.earlier_version import earlier_version
-from tasks.facts import CheckOutcome, RunFacts, Software, gather
+from tasks.facts import CheckOutcome, Made, RunFacts, Software, gather
 from tasks.measure import measure_counts
 from tasks.refine import refine
 
@@ -168,8 +168,7 @@ class Scenario:
             contract,
             plan,
             version,
-            measured,
-            refine(spec.product, plan, contract, measured, earlier),
+            Made(tuple(measured), refine(spec.tables_product, plan, contract, measured, earlier)),
             outcomes,
             self.software,
             earlier,

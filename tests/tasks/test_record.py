@@ -22,6 +22,7 @@ from tasks.record.guarantee import odds_factor
 from tasks.record.origin import hour
 from tasks.record.record import GROUPS, build_record, public_copy
 from tasks.record.schema import record_schema
+from tasks.record.synthesis import SYNTHESIS
 from tasks.report import write_files
 from tests.tasks.hierarchies import mesh
 from tests.tasks.runs import first, second, third
@@ -30,7 +31,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAMES = ("first", "second", "third", "mesh")
 
 CONSTANT = {
-    "A.product_type": "this version publishes tables and nothing else; the spec refuses other kinds",
+    "A.product_type": "these runs publish tables; synthetic ones are in test_synthetic_version",
     "D.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
     "K.tables.interval": "one way for every refined table; only tables that are not refined have another",
     "P.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
@@ -222,7 +223,7 @@ def test_the_schema_refuses_a_spoiled_record(records: dict[str, dict[str, Any]],
 def test_the_manual_explains_every_field() -> None:
     """docs/record.md has a line for each field, with its class and meaning, under its group."""
     manual = (DOCS / "record.md").read_text(encoding="utf-8")
-    for group in GROUPS:
+    for group in (*GROUPS, SYNTHESIS):
         section = manual.partition(f"### {group.letter}. {group.title}\n")[2].partition("\n### ")[0]
         for field in group.fields:
             assert f"| `{field.name}` | {field.visibility} | {field.means} |" in section

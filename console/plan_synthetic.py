@@ -1,0 +1,54 @@
+"""The plan of a synthetic release: what its generator will draw, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from console.render import table
+
+if TYPE_CHECKING:
+    from contracts.spec import ReleaseSpec
+    from privacy.generators.release_plan import SyntheticPlan
+
+# What a run takes beside its model: the libraries, and the rows' codes and one piece of values.
+BASE_MEGABYTES = 500
+BASE_SECONDS = 6.0
+NUMBERS = ("draws, at most", "share")
+
+
+def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
+    """Return the part of the plan that tables do not have; data-free."""
+    product, made = spec.synthetic_product, plan.made
+    return {
+        "generator": plan.generator,
+        "options": plan.options.model_dump(mode="json", by_alias=True),
+        "columns": list(plan.asked.domain.columns),
+        "cells": plan.asked.domain.cells(),
+        "rows": product.rows,
+        "steps": [
+            {"what": each.what, "draws": each.count, "share": each.share, "noise": each.noise} for each in made.steps
+        ],
+        "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
+        "events": [event.to_json() for event in made.events],
+        "megabytes": BASE_MEGABYTES + round(made.megabytes),
+        "seconds": round(BASE_SECONDS + made.seconds, 1),
+    }
+
+
+def facts(payload: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what is printed above the steps."""
+    rows = payload["rows"]
+    errors = [f"{order}-way ±{error:,.0f}" for order, error in payload["expected_error"].items()]
+    return [
+        ("generator", f"{payload['generator']} on {len(payload['columns'])} columns"),
+        ("rows", f"{rows:,}" if isinstance(rows, int) else "as many as are estimated (or declared public)"),
+        ("error", f"mean L1 of noise alone: {', '.join(errors)}" if errors else "not known before the choices"),
+    ]
+
+
+def print_steps(console: Console, payload: dict[str, Any]) -> None:
+    """Print what the generator will do."""
+    rows = [(each["what"], f"{each['draws']:,}", f"{each['share']:.1%}", each["noise"]) for each in payload["steps"]]
+    console.print(table(("step", *NUMBERS, "noise"), rows, numbers=NUMBERS))

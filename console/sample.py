@@ -1,0 +1,75 @@
+"""`sudare sample`: further rows out of a published model, at no cost."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from console.options import AsJson
+from console.render import answer, print_facts
+from contracts.errors import Finding, SpecRefused
+
+if TYPE_CHECKING:
+    from privacy.marginals.seeds import PostProcessingSeed
+
+Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]
+Rows = Annotated[int, typer.Option("--rows", help="How many rows.")]
+To = Annotated[Path, typer.Option("--to", metavar="FILE", help="A new .parquet or .csv file.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=LABEL", help="Only rows with this label; again for more of them."),
+]
+Seed = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and told without it.")]
+
+
+def sample(
+    version_dir: Version, rows: Rows, to: To, where: Where = None, seed: Seed = None, as_json: AsJson = False
+) -> None:
+    """Sample further rows from the model of a synthetic version, under a condition too; it costs no privacy.
+
+    Labels are the contract's: of numbers and dates those of their bins. Several
+    labels of one column mean any of them. The same seed gives the same rows.
+
+    Examples:
+
+        sudare sample releases/adult-synthetic/v1 --rows 1000 --to more.parquet
+
+        sudare sample releases/adult-synthetic/v1 --rows 500 --where sex=Female --where education=Masters --to m.csv
+    """
+    from console.progress import shown
+    from privacy.generators.rows import seed_text
+    from tasks.sample import sample as sample_rows
+
+    used = _seed(seed)
+    with shown():
+        sample_rows(version_dir, rows=rows, where=_where(where or []), seed=used, to=to)
+    told = seed_text(used)
+    payload = {"file": str(to), "rows": rows, "seed": told, "where": where or []}
+    shown_facts = [("rows", f"{rows:,}"), ("file", str(to)), ("seed", told)]
+    answer(payload, lambda console: print_facts(console, shown_facts), as_json=as_json)
+
+
+def _where(written: list[str]) -> dict[str, list[str]]:
+    """Read conditions."""
+    found: dict[str, list[str]] = {}
+    for each in written:
+        column, sign, label = each.partition("=")
+        if not sign:
+            raise SpecRefused([Finding("the command", "--where", repr(each), "COLUMN=LABEL")])
+        found.setdefault(column, []).append(label)
+    return found
+
+
+def _seed(written: str | None) -> PostProcessingSeed:
+    """Read a seed, or draw one."""
+    from privacy.marginals.seeds import PostProcessingSeed
+
+    if written is None:
+        return PostProcessingSeed(secrets.randbits(128))
+    try:
+        return PostProcessingSeed(int(written, 16))
+    except ValueError:
+        raise SpecRefused([Finding("the command", "--seed", repr(written), "up to 32 hex digits")]) from None

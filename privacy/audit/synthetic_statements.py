@@ -1,0 +1,52 @@
+"""What the record of a synthetic version states: draws and choices, the model, the rows and their seed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from privacy.audit.statements import Count, DrawStatement, Hash, Listed, RecordTerms, ReplayTerms, Statement, Text
+
+Seed = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class SyntheticDraw(DrawStatement):
+    """One draw: a noisy marginal in a file of its own, or a private choice among candidates."""
+
+    measurements: Text | None
+    index: Count | None
+
+
+class ModelStatement(Statement):
+    """The published model: its kind, its two files, and the digest of each of its arrays."""
+
+    kind: Text
+    values: Text
+    arrays: Text
+    rows: Count
+    sha256: dict[Text, Hash]
+
+
+class RowsStatement(Statement):
+    """The published rows: how many and why, the seed that they come from, and their file."""
+
+    number: Count
+    from_: Literal["estimated", "public", "declared"] = Field(alias="from")
+    seed: Seed
+    data: Text
+
+
+class SyntheticReplay(ReplayTerms):
+    """All that a stranger needs to check a synthetic release."""
+
+    draws: Listed[SyntheticDraw]
+    model: ModelStatement
+    rows: RowsStatement
+    notes: Listed[Text]
+
+
+class SyntheticRecord(RecordTerms):
+    """record.json of a synthetic version."""
+
+    replay: SyntheticReplay

@@ -1,0 +1,93 @@
+"""The plan of a release of synthetic rows: what its generator will draw, and what that costs. Reads no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from pydantic import BaseModel
+
+from contracts.contract import Contract
+from contracts.synthetic import SyntheticProduct
+from privacy.accounting.amounts import ATTO, delta_down, loss_up
+from privacy.accounting.calculus import PureCalculus
+from privacy.accounting.convert import best_epsilon
+from privacy.accounting.events import Event
+from privacy.generators.generator import Asked, Generator, GeneratorPlan
+from privacy.generators.registry import generator
+from privacy.marginals.domain import Domain
+
+
+@dataclass(frozen=True)
+class SyntheticPlan:
+    """What a release of synthetic rows will ask its grant for.
+
+    Args:
+        generator: name of the generator.
+        options: its options.
+        asked: what it is asked for.
+        made: its own plan.
+        epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up.
+        delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
+    """
+
+    generator: str
+    options: BaseModel
+    asked: Asked
+    made: GeneratorPlan
+    epsilon: int
+    delta: int
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events that are charged: planned draws, or a budget for those that are chosen on the way."""
+        return self.made.events
+
+    @property
+    def public_total(self) -> int | None:
+        """The declared public number of rows, where there is one."""
+        return self.asked.public_total
+
+
+def plan_synthetic(
+    product: SyntheticProduct, contract: Contract, options: BaseModel, *, epsilon: Decimal, delta: Decimal
+) -> SyntheticPlan:
+    """Let the generator plan a product under a charge.
+
+    Args:
+        product: the synthetic product.
+        contract: its contract.
+        options: the generator's options, read by its own model.
+        epsilon, delta: what the release may cost.
+    Returns:
+        SyntheticPlan: data-free.
+    Raises:
+        CannotGenerate: no such generator, or it is known already that it must fail; nothing is charged.
+    Privacy: reads no data; the composed ε of the events is at most the spec's.
+    """
+    made_by: Generator[Any] = generator(product.generator)
+    asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
+    made = made_by.plan(asked, options)
+    charged = delta_down(delta) if asked.delta else 0
+    cost = (
+        loss_up(best_epsilon(made.events, Fraction(charged, ATTO))[0])
+        if charged
+        else PureCalculus().cost(made.events)
+    )
+    return SyntheticPlan(product.generator, options, asked, made, cost, charged)
+
+
+def asked_of(product: SyntheticProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal) -> Asked:
+    """Return what a generator is asked for, from what is public alone."""
+    names = product.names(contract)
+    return Asked(
+        domain=Domain.of(contract, names),
+        impossible={clique: contract.impossible(clique) for clique in contract.zero_cliques(names)},
+        adjacency=contract.adjacency,
+        rows_per_unit=contract.unit.max_rows_per_unit,
+        epsilon=Fraction(epsilon),
+        delta=Fraction(delta),
+        public_total=None if contract.total is None else contract.total.value,
+    )

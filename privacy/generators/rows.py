@@ -1,0 +1,70 @@
+"""Rows out of a published model and a published seed: sampled, shuffled, decoded; the same bytes on any machine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from contracts.decoding import Decoded, Decoder
+from privacy.generators.generator import Model
+from privacy.marginals.seeds import PostProcessingSeed
+
+PIECE_ROWS: Final = 2**20
+"""Rows that are decoded together. The random words of a value depend on it: it belongs to the form of a release."""
+
+
+def synthetic_rows(
+    model: Model,
+    contract: Contract,
+    seed: PostProcessingSeed,
+    rows: int,
+    where: Mapping[str, Sequence[int]] | None = None,
+) -> Iterator[tuple[Decoded, ...]]:
+    """Sample rows, put them in random order, and decode them piece by piece.
+
+    Args:
+        model: a published model.
+        contract: gives domains and constraints.
+        seed: public.
+        rows: how many.
+        where: the codes that a column may have, by column; published rows have no such condition.
+    Yields:
+        tuple[Decoded, ...]: one a column, at most `PIECE_ROWS` rows; one empty piece where there are none.
+    Raises:
+        ValueError: the model breaks an order that the contract declares, or a column or code that there is not.
+        NothingPossible: no row of the model meets the condition.
+    Privacy: post-processing.
+    """
+    codes = model.sample(rows, seed=seed_for(seed, "rows").value, where=where)
+    order = shuffled(rows, seed_for(seed, "order"))
+    decoder, values = Decoder(contract, model.domain.columns), seed_for(seed, "values")
+    for piece, start in enumerate(range(0, max(rows, 1), PIECE_ROWS)):
+        some = codes[order[start : start + PIECE_ROWS]]
+        yield decoder.decode(some, piece=piece, words=values.words)
+
+
+def shuffled(rows: int, seed: PostProcessingSeed) -> NDArray[np.int64]:
+    """Return the numbers below `rows` in random order: sorted by random words, whose low bits are the numbers."""
+    low = (1 << max(1, (rows - 1).bit_length())) - 1
+    words = (seed.words(0, rows) >> np.uint64(1)).astype(np.int64)
+    order: NDArray[np.int64] = np.sort((words & ~low) | np.arange(rows, dtype=np.int64)) & low
+    return order
+
+
+def seed_text(seed: PostProcessingSeed) -> str:
+    """Write a seed as 32 hex digits."""
+    return f"{seed.value:032x}"
+
+
+def seed_for(seed: PostProcessingSeed, purpose: str) -> PostProcessingSeed:
+    """Derive the seed of one purpose, so that no two purposes read the same random words.
+
+    Formula: the first 16 bytes, big-endian, of SHA-256(hex digits of the seed, "/", purpose)
+    """
+    derived = hashlib.sha256(f"{seed_text(seed)}/{purpose}".encode()).digest()
+    return PostProcessingSeed(int.from_bytes(derived[:16], "big"))

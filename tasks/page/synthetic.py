@@ -1,0 +1,108 @@
+"""What the page shows of a synthetic release: the measured marginals with their noise, and which columns meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from markupsafe import Markup
+
+from privacy.marginals.plan import CONFIDENCE
+from privacy.marginals.uncertainty import half_width
+from tasks.facts import RunFacts
+from tasks.page import charts
+from tasks.version.synthetic_files import measurement_name
+from tasks.version.tidy import MEASUREMENTS
+
+MOST_ROWS: Final = 60
+WIDEST: Final = 40
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """One measured marginal: its columns, cells and noise, the noise drawn against the largest, its file."""
+
+    columns: str
+    cells: str
+    deviation: str
+    half_width: str
+    bar: Markup
+    file: str
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Which columns were measured together: for each row of the picture its column and its levels.
+
+    A level says how small the noise is: 0 for never together, `charts.HEAT_LEVELS` for the least noise.
+    """
+
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, int]]]]
+
+
+@dataclass(frozen=True)
+class SyntheticView:
+    """The synthetic part of the page.
+
+    Args:
+        measured: the marginals, at most `MOST_ROWS`.
+        more: how many are not shown.
+        meetings: which columns were measured together; None where they are too many to draw.
+        expected: error that noise alone was expected to make, by number of columns.
+        files: the data files.
+    """
+
+    measured: list[MeasuredRow]
+    more: int
+    meetings: Meetings | None
+    expected: list[tuple[str, str]]
+    files: list[str]
+
+
+def synthetic_view(facts: RunFacts, values: dict[str, Any]) -> SyntheticView | None:
+    """Prepare the synthetic part of the page from released values; None for a release of tables."""
+    if facts.synthesis is None:
+        return None
+    drawn = facts.synthesis.fitted.measurements
+    largest = max((each.variance**0.5 for each in drawn), default=1.0)
+    shown = [
+        MeasuredRow(
+            " × ".join(each.clique) or "total",
+            f"{each.values.size:,}",
+            f"{each.variance**0.5:.3g}",
+            f"{half_width(each.event, CONFIDENCE):,}",
+            charts.share_bar(each.variance**0.5, largest),
+            f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
+        )
+        for each in drawn[:MOST_ROWS]
+    ]
+    stated = values["K.expected_error"]
+    expected = [] if isinstance(stated, str) else list(stated.items())
+    files = [file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")]
+    return SyntheticView(shown, max(0, len(drawn) - MOST_ROWS), _meetings(facts), expected, files)
+
+
+def _meetings(facts: RunFacts) -> Meetings | None:
+    """Find the least noise with which each pair of columns, and each column, was measured."""
+    plan, made = facts.synthetic
+    names = plan.asked.domain.columns
+    if len(names) > WIDEST:
+        return None
+    least = np.full((len(names), len(names)), np.inf)
+    for each in made.fitted.measurements:
+        places = [names.index(name) for name in each.clique]
+        for one in places:
+            for other in places:
+                if one != other or len(places) == 1:
+                    least[one, other] = min(least[one, other], each.variance**0.5)
+    levels = charts.heat_levels(np.where(np.isfinite(least), 1.0 / np.maximum(least, 1e-9), 0.0))
+    rows = [
+        (
+            name,
+            [(f"{noise:.2g}" if np.isfinite(noise) else "", int(level)) for noise, level in zip(*pair, strict=True)],
+        )
+        for name, *pair in zip(names, least, levels, strict=True)
+    ]
+    return Meetings(list(names), rows)

@@ -1,0 +1,135 @@
+"""The groups of a synthetic release's record: those of every release, with some fields filled in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.events import ZeroConcentrated
+from privacy.ledger.grant import Measurement, Selection
+from privacy.marginals.plan import CONFIDENCE
+from privacy.marginals.uncertainty import half_width
+from tasks.facts import RunFacts
+from tasks.record.account import LEDGER, noise_words
+from tasks.record.evidence import OUTPUT
+from tasks.record.field import NONE, Fill, Group, Run
+from tasks.record.guarantee import CONVERSION, GUARANTEE, conversion
+from tasks.record.making import NOISE, SAMPLERS
+from tasks.record.synthesis import ROWS_FROM, SYNTHESIS
+from tasks.record.terms import UNIT
+from tasks.record.unprotected import UNPROTECTED
+
+CHOOSER: Final = "exponential mechanism on rational scores, sampled exactly, without floating point"
+
+
+def draws(run: Run) -> list[dict[str, Any]]:
+    """List the draws as the journal has them: noisy marginals, and private choices of what to measure."""
+    account = run.facts.account.terms.name
+    entered = {entry.body["key"]: entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"}
+    return [_draw(entered[each.key], account, each) for each in drawn(run)]
+
+
+def drawn(run: Run) -> list[Measurement | Selection]:
+    """Return measurements and choices in the order in which they were drawn."""
+    _, made = run.facts.synthetic
+    return sorted((*made.fitted.measurements, *made.fitted.selections), key=lambda each: each.number)
+
+
+def _draw(body: Mapping[str, Any], account: str, each: Measurement | Selection) -> dict[str, Any]:
+    told: dict[str, Any] = {"key": each.key, "what": "choice", "columns": list(each.clique), "event": body["event"]}
+    if isinstance(each, Measurement):
+        moves = each.event.moves
+        told |= {
+            "what": "measurement",
+            "cells": each.values.size,
+            "l1_sensitivity": sum(map(abs, moves)),
+            "l2_sensitivity_squared": sum(move * move for move in moves),
+            "noise": noise_words(each.event),
+            "variance": each.variance,
+            "half_width_95": half_width(each.event, CONFIDENCE),
+        }
+    return {**told, "cost": pico_to_text(body["costs"][account])}
+
+
+def sensitivities(run: Run) -> list[dict[str, Any]]:
+    """List the distinct sensitivities of the marginals that were measured."""
+    moves = sorted({each.event.moves for each in drawn(run) if isinstance(each, Measurement)})
+    return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
+
+
+def conversion_words(run: Run) -> str:
+    """Say by which theorem the claimed epsilon follows, where draws were chosen on the way too."""
+    budgets = [event for event in run.facts.charge.request.events if isinstance(event, ZeroConcentrated)]
+    if not budgets:
+        return conversion(run)
+    return (
+        "The draws were chosen one after the other within a zCDP budget that was fixed beforehand (a filter: "
+        f"Feldman, Zrnic 2021); the account is charged the budget, and its best order is converted by {CONVERSION}."
+    )
+
+
+def mechanism(run: Run) -> str:
+    """Say how noise is added, and what is chosen privately."""
+    kinds = sorted({each.event.kind.replace("_", " ") for each in drawn(run) if isinstance(each, Measurement)})
+    noise = f"{' and '.join(kinds)} noise on marginals"
+    chosen = any(isinstance(each, Selection) for each in drawn(run))
+    return f"{noise}; which ones, chosen by the exponential mechanism" if chosen else noise
+
+
+def mechanism_choice(run: Run) -> dict[str, Any]:
+    """Say who chose the marginals and the noise."""
+    return {"by": f"the generator {run.facts.spec.synthetic_product.generator}, within the charge"}
+
+
+def samplers(run: Run) -> list[str]:
+    """Name how each kind of draw is sampled."""
+    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in drawn(run)})
+
+
+def exact_total(run: Run) -> dict[str, Any] | str:
+    """Give the number of rows where it is published as it was declared."""
+    declared = run.facts.contract.total
+    if run.facts.synthetic[1].rows_from != "public" or declared is None:
+        return NONE
+    return {"value": declared.value, "declared_public_in": declared.reference}
+
+
+def row_count_origin(run: Run) -> str:
+    """Say where the number of rows comes from."""
+    _, made = run.facts.synthetic
+    return f"{made.rows} rows: {ROWS_FROM[made.rows_from]}"
+
+
+def partitioning(run: Run) -> str:
+    """Say how the files are split."""
+    _, made = run.facts.synthetic
+    return f"none: all rows in one file, each of {len(made.fitted.measurements)} measured marginals in one of its own"
+
+
+def groups_of(facts: RunFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return the groups of a run's record: those of tables, unless it is a synthetic release."""
+    return groups if facts.synthesis is None else synthetic_groups(groups)
+
+
+def synthetic_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return the groups of a synthetic release's record, in the order of those of tables."""
+    changed = {group.letter: group for group in (*_CHANGED, SYNTHESIS)}
+    return tuple(changed.get(group.letter, group) for group in groups)
+
+
+def _with(group: Group, **fills: Fill) -> Group:
+    """Fill some fields of a group in another way."""
+    fields = tuple(replace(field, fill=fills[field.name]) if field.name in fills else field for field in group.fields)
+    return replace(group, fields=fields)
+
+
+_CHANGED: Final = (
+    _with(UNIT, sensitivity=sensitivities),
+    _with(GUARANTEE, conversion=conversion_words),
+    _with(LEDGER, draws=draws),
+    _with(UNPROTECTED, exact_total=exact_total),
+    _with(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
+    _with(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
+)

@@ -1,0 +1,58 @@
+"""The part of a synthetic record's `replay` that tables do not have: draws and choices, model, rows and seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privacy.generators.generator import Model
+from privacy.generators.rows import seed_text
+from privacy.ledger.draws import values_digest
+from privacy.ledger.grant import Measurement, Selection
+from tasks.record.field import Run
+from tasks.record.synthetic import drawn
+from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, measurement_name
+from tasks.version.tidy import DATA, MEASUREMENTS
+
+
+def synthetic_part(run: Run) -> dict[str, Any]:
+    """Return what the rows are computed from, beside the files."""
+    facts, (_, made) = run.facts, run.facts.synthetic
+    entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
+    costs = {key: body["costs"][facts.account.terms.name] for key, body in entered.items()}
+    return {
+        "draws": [_draw(each, costs[each.key]) for each in drawn(run)],
+        "model": {
+            "kind": made.model.kind,
+            "values": MODEL_VALUES,
+            "arrays": MODEL_ARRAYS,
+            "rows": made.model.rows,
+            "sha256": arrays_digests(made.model),
+        },
+        "rows": {
+            "number": made.rows,
+            "from": made.rows_from,
+            "seed": seed_text(made.seed),
+            "data": f"{DATA}/{facts.spec.release}.parquet",
+        },
+        "notes": list(made.fitted.notes),
+    }
+
+
+def _draw(each: Measurement | Selection, cost: int) -> dict[str, Any]:
+    return {
+        "key": each.key,
+        "number": each.number,
+        "clique": list(each.clique),
+        "shape": list(each.values.shape) if isinstance(each, Measurement) else [],
+        "coarsening": None,
+        "event": each.event.to_json(),
+        "cost": cost,
+        "sha256": each.sha256,
+        "measurements": f"{MEASUREMENTS}/{measurement_name(each)}.parquet" if isinstance(each, Measurement) else None,
+        "index": each.index if isinstance(each, Selection) else None,
+    }
+
+
+def arrays_digests(model: Model) -> dict[str, str]:
+    """Return the SHA-256 of each of the model's arrays: little-endian int64, row-major."""
+    return {name: values_digest(array) for name, array in model.to_arrays()[1].items()}

@@ -1,0 +1,108 @@
+"""Sample: further rows out of a published model, under a condition too. Post-processing: it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from contracts.contract import Contract
+from contracts.errors import Finding, Refused, SpecRefused
+from contracts.synthetic import MOST_ROWS
+from contracts.written import listed, nearest
+from privacy.audit.readable import printable, read_json
+from privacy.audit.statements import read_statement
+from privacy.audit.synthetic import SyntheticMeaning, read_synthetic
+from privacy.audit.synthetic_statements import SyntheticRecord
+from privacy.generators.generator import Model
+from privacy.generators.rows import seed_text, synthetic_rows
+from privacy.marginals.errors import NothingPossible
+from privacy.marginals.seeds import PostProcessingSeed
+from tasks.progress import step
+from tasks.verification.files import VersionFolder, open_version, read_text_file
+from tasks.verification.published_model import read_published_model
+from tasks.version.synthetic_files import write_pieces
+
+RECORD: Final = "record.json"
+SUFFIXES: Final = (".parquet", ".csv")
+
+
+def sample(
+    folder: Path, *, rows: int, where: Mapping[str, Sequence[str]], seed: PostProcessingSeed, to: Path
+) -> None:
+    """Write rows that a published model gives under a condition; it checks the model's form, not the version.
+
+    Args:
+        folder: the version's folder.
+        rows: how many.
+        where: the labels that a column may have, by column.
+        seed: public; the same version, condition and seed give the same rows.
+        to: a Parquet or CSV file that is not there yet.
+    Raises:
+        SpecRefused: no synthetic version there, an unknown column or label, a condition that no row meets, or a
+            target that cannot be written.
+    Privacy: reads published files only.
+    """
+    if to.suffix not in SUFFIXES or to.exists():
+        found = "it is there already" if to.exists() else f"the suffix {to.suffix!r}"
+        raise SpecRefused([Finding(str(to), "--to", found, "a new file ending in .parquet or .csv")])
+    if not 0 <= rows <= MOST_ROWS:
+        raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 0 to {MOST_ROWS}")])
+    model, meaning = published_model(open_version(folder))
+    codes = {column: _codes(meaning.contract, meaning.names, column, labels) for column, labels in where.items()}
+    marks = {"sudare_sampled_from": folder.resolve().name, "sudare_seed": seed_text(seed)}
+    try:
+        with step("sample"):
+            write_pieces(synthetic_rows(model, meaning.contract, seed, rows, codes), [to], marks=marks)
+    except NothingPossible as nothing:
+        found = f"a condition on {', '.join(where)} that no row meets"
+        allowed = "a condition that the declared impossible combinations leave rows for"
+        raise SpecRefused([Finding("the command", "--where", found, allowed)]) from nothing
+
+
+def published_model(path: Path) -> tuple[Model, SyntheticMeaning]:
+    """Read the model of a version, and what it is about.
+
+    Raises:
+        SpecRefused: this is no synthetic version, or its record or model cannot be read.
+    """
+    data, findings = read_text_file(path, RECORD)
+    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
+    record, misread = (None, []) if value is None else read_statement(SyntheticRecord, value, where=RECORD)
+    if record is None:
+        remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
+        found = "no record of synthetic rows that can be read"
+        raise SpecRefused([*findings, *wrong, *misread[:3], Finding(str(path), "version", found, "one", remedy)])
+    meaning, findings = read_synthetic(record.replay, where=RECORD)
+    stated = record.replay.model
+    files = [read_bytes(path, name) for name in (stated.values, stated.arrays)]
+    if meaning is None:
+        raise SpecRefused(findings)
+    model, findings = read_published_model(stated, meaning, *files)
+    if model is None:
+        raise SpecRefused(findings)
+    return model, meaning
+
+
+def read_bytes(path: Path, name: str) -> bytes:
+    """Read a file of the model; a name that leads elsewhere is refused."""
+    try:
+        if name not in ("model/model.json", "model/arrays.parquet") or (path / name).is_symlink():
+            raise FileNotFoundError(f"no file {name}")
+        return VersionFolder(path, {name: 0}, {}).read(name)
+    except OSError as error:
+        found = error.strerror or "nothing"
+        raise SpecRefused([Finding(printable(name), "the file", found, "the published model")]) from error
+
+
+def _codes(contract: Contract, names: Sequence[str], column: str, labels: Sequence[str]) -> list[int]:
+    """Return the codes of labels."""
+    if column not in names:
+        found = f"the column {column!r}"
+        raise Refused([Finding("the command", "--where", found, listed(names), nearest(column, names))])
+    known = contract.column(column).labels
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        found = f"the label {unknown[0]!r} of {column}"
+        raise Refused([Finding("the command", "--where", found, listed(known), nearest(unknown[0], known))])
+    return [known.index(label) for label in labels]

@@ -1,0 +1,88 @@
+"""Synthesize: the generator measures through the grant and fits a model; rows come out of the published model."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from contracts.contract import Contract
+from contracts.spec import SyntheticProduct
+from contracts.synthetic import ESTIMATED, MOST_ROWS
+from privacy.generators.generator import Fitted, Generator, Model
+from privacy.generators.models import read_model
+from privacy.generators.registry import generator
+from privacy.generators.release_plan import SyntheticPlan
+from privacy.ledger.grant import Grant
+from privacy.marginals.counts import SnapshotCounts
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.private_table import PrivateTable
+from tasks.post_processing_seed import seed_of_run
+from tasks.progress import step
+
+logger = logging.getLogger(__name__)
+
+RowsFrom = Literal["estimated", "public", "declared"]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What a generator made of a table; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+        model: the model as a stranger reads it from the published files.
+        seed: drives sampling, order and decoding of the rows.
+        rows: how many rows are published.
+        rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
+    """
+
+    fitted: Fitted
+    model: Model
+    seed: PostProcessingSeed
+    rows: int
+    rows_from: RowsFrom
+
+
+def synthesize(
+    grant: Grant,
+    product: SyntheticProduct,
+    plan: SyntheticPlan,
+    table: PrivateTable,
+    contract: Contract,
+    folder: Path,
+    run_key: str,
+) -> Synthesis:
+    """Fit the generator's model through the grant, then draw the seed of the rows (or replay both).
+
+    Args:
+        grant: the opened grant of the run.
+        product: the synthetic product.
+        plan: what the generator planned.
+        table: the snapshot.
+        contract: the contract that encoded it.
+        folder: the run's private folder; keeps the seed.
+        run_key: the run.
+    Returns:
+        Synthesis: all that is published of it.
+    Raises:
+        OutOfTime: the generator's time limit has passed before it had a model; what was drawn stays charged.
+        GrantExceeded: the generator asked for more than it planned.
+    Privacy: exactly what the grant admits; the rest is post-processing.
+    """
+    counts = SnapshotCounts(table, contract)
+    made_by: Generator[Any] = generator(plan.generator)
+    with step("synthesize") as bar:
+        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)
+    model = read_model(fitted.model.kind, *fitted.model.to_arrays())
+    logger.info("fitted %s: %d draws", plan.generator, len(fitted.measurements) + len(fitted.selections))
+    rows, rows_from = rows_of(product, contract, model)
+    return Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
+
+
+def rows_of(product: SyntheticProduct, contract: Contract, model: Model) -> tuple[int, RowsFrom]:
+    """Return how many rows are published, and why so many."""
+    if product.rows != ESTIMATED:
+        return product.rows, "declared"
+    return min(model.rows, MOST_ROWS), "estimated" if contract.total is None else "public"

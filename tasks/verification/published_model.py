@@ -1,0 +1,114 @@
+"""Reading the published model of a version strictly, from its two files; only bytes whose checksum is signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.errors import Finding, SudareError
+from privacy.audit.readable import printable, read_json, shown
+from privacy.audit.replay import values_sha256
+from privacy.audit.synthetic import SyntheticMeaning
+from privacy.audit.synthetic_statements import ModelStatement
+from privacy.generators.generator import Model
+from privacy.generators.models import read_model
+from privacy.marginals.domain import Domain
+
+UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, SudareError)
+OTHER_MODEL: Final = "the model is not the one that the record describes: do not use this version"
+MOST_NUMBERS: Final = 2**28
+
+
+def read_published_model(
+    stated: ModelStatement, meaning: SyntheticMeaning, values: bytes, arrays: bytes
+) -> tuple[Model | None, list[Finding]]:
+    """Read the model.
+
+    Args:
+        stated: what the record says of it.
+        meaning: contract and product; give the domain.
+        values: bytes of its JSON file.
+        arrays: bytes of its Parquet file.
+    Returns:
+        tuple: the model, or None with what is wrong.
+    """
+    parsed, findings = read_json(values, where=stated.values)
+    if findings or not isinstance(parsed, dict) or set(parsed) != {"kind", "shapes", "values"}:
+        allowed = "an object with kind, shapes and values"
+        return None, findings or [Finding(stated.values, "the file", shown(parsed), allowed, OTHER_MODEL)]
+    if parsed["kind"] != stated.kind:
+        allowed = f"{shown(stated.kind)}, as the record says"
+        return None, [Finding(stated.values, "kind", shown(parsed["kind"]), allowed, OTHER_MODEL)]
+    try:
+        numbers = _arrays(arrays, parsed["shapes"])
+        model = read_model(stated.kind, parsed["values"], numbers)
+    except (*UNREADABLE, RecursionError) as error:
+        return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
+    findings = _check(model, numbers, stated, meaning)
+    return (None if findings else model), findings
+
+
+def _check(
+    model: Model, numbers: Mapping[str, NDArray[np.int64]], stated: ModelStatement, meaning: SyntheticMeaning
+) -> list[Finding]:
+    """Check domain, number of rows and digests."""
+    wanted = Domain.of(meaning.contract, meaning.names)
+    pairs: list[tuple[str, str, object, object]] = [
+        (stated.values, "domain", model.domain, wanted),
+        (stated.values, "rows", model.rows, stated.rows),
+        (stated.arrays, "arrays", sorted(numbers), sorted(stated.sha256)),
+    ]
+    pairs += [
+        (stated.arrays, f"SHA-256 of {printable(name)}", values_sha256(array), stated.sha256.get(name))
+        for name, array in numbers.items()
+    ]
+    return [
+        Finding(where, field, printable(str(found)), f"{printable(str(expected))}, as the record says", OTHER_MODEL)
+        for where, field, found, expected in pairs
+        if found != expected
+    ]
+
+
+def _arrays(data: bytes, shapes: Any) -> dict[str, NDArray[np.int64]]:
+    """Read the arrays: for each name as many values as its shape says, one name after the other.
+
+    Raises:
+        ValueError: not the form that models are published in.
+    """
+    if not isinstance(shapes, dict) or not all(_is_shape(shape) for shape in shapes.values()):
+        raise ValueError("shapes must be lists of whole numbers")
+    sizes = {name: prod(shape) for name, shape in shapes.items()}
+    file = pq.ParquetFile(pa.BufferReader(data))
+    if file.schema_arrow.names != ["array", "value"] or file.schema_arrow.field("value").type != pa.int64():
+        raise ValueError("columns must be array and value, of int64")
+    if file.metadata.num_rows != sum(sizes.values()) or file.metadata.num_rows > MOST_NUMBERS:
+        raise ValueError(f"{file.metadata.num_rows} values for shapes of {sum(sizes.values())}")
+    table = file.read()
+    table.validate(full=True)
+    if any(table.column(name).null_count for name in table.column_names):
+        raise ValueError("missing values")
+    labels = table.column("array").cast(pa.string()).combine_chunks()
+    values = table.column("value").to_numpy()
+    found: dict[str, NDArray[np.int64]] = {}
+    start = 0
+    while start < len(values):
+        name = labels[start].as_py()
+        if name not in sizes or name in found or sizes[name] == 0:
+            raise ValueError(f"the array {shown(name)} twice, or without a shape")
+        part = slice(start, start + sizes[name])
+        if pa.compute.any(pa.compute.not_equal(labels[part], name)).as_py():
+            raise ValueError(f"the array {shown(name)} is not whole")
+        found[name] = values[part].reshape(shapes[name])
+        start += sizes[name]
+    return found
+
+
+def _is_shape(shape: Any) -> bool:
+    whole = isinstance(shape, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in shape)
+    return whole and all(1 <= n <= MOST_NUMBERS for n in shape) and prod(shape) <= MOST_NUMBERS

@@ -1,0 +1,218 @@
+"""The checks of a synthetic version: rules 5, 6, 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from contracts.errors import Finding
+from privacy.accounting.events import ExponentialMechanism
+from privacy.audit.drawn import check_draws
+from privacy.audit.identity import check_listed
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.readable import printable, read_json, shown
+from privacy.audit.statements import Manifest
+from privacy.audit.synthetic import (
+    CHOICES,
+    DrawnEvent,
+    SyntheticMeaning,
+    check_marginals_and_choices,
+    check_rows_and_model,
+    check_told_synthetic,
+    choices,
+    csv_of_rows,
+    read_draws,
+    read_synthetic,
+    required_files,
+)
+from privacy.audit.synthetic_statements import SyntheticRecord
+from privacy.generators.generator import Model
+from tasks.progress import Bar
+from tasks.verification.files import VersionFolder, read_published
+from tasks.verification.measured import check_measured
+from tasks.verification.product_checks import MOST_MOVES
+from tasks.verification.published_model import read_published_model
+from tasks.verification.reestimate import reestimate
+from tasks.verification.replay_rows import check_published_rows
+from tasks.verification.replay_tables import Outcome
+from tasks.verification.tables import MEASURED, read_parquet
+
+_OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
+
+
+class SyntheticChecks:
+    """The checks of a synthetic version.
+
+    Args:
+        record: its record.
+        where: the record's file name.
+        manifest_name: the manifest's.
+    """
+
+    def __init__(self, record: SyntheticRecord, where: str, manifest_name: str) -> None:
+        self._record, self._where, self._manifest_name = record, where, manifest_name
+        self.meaning: SyntheticMeaning | None = None
+        self.events: tuple[DrawnEvent, ...] = ()
+        self._sound = True
+        self._values: dict[str, NDArray[np.int64]] = {}
+        self._model: Model | None = None
+
+    @property
+    def record(self) -> SyntheticRecord:
+        """The record."""
+        return self._record
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, where it could be read."""
+        return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Nothing beside what no check of any version can tell."""
+        return ()
+
+    @property
+    def whole(self) -> bool:
+        """A fit that ran out of time leaves the last planned draws out; they are paid for."""
+        return False
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """Rules 8 and 9, as they read for synthetic rows."""
+        return {
+            8: "noisy measurements, their uncertainty, and private choices",
+            9: "rows replayed from the published model and seed",
+        }
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the draws' losses can be recomputed."""
+        if not self.events:
+            return None
+        noise = [event for event in self.events if not isinstance(event, ExponentialMechanism)]
+        return all(len(event.moves) <= MOST_MOVES for event in noise)
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        self.meaning, findings = read_synthetic(self._record.replay, where=self._where)
+        return findings
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that rows, measurements, choices and model are all there, and nothing else."""
+        replay = self._record.replay
+        required, optional = required_files(replay), {csv_of_rows(replay)}
+        return check_listed(required, optional, manifest.files, where=self._manifest_name)
+
+    def check_product(self) -> list[Finding]:
+        """Check rows and model against the product, and what people are told of them."""
+        if self.meaning is None:
+            return []
+        findings = check_rows_and_model(self._record, self.meaning, where=self._where)
+        self._sound = self._sound and not findings
+        return findings + check_told_synthetic(self._record, where=self._where)
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check marginals and choices against journal, charge and contract."""
+        replay, skipped = self._record.replay, []
+        self.events, findings = read_draws(replay, where=self._where)
+        if run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, run, where=self._where, whole=False)
+        if self.meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        elif self.events:
+            wrong = check_marginals_and_choices(replay, self.events, self.meaning, where=self._where)
+            self._sound = self._sound and not wrong
+            findings += wrong
+        return findings, skipped
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[Outcome, Outcome] | None:
+        """Check measurements and choices, then the model, and the rows that come out of it."""
+        if self.meaning is None or not self.events or not self._sound:
+            return None
+        files = _Files(folder, manifest, sound)
+        measured = self._check_measurements(files), list(files.skipped)
+        files.skipped.clear()
+        return measured, (self._check_rows(files), files.skipped)
+
+    def reestimate(self, bar: Bar) -> Outcome | None:
+        """Fit the model again from the published measurements, and compare."""
+        replay, measured = self._record.replay, sum(draw.index is None for draw in self._record.replay.draws)
+        if self._model is None or self.meaning is None or len(self._values) != measured:
+            return [], ["the model: it or the measurements cannot be read"]
+        return reestimate(replay, self.events, self._values, self.meaning, self._model, bar)
+
+    def _check_measurements(self, files: _Files) -> list[Finding]:
+        """Check each file of measurements, and that of the choices."""
+        findings: list[Finding] = []
+        for draw, event in zip(self._record.replay.draws, self.events, strict=True):
+            if isinstance(event, ExponentialMechanism) or draw.measurements is None or self.meaning is None:
+                continue
+            data, contract = files.read(draw.measurements, findings), self.meaning.contract
+            if data is None:
+                continue
+            where, clique = printable(draw.measurements), draw.clique
+            columns, wrong = read_parquet(data, where=where, cells=contract, clique=clique, values=MEASURED)
+            findings += wrong
+            if columns is not None:
+                findings += check_measured(columns, draw.measurements, draw, event, contract)
+                self._values[draw.key] = columns["noisy"].reshape(draw.shape)
+        expected = choices(self._record.replay)
+        data = files.read(CHOICES, findings) if expected else None
+        if data is not None:
+            found, wrong = read_json(data, where=CHOICES)
+            findings += wrong
+            if found != expected:
+                allowed = f"the {len(expected)} choices of the record"
+                findings.append(Finding(CHOICES, "the choices", shown(found), allowed, _OTHER_CHOICES))
+        return findings
+
+    def _check_rows(self, files: _Files) -> list[Finding]:
+        """Read the model, and make the rows again."""
+        findings: list[Finding] = []
+        replay, meaning = self._record.replay, self.meaning
+        names = (replay.model.values, replay.model.arrays, replay.rows.data)
+        values, arrays, rows = (files.read(name, findings) for name in names)
+        csv_name = csv_of_rows(replay)
+        csv = files.read(csv_name, findings) if csv_name in files.manifest.files else None
+        if values is None or arrays is None or meaning is None:
+            return findings
+        model, wrong = read_published_model(replay.model, meaning, values, arrays)
+        findings += wrong
+        self._model = model
+        if model is None:
+            files.skipped.append(f"{printable(replay.rows.data)}: there is no model that it could come from")
+        elif rows is not None:
+            copy = None if csv is None else (csv_name, csv)
+            findings += check_published_rows(model, replay.rows, meaning, rows, copy)
+        return findings
+
+
+class _Files:
+    """The files of a version that may be opened: those whose checksums hold."""
+
+    def __init__(self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]) -> None:
+        self.folder, self.manifest, self._sound = folder, manifest, sound
+        self.skipped: list[str] = []
+
+    def read(self, name: str, findings: list[Finding]) -> bytes | None:
+        """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
+        if name not in self._sound:
+            self.skipped.append(f"{printable(name)}: not opened, for it is missing or not as it was published")
+            return None
+        try:
+            return read_published(self.folder, self.manifest, name)
+        except OSError as error:
+            found = error.strerror or str(error)
+            findings.append(
+                Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
+            )
+            return None

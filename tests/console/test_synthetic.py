@@ -1,0 +1,179 @@
+"""Synthetic releases as people type them: planned, run, stopped, resumed, verified deeply, sampled from, refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.console.conftest import Place, Said, Typed
+
+FEW = (
+    (
+        "[workclass, education, marital-status, occupation, relationship, race, sex, native-country, income]",
+        "[race, sex, income]",
+    ),
+    ("epsilon: 1.0", "epsilon: 0.2"),
+)
+
+
+def synthetic(place: Place, name: str, *changes: tuple[str, str]) -> Path:
+    """Write the synthetic example under another name, with other texts in it."""
+    text = (place.adult / "synthetic.yaml").read_text().replace("release: adult-synthetic", f"release: {name}")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = place.adult / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+def charges(place: Place, release: str) -> list[str]:
+    with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
+        query = "select status from charges where run_key like ?"
+        return [row[0] for row in ledger.execute(query, (f"{release}-%",))]
+
+
+@pytest.fixture(scope="module")
+def released(shared: Place) -> Said:
+    return shared.run("run", str(synthetic(shared, "rows", *FEW)), "--json")
+
+
+def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
+    shared: Place, released: Said, typed: Typed, tmp_path: Path
+) -> None:
+    """One command each; the steps are shown; sampling takes a condition and tells its seed."""
+    assert released.code == 0, released.err
+    assert "synthesize" in released.err
+    folder, key = Path(released.json["folder"]), released.json["public_key_file"]
+    rows = pl.read_parquet(folder / "data" / "rows.parquet")
+    assert rows.columns == ["race", "sex", "income"]
+    assert 46_000 < len(rows) < 52_000
+    verified = typed("verify", str(folder), "--deep", "--key", key)
+    assert verified.code == 0, verified.err
+    assert "11 model estimated again" in verified.out
+    assert "rows replayed from the published model and seed" in verified.out
+    target = tmp_path / "women.csv"
+    sampled = typed("sample", str(folder), "--rows", "50", "--where", "sex=Female", "--to", str(target), "--json")
+    assert sampled.code == 0, sampled.err
+    assert re.fullmatch(r"[0-9a-f]{32}", sampled.json["seed"])
+    assert set(pl.read_csv(target)["sex"]) == {"Female"}
+    shown = typed("releases", "show", "rows", at=shared.workspace)
+    assert shown.code == 0
+    assert "data/rows.parquet" in shown.out
+
+
+def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
+    """However the options are spelled: the same options are the same run."""
+    spec = shared.adult / "rows.yaml"
+    spec.write_text(spec.read_text().replace("{degree: 2}", '{"degree": "2"}'))
+    again = typed("run", str(spec), "--json", at=shared.workspace)
+    assert again.code == 0, again.err
+    assert again.json["repeated"] is True
+    assert charges(shared, "rows") == ["published"]
+
+
+def test_a_fit_that_is_stopped_resumes_with_what_it_drew(shared: Place, typed: Typed) -> None:
+    """Stopped after its first draws it exits 130; the same command keeps these draws and pays nothing more."""
+    spec = synthetic(shared, "stopped", ("epsilon: 1.0", "epsilon: 0.2"))
+    draws = shared.workspace.draws
+    with shared.start("run", str(spec)) as process:
+        while len(list(draws.glob("stopped-*/*.draw"))) < 3:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130, err
+    first = sorted(draws.glob("stopped-*/*.draw"))[:3]
+    kept = [path.read_bytes() for path in first]
+    done = typed("run", str(spec), "--json", at=shared.workspace)
+    assert done.code == 0, done.err
+    assert [path.read_bytes() for path in first] == kept
+    assert charges(shared, "stopped") == ["published"]
+    assert typed("verify", done.json["folder"], at=shared.workspace).code == 0
+
+
+def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, typed: Typed) -> None:
+    """Steps with their noise, expected error, memory, time, and whether the account can pay."""
+    spec = synthetic(shared, "planned", ("epsilon: 1.0", "epsilon: 0.1"))
+    said = typed("plan", str(spec), at=shared.workspace)
+    assert said.code == 0
+    for told in ("aim on 9 columns", "one-way marginals", "discrete Gaussian", "memory", "it fits", "data read"):
+        assert told in said.out
+    plan = typed("plan", str(spec), "--json", at=shared.workspace).json
+    assert plan["kind"] == "synthetic"
+    assert plan["events"][0]["kind"] == "zero_concentrated"
+    assert sum(step["share"] for step in plan["steps"]) == pytest.approx(1)
+    assert float(plan["expected_error"]["1"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "told"),
+    [
+        ("generator: aim", "generator: aimm", "product.generator", "aim"),
+        ("{degree: 2}", "{degre: 2}", "product.options.degre", "degree"),
+        ("{degree: 2}", "{degree: two}", "product.options.degree", "integer"),
+        ("{degree: 2}", "{workload: [[sex, incom]]}", "product", "incom"),
+        ("{degree: 2}", "{max_model_megabytes: 0.0001}", "product", "max_model_megabytes"),
+        ("{degree: 2}", "{time_limit: 0.001}", "product", "time_limit"),
+        ("[workclass, education", "[workclas, education", "product.columns[0]", "workclass"),
+        ("rows: estimated", "rows: -3", "product.rows", "a whole number"),
+        ("delta: 1e-9", "delta: 0", "product", "laplace"),
+    ],
+)
+def test_what_the_plan_can_see_is_refused_with_its_place(
+    shared: Place, typed: Typed, old: str, new: str, where: str, told: str
+) -> None:
+    """Exit 2 with file, line, field and remedy; nothing is charged, for nothing is run."""
+    options = ("{degree: 2}", "{degree: 2, noise: gaussian}")
+    changes = [(old, new)] if "delta" not in old else [(old, new), options]
+    said = typed("plan", str(synthetic(shared, "synthetic-wrong", *changes)), at=shared.workspace)
+    assert said.code == 2
+    assert re.search(r"synthetic-wrong\.yaml:\d+", said.err)
+    assert where in said.err
+    assert told in said.err
+
+
+def test_a_pure_account_does_not_pay_for_a_zcdp_budget(shared: Place, typed: Typed) -> None:
+    """Exit 4 before the data are read."""
+    shared.pure_account("plain")
+    changes = (("path: adult.parquet", "path: plain.parquet"), ("account: adult-1994", "account: pure-plain"))
+    said = typed("run", str(synthetic(shared, "impure", *changes)), at=shared.workspace)
+    assert said.code == 4, said.err
+    assert charges(shared, "impure") == []
+
+
+def test_a_source_without_rows_is_told_and_nothing_is_charged(shared: Place, typed: Typed) -> None:
+    """No row is a gate of every release: exit 3."""
+    people = ("--population", "nobody", "--block", "1994", "--unit", "row", "--epsilon", "3", "--delta", "1e-9")
+    empty = shared.adult / "empty.parquet"
+    pl.read_parquet(shared.adult / "adult.parquet").head(0).write_parquet(empty)
+    account = ("--calculus", "renyi", "--adjacency", "add_remove", "--source", str(empty))
+    assert typed("budget", "open", "nobody-1994", *people, *account, at=shared.workspace).code == 0
+    changes = (("path: adult.parquet", "path: empty.parquet"), ("account: adult-1994", "account: nobody-1994"))
+    said = typed("run", str(synthetic(shared, "nobody", *changes)), at=shared.workspace)
+    assert said.code == 3, said.err
+    assert charges(shared, "nobody") == []
+
+
+def test_one_row_and_columns_of_one_label_give_a_sound_release(shared: Place, typed: Typed) -> None:
+    """A table so small that noise is all there is: rows or none, and a version that verifies."""
+    one = shared.adult / "one.parquet"
+    pl.read_parquet(shared.adult / "adult.parquet").head(1).write_parquet(one)
+    shutil.copy(shared.adult / "adult.odcs.yaml", shared.adult / "kept.odcs.yaml")
+    people = ("--population", "somebody", "--block", "1994", "--unit", "row", "--epsilon", "3", "--delta", "1e-9")
+    account = ("--calculus", "renyi", "--adjacency", "add_remove", "--source", str(one))
+    assert typed("budget", "open", "one-1994", *people, *account, at=shared.workspace).code == 0
+    changes = (*FEW, ("path: adult.parquet", "path: one.parquet"), ("account: adult-1994", "account: one-1994"))
+    said = typed("run", str(synthetic(shared, "one", *changes)), "--json", at=shared.workspace)
+    assert said.code == 0, said.err
+    assert typed("verify", said.json["folder"], at=shared.workspace).code == 0
+    record = json.loads((Path(said.json["folder"]) / "record.json").read_bytes())
+    assert record["replay"]["rows"]["number"] < 500
