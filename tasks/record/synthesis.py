@@ -31,7 +31,7 @@ KNOWN_BIAS: Final = (
     "appear. Inside a bin all values are equally likely"
 )
 CONDITIONAL: Final = (
-    "sudare sample makes further rows from the published model, under a condition too, at no cost: post-processing"
+    "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
 )
 USES: Final = (
     "Totals, shares and tables of the measured columns are as good as their noise.",

@@ -50,7 +50,10 @@ def fixed_gates(run: Run) -> list[str]:
 def run_time_facts(run: Run) -> list[str]:
     """List what the run shows about its own course."""
     entries = run.facts.entries
+    limited = run.facts.synthesis is not None and getattr(run.facts.synthetic[0].options, "time_limit", None)
+    far = ["how far the fit came within its time limit, by the clock"] if limited else []
     return [
+        *far,
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
         "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
         "version of a spec tells that the encoded table changed",

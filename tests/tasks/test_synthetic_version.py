@@ -213,6 +213,7 @@ def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stop
         return
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
+    assert "within its time limit" in str(load(version.folder / "record.json")["groups"]["H"])
 
 
 def test_a_column_s_codes_survive_publication(made: dict[str, Version]) -> None:
