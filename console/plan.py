@@ -40,7 +40,11 @@ def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
     from flows.request import read_request
 
     request = read_request(spec, _workspace(workspace))
-    payload = {**_plan_object(request), "account": _account_left(request, workspace)}
+    payload = {
+        **_plan_object(request),
+        "lambda_reference": _lambda_reference(request, workspace),
+        "account": _account_left(request, workspace),
+    }
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
 
@@ -111,6 +115,19 @@ def _threshold(plan: TablesPlan, event: NoiseEvent) -> dict[str, int]:
     return {} if rule is None else {"published_from": threshold_for(rule, event).value}
 
 
+def _lambda_reference(request: Request, folder: Path | None) -> str | None:
+    """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
+    from privacy.ledger.ledger import Ledger
+    from tasks.earlier_version import earlier_version
+
+    workspace = _workspace(folder)
+    if workspace is None:
+        return None
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        found = earlier_version(request.spec, request.contract, ledger, request.store(workspace))
+    return None if found is None else f"{found.release}/{found.number}"
+
+
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     """Return what the release would cost its people's accounts, where there are any; refuse what is never charged."""
     from privacy.accounting.amounts import pico_to_text
@@ -162,12 +179,14 @@ def _workspace(folder: Path | None) -> Workspace | None:
 def _print(console: Console, payload: dict[str, Any]) -> None:
     synthetic = payload["kind"] == "synthetic"
     noise = "" if synthetic else f" ({payload['mechanism']} noise)"
+    earlier = payload["lambda_reference"]
     print_facts(
         console,
         [
             ("release", payload["release"]),
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
             *(facts(payload) if synthetic else [("error", _error_words(payload))]),
+            *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"])),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),

@@ -9,15 +9,17 @@ from tests.console.conftest import Place, Typed
 
 
 def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
-    """A version that is not there is refused before anything is charged; one that is there serves, at no cost."""
+    """A version that is not there is refused by plan and run, before a charge; one that is there serves, at no cost."""
     half = ("epsilon: 1.0", "epsilon: 0.5")
     spec = shared.spec("later", half, ("{method: simplex,", "{method: negative_l2, lambda: {reference: before/1},"))
-    early = shared.run("run", str(spec), "--json")
-    assert early.code == 2
-    assert "product.refine.lambda.reference" in early.out
-    assert "of before there is none here" in early.out
+    for command in ("plan", "run"):
+        early = shared.run(command, str(spec), "--json")
+        assert early.code == 2
+        assert "product.refine.lambda.reference" in early.out
+        assert "of before there is none here" in early.out
     before = shared.run("run", str(shared.spec("before", half)), "--json")
     assert before.code == 0, before.err
+    assert "chosen on before/1, at no cost" in shared.run("plan", str(spec)).out
     made = shared.run("run", str(spec), "--json")
     assert made.code == 0, made.err
     assert made.json["epsilon"] == before.json["epsilon"] == "0.5"
