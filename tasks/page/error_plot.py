@@ -18,6 +18,8 @@ _BOX: Final = (12, 5, 86, 80)
 _TOP: Final = 3.0
 _BARS_A_DECADE: Final = 5
 _BARS_REACH: Final = 300
+_LAST_WITH_ROOM: Final = 78
+"""Right of this place a label would run over the edge [per cent of the width]."""
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -107,8 +109,10 @@ def _dot(mark: Mark, across: tuple[float, float], up: tuple[float, float]) -> st
     """Mark a point of the line, with its size beside it."""
     x = _BOX[0] + _BOX[2] * svg.place(log10(mark.size), across) / 1000
     y = _BOX[1] + _BOX[3] * (1 - svg.place(log10(mark.percent), up) / 1000)
-    dot = f'<circle cx="{x:.4g}%" cy="{y:.4g}%" r="4"/>'
-    return dot + svg.text(x + 1.5, y - 1.5, f"±{mark.percent} % at {mark.size:,g}", "start", "mark")
+    dot, words = f'<circle cx="{x:.4g}%" cy="{y:.4g}%" r="4"/>', f"±{mark.percent} % at {mark.size:,g}"
+    if x > _LAST_WITH_ROOM:
+        return dot + svg.text(x - 1.5, y + 5.5, words, "end", "mark")
+    return dot + svg.text(x + 1.5, y - 1.5, words, "start", "mark")
 
 
 def _ticks(across: tuple[float, float], up: tuple[float, float]) -> str:

@@ -61,10 +61,19 @@ def render_page(record: dict[str, Any], facts: RunFacts) -> str:
         confidence=round(100 * CONFIDENCE),
         missing=set(record["not_available"]),
         total_words=TOTAL_WORDS,
+        expected_from=_expected_from(facts),
         style=Markup((FOLDER / "record.css").read_text(encoding="utf-8")),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
     )
     return page
+
+
+def _expected_from(facts: RunFacts) -> str:
+    """Say what the expected errors of refined tables were estimated from."""
+    earlier = facts.earlier_version
+    if earlier is None:
+        return "estimated from the noisy counts"
+    return f"what this noise would err on the counts of {earlier.release} v{earlier.number}"
 
 
 def _budget(values: dict[str, Any]) -> Markup:
@@ -81,7 +90,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["spaced"] = lambda name: name.replace("_", " ")
+    environment.filters["spaced"] = spaced
     environment.filters["clipped"] = clipped
     environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
     environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
@@ -90,6 +99,11 @@ def _template() -> Any:
     environment.tests["uniform"] = uniform
     environment.globals["most_items"] = MOST_ITEMS
     return environment.get_template("record.html.j2")
+
+
+def spaced(name: str) -> str:
+    """Write a field's name as words; the name of a draw, such as table:age_x_sex, stays as it is."""
+    return name if ":" in name else name.replace("_", " ")
 
 
 def uniform(value: object) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contracts.cell_codes import digit
 from contracts.contract import Contract
+from privacy.refine.sparse_depth import expected_false_hits
 from tasks.facts import RunFacts
 from tasks.page import charts
 from tasks.page.error_plot import error_plot
@@ -22,6 +23,7 @@ from tasks.page.tables import (
     belongs,
     clipped_label,
     size_rows,
+    title_of,
     written,
 )
 from tasks.refine import SparseTable
@@ -33,7 +35,7 @@ def sparse_view(facts: RunFacts, values: dict[str, Any], number: int, table: Spa
     counts, absent = table.refined.values, table.refined.cells - table.refined.codes.size
     return TableView(
         anchor=f"table-{number}",
-        title=" × ".join(table.columns),
+        title=title_of(table),
         name=table.name,
         cells=_cells(facts.contract, table),
         draw=next(draw for draw in values["G.draws"] if draw["key"] == table.measurement.key),
@@ -69,8 +71,19 @@ def _facts(table: SparseTable, half_width: int, absent: int) -> list[tuple[str, 
         ("sum of all cells", written(counts.sum())),
         ("cells above the reach of their noise", f"{int((counts > half_width).sum()):,}"),
         ("cells at zero", f"{absent:,}"),
+        (
+            f"empty cells whose noise alone is expected to reach {table.measurement.table.threshold:,}",
+            _by_noise(table),
+        ),
         ("interval of a cell whose noisy count is not listed", f"0 to {table.refined.absent_upper:,}"),
     ]
+
+
+def _by_noise(table: SparseTable) -> str:
+    """Say how many of the listed noisy counts are expected to be noise and nothing else."""
+    event, noisy = table.measurement.event, table.measurement.table
+    expected = expected_false_hits(noisy.cells, event.inverse_scale, noisy.threshold)
+    return f"about {round(expected):,} of the {noisy.codes.size:,} listed ones"
 
 
 def _bars(contract: Contract, table: SparseTable, most: int) -> list[BarRow]:

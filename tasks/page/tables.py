@@ -93,7 +93,7 @@ class TableView:
 
     Args:
         anchor: its place on the page.
-        title: its columns.
+        title: its columns, and its name where that is another.
         name: its name.
         cells: what it consists of.
         draw: the record's entry of its draw.
@@ -141,7 +141,7 @@ def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: Dens
     most = share.bars if few else min(share.bars, LARGEST_CELLS)
     return TableView(
         anchor=f"table-{number}",
-        title=" × ".join(table.columns),
+        title=title_of(table),
         name=table.name,
         cells=_cells(facts.contract, table),
         draw=next(draw for draw in values["G.draws"] if draw["key"] == table.measurement.key),
@@ -160,6 +160,12 @@ def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: Dens
         sizes=size_rows(refined, planned.half_width, suppressed=below(table)) if refined.size > 12 else [],
         files=[file["path"] for file in values["P.files"] if belongs(file["path"], table)],
     )
+
+
+def title_of(table: ReleasedTable) -> str:
+    """Name a table by its columns, after the name that the spec gave it, if it gave one."""
+    columns = " × ".join(table.columns)
+    return columns if table.name == "_x_".join(table.columns) else f"{table.name}: {columns}"
 
 
 def belongs(path: str, table: ReleasedTable) -> bool:
@@ -200,6 +206,10 @@ def _bars(contract: Contract, table: DenseTable, most: int) -> list[BarRow]:
     refined, noisy = table.refined.values, table.measurement.values
     flat = refined.reshape(-1)
     chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
+    if flat.size > most:  # of many cells the largest are shown, and how large suppressed ones are is not known
+        chosen = np.array([cell for cell in chosen if not is_suppressed(table, int(cell))], dtype=np.int64)
+    if not chosen.size:
+        return []
     lower, upper = (ends.reshape(-1) for ends in (table.refined.intervals.lower, table.refined.intervals.upper))
     raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
     highest = max(float(upper[chosen].max()), 1.0)
@@ -282,7 +292,7 @@ def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppre
     largest = max([*counts, small])
     name = f"suppressed ({suppressed}) or 0" if suppressed else "below 1"
     rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
-    smallest = next((place for place, count in enumerate(counts) if count), 0)
+    smallest = next((place for place, count in enumerate(counts) if count), len(counts))
     for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
         error = f"{relative_error(half_width, low)} to {relative_error(half_width, high)}"
         sizes = f"{low:,} to {high - 1:,}" if whole else f"{low:,} to <{high:,}"

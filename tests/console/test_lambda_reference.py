@@ -9,7 +9,7 @@ from tests.console.conftest import Place, Typed
 
 
 def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
-    """A version that is not there is refused by plan and run, before a charge; one that is there serves, at no cost."""
+    """A version that is not there is refused by plan and run, before a charge; one that is there serves for free."""
     half = ("epsilon: 1.0", "epsilon: 0.5")
     spec = shared.spec("later", half, ("{method: simplex,", "{method: negative_l2, lambda: {reference: before/1},"))
     for command in ("plan", "run"):

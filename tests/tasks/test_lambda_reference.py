@@ -98,6 +98,9 @@ def test_the_record_names_the_version_and_says_why_it_is_free(published: Path) -
     assert reference["manifest"] == sha256(manifest.read_bytes()).hexdigest()
     chosen = processed(record, "age")["chosen"]
     assert f"town v1 (MANIFEST.json {reference['manifest']})" in chosen
+    page = (version(published).folder / "record.html").read_text(encoding="utf-8")
+    assert "what this noise would err on the counts of town v1" in page
+    assert "estimated from the noisy counts" not in page
     assert "published and paid for before" in chosen
     assert "costs nothing" in chosen
     assert load(version(published, 1).folder / "record.json")["replay"]["reference"] is None

@@ -22,11 +22,11 @@ TABLES = "[{columns: [wage, trade], name: pay}, [hired], [hired, trade]]"
 RULE = "{k: 10, t: auto, at_most: 0.01}"
 
 
-def suppressing(rule: str = RULE) -> Scenario:
+def suppressing(rule: str = RULE, tables: str = TABLES) -> Scenario:
     """The guild's tables, unrefined, with structural zeros; small noisy counts are suppressed."""
     base = second()
     written = base.spec[base.spec.index("{kind: tables") : base.spec.index("publish:")]
-    product = f"{{kind: tables, mechanism: gaussian, tables: {TABLES}, minimum_frequency: {rule}}}\n"
+    product = f"{{kind: tables, mechanism: gaussian, tables: {tables}, minimum_frequency: {rule}}}\n"
     return replace(base, spec=base.spec.replace(written, product), before=0)
 
 
@@ -99,12 +99,22 @@ def test_the_page_says_below_and_shows_no_number_of_a_suppressed_cell(version: V
     assert f"Cells suppressed, below {threshold}" in page
     assert f"published: at most {rule_of(version, 'hired_x_trade')['published_although_below_k']}." in page
     assert f">below {threshold}<" in page
+    assert "their intervals miss more often" in page
 
 
 def test_a_written_margin_is_followed(tmp_path: Path) -> None:
     made = publish_version(suppressing("{k: 3, t: 0}"), tmp_path)
     assert verify(made.folder, public_key=made.key).ok
     assert {rule_of(made, name)["threshold"] for name in ("pay", "hired")} == {3}
+
+
+def test_the_page_calls_no_suppressed_cell_one_of_the_largest(tmp_path: Path) -> None:
+    """Where all possible cells are suppressed, the page of a large table draws none of them and counts them once."""
+    made = publish_version(suppressing("{k: 1000000, t: 0}", "[[hired, wage, trade]]"), tmp_path)
+    page = (made.folder / "record.html").read_text()
+    assert ">below 1,000,000<" not in page
+    assert "suppressed (below 1,000,000) or 0" in page
+    assert "1 to 9</th>" not in page
 
 
 def filled_in(folder: Path, path: str, columns: dict[str, int]) -> None:

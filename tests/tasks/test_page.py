@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.page import charts
+from tasks.page.page import spaced
 from tasks.page.tables import room
 from tasks.page.words import at_most, beliefs, brief, posterior, relative_error, subject
 
@@ -138,6 +139,11 @@ def test_a_heat_map_without_numbers_draws_each_positive_cell_once() -> None:
     assert svg.count("h1v1h-1z") == 2
     assert 'viewBox="0 0 2 2"' in svg
     assert "&#34;x&#34; &lt;y&gt;" in svg
+
+
+def test_names_of_fields_become_words_and_names_of_draws_stay() -> None:
+    assert spaced("half_width_95") == "half width 95"
+    assert spaced("table:age_x_sex") == "table:age_x_sex"
 
 
 def test_many_tables_get_less_room_each() -> None:

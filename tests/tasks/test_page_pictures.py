@@ -122,6 +122,14 @@ def test_the_error_line_falls_by_a_decade_a_decade() -> None:
     assert '<path class="curve" d="M0 0L1000 1000"/>' in str(plot.drawing)
 
 
+def test_a_label_without_room_to_its_right_stands_to_the_left() -> None:
+    """The noise is a tenth at 630, near the right edge, where 1,000 is the largest size that is drawn."""
+    plot = error_plot(np.array([250]), 63)
+    assert plot is not None
+    found = dict(re.findall(r'text-anchor="(\w+)">±(\d+) %', str(plot.drawing)))
+    assert found == {"start": "50", "end": "10"}
+
+
 @given(st.lists(st.floats(-5, 1e7), min_size=1, max_size=30), st.integers(0, 10**6))
 def test_the_error_plot_stays_inside(values: list[float], half_width: int) -> None:
     """Lines and bars stay within the plot, marks and texts within the figure; no noise or no count, no plot."""

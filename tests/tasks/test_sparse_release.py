@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,10 @@ def test_the_page_explains_a_sparse_table(large: Version) -> None:
     assert "1,000,000,000 cells" in page
     assert f"every other cell reads below {draw['listed']['threshold']:,}" in page
     assert "a sparse table lists some, and says what the others are" in page
+    falls, rows = exp(-float(Fraction(draw["event"]["inverse_scale"]))), draw["listed"]["rows"]
+    empty = 10**9 * falls ** draw["listed"]["threshold"] / (1 + falls)
+    assert f"about {round(empty):,} of the {rows:,} listed ones" in page
+    assert 0 < empty < rows
     assert len(page) < 300_000
 
 
