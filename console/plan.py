@@ -117,15 +117,14 @@ def _threshold(plan: TablesPlan, event: NoiseEvent) -> dict[str, int]:
 
 def _lambda_reference(request: Request, folder: Path | None) -> str | None:
     """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
-    from privacy.ledger.ledger import Ledger
-    from tasks.earlier_version import earlier_version
+    reference, workspace = request.spec.reference, _workspace(folder)
+    if reference is not None and workspace is not None:
+        from privacy.ledger.ledger import Ledger
+        from tasks.earlier_version import earlier_version
 
-    workspace = _workspace(folder)
-    if workspace is None:
-        return None
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
-        found = earlier_version(request.spec, request.contract, ledger, request.store(workspace))
-    return None if found is None else f"{found.release}/{found.number}"
+        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+            earlier_version(request.spec, request.contract, ledger, request.store(workspace))
+    return None if reference is None else reference.reference
 
 
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:

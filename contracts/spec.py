@@ -17,6 +17,7 @@ from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.expansion import expand
+from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
@@ -156,6 +157,11 @@ class ReleaseSpec(SpecFile):
         if not isinstance(self.product, TablesProduct):
             raise TypeError(f"release {self.release} publishes no tables but kind {self.product.kind}")
         return self.product
+
+    @property
+    def reference(self) -> LambdaReference | None:
+        """The earlier version on which λ is chosen, if this is a release of tables that names one."""
+        return self.product.reference if isinstance(self.product, TablesProduct) else None
 
     @property
     def synthetic_product(self) -> SyntheticProduct:

@@ -15,7 +15,7 @@ from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.expansion import tables_of
 from contracts.lambda_reference import LambdaReference
-from contracts.spec import ReleaseSpec, TablesProduct
+from contracts.spec import ReleaseSpec
 from contracts.written import Problem, listed
 from privacy.ledger.ledger import Ledger
 from tasks.publish import version_folder
@@ -54,7 +54,7 @@ def earlier_version(spec: ReleaseSpec, contract: Contract, ledger: Ledger, store
         SpecRefused: there is no such version, it was withdrawn or changed, or it lacks a table of the spec.
     Privacy: reads published files only; they were paid for when they were made.
     """
-    reference = spec.product.reference if isinstance(spec.product, TablesProduct) else None
+    reference = spec.reference
     if reference is None:
         return None
     try:

@@ -80,10 +80,10 @@ def _facts(table: SparseTable, half_width: int, absent: int) -> list[tuple[str, 
 
 
 def _by_noise(table: SparseTable) -> str:
-    """Say how many of the listed noisy counts are expected to be noise and nothing else."""
+    """Say how many noisy counts of empty cells are expected in the list, beside how many it has."""
     event, noisy = table.measurement.event, table.measurement.table
     expected = expected_false_hits(noisy.cells, event.inverse_scale, noisy.threshold)
-    return f"about {round(expected):,} of the {noisy.codes.size:,} listed ones"
+    return f"about {round(expected):,}, where {noisy.codes.size:,} cells are listed"
 
 
 def _bars(contract: Contract, table: SparseTable, most: int) -> list[BarRow]:
