@@ -55,13 +55,15 @@ def sparse_view(facts: RunFacts, values: dict[str, Any], number: int, table: Spa
 
 
 def _cells(contract: Contract, table: SparseTable) -> str:
-    """Say what the cells are, and which are listed."""
+    """Say what the cells are, which are listed, and how many of them noise alone would list."""
     domain = ", ".join(f"{name} ({contract.column(name).size})" for name in table.columns)
     noisy, refined = table.measurement.table, table.refined
+    empty = expected_false_hits(noisy.cells, table.measurement.event.inverse_scale, noisy.threshold)
     return (
-        f"{refined.cells:,} cells: every combination of {domain}. The table is sparse. The noisy counts from "
-        f"{noisy.threshold:,} on are listed, {noisy.codes.size:,} cells; every other cell reads below "
-        f"{noisy.threshold:,}. The refined counts above 0 are listed, {refined.codes.size:,} cells; the others are 0"
+        f"{refined.cells:,} cells. The table is sparse. The noisy counts from {noisy.threshold:,} on are listed, "
+        f"{noisy.codes.size:,} cells; were all cells empty, noise alone would list about {round(empty):,}. "
+        f"Every other cell reads below {noisy.threshold:,}. The refined counts above 0 are listed, "
+        f"{refined.codes.size:,} cells; the others are 0. The cells are every combination of {domain}"
     )
 
 
@@ -71,19 +73,8 @@ def _facts(table: SparseTable, half_width: int, absent: int) -> list[tuple[str, 
         ("sum of all cells", written(counts.sum())),
         ("cells above the reach of their noise", f"{int((counts > half_width).sum()):,}"),
         ("cells at zero", f"{absent:,}"),
-        (
-            f"empty cells whose noise alone is expected to reach {table.measurement.table.threshold:,}",
-            _by_noise(table),
-        ),
         ("interval of a cell whose noisy count is not listed", f"0 to {table.refined.absent_upper:,}"),
     ]
-
-
-def _by_noise(table: SparseTable) -> str:
-    """Say how many noisy counts of empty cells are expected in the list, beside how many it has."""
-    event, noisy = table.measurement.event, table.measurement.table
-    expected = expected_false_hits(noisy.cells, event.inverse_scale, noisy.threshold)
-    return f"about {round(expected):,}, where {noisy.codes.size:,} cells are listed"
 
 
 def _bars(contract: Contract, table: SparseTable, most: int) -> list[BarRow]:
