@@ -70,7 +70,7 @@ def test_no_number_is_logged(
     with caplog.at_level(logging.DEBUG):
         found(table, made, contract)
     said = [record.getMessage() for record in caplog.records if record.name == "tasks.evaluate"]
-    assert said == [f"evaluated made-up rows of 4 columns against snapshot {table.keyed_hash[:12]}"]
+    assert said == ["evaluated made-up rows of 4 columns against a snapshot"]
 
 
 def test_scores_are_written_for_their_owner_alone_and_never_over_a_file(
