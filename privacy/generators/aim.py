@@ -25,7 +25,7 @@ from typing import ClassVar, Final
 import numpy as np
 from pydantic import Field, model_validator
 
-from privacy.generators.fitting import COARSE, Clock, Fitting
+from privacy.generators.fitting import Clock, Fitting
 from privacy.generators.generator import (
     Asked,
     CountsSource,
@@ -177,7 +177,7 @@ class _Aim:
         for clique in self.initial():
             fitting.refuse_late("one-way marginals")
             fitting.measure(clique, schedule.measurement)
-        model = fitting.estimate(tolerance=COARSE).model
+        model = fitting.rough()
         schedule = schedule.within(fitting.spending.left)
         while True:
             fitting.progress(0.95 * float(fitting.spending.spent / fitting.spending.whole), "measuring")
@@ -194,14 +194,13 @@ class _Aim:
             part = fitting.spending.left if schedule.last else schedule.measurement
             measured = fitting.measure(clique, part)
             # ESTIMATE
-            before, model = model, fitting.estimate(model, tolerance=COARSE).model
+            before, model = model, fitting.rough(model)
             if schedule.last:
                 break
             # ANNEAL (algorithm 4)
             improved = changed(before, model, clique) > noise_of(measured)
             schedule = schedule.annealed(improved).within(fitting.spending.left)
-        fitting.progress(0.95, "estimating")
-        return fitting.fitted(fitting.estimate(model), notes)
+        return fitting.final(model, notes)
 
     def select(self, fitting: Fitting, model: GraphicalModel, schedule: Schedule) -> Clique:
         """Choose the clique of the largest  w_r (‖p_r(D) - p_r(θ)‖₁ - √(2/π) σ n_r)  by the exponential mechanism."""

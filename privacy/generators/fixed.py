@@ -99,8 +99,7 @@ def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted:
         fitting.refuse_late("marginals")
         fitting.progress(0.8 * number / len(weights), "measuring")
         fitting.measure(clique, part)
-    fitting.progress(0.8, "estimating")
-    return fitting.fitted(fitting.estimate())
+    return fitting.final()
 
 
 def shares(domain: Domain, weights: Mapping[Clique, Fraction], spending: Spending) -> tuple[Fraction, ...]:

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from privacy.generators.fitting import COARSE, Clock, Fitting
+from privacy.generators.fitting import Clock, Fitting
 from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
@@ -105,15 +105,14 @@ class PrivBayes:
             fitting.refuse_late("one-way marginals")
             fitting.measure((name,), part)
         network = _Network(fitting, options)
-        model = fitting.estimate(tolerance=COARSE).model
+        model = fitting.rough()
         for number, (choice, part) in enumerate(zip(stages.choices, stages.chosen, strict=True)):
             fitting.progress(0.1 + 0.8 * number / len(stages.chosen), "choosing and measuring families")
             fitting.refuse_late("families")
             family = network.choose(model, choice, part)
             fitting.measure(asked.domain.canonical(family), part)
-            model = fitting.estimate(model, tolerance=COARSE).model
-        fitting.progress(0.9, "estimating")
-        return fitting.fitted(fitting.estimate(model))
+            model = fitting.rough(model)
+        return fitting.final(model)
 
 
 def _stages(asked: Asked, options: PrivBayesOptions, spending: Spending) -> Stages:
