@@ -39,9 +39,15 @@ RELATIVE_TEMPERATURE = 0.25
 """Temperature times the standard deviation of the noise, for each step; measured on Adult at epsilon 0.02 to 100."""
 LEAST_DEVIATION = 0.3
 """Noise below that of rounding to whole rows (sqrt(1/12)) counts as that."""
+FINEST_DEVIATION = 0.001
+"""Noise of less than a thousandth of a row counts as that."""
+FLOAT_PRECISION = 1e-10
+"""Expected counts are exact to well below this share of the total; finer noise counts as that."""
 COOLING = 4.0
 ROUGH = 0.1
 """Each temperature but the last may end with a gap of this share of the misfit: the next moves further than that."""
+CONTRADICTION = 1e-6
+"""The gap may always be this share of the misfit: it matters only where measurements contradict each other by far."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,9 @@ def estimate(
     zeros = {domain.canonical(zero.clique): zero.on(domain) for zero in structural_zeros}
     check_size(domain, [*(one.clique for one in measurements), *zeros], cap_mb)
     rows = estimate_total(measurements) if total is None else float(total)
-    merged = {clique: one for clique, one in combine(domain, measurements).items() if clique}
+    finest = max(FINEST_DEVIATION, FLOAT_PRECISION * rows) ** 2
+    combined = combine(domain, measurements).items()
+    merged = {clique: (values, max(variance, finest)) for clique, (values, variance) in combined if clique}
     objective = FitObjective(domain, merged, zeros, rows)
     final = default_temperature(objective.variance, steps) if temperature is None else temperature
     if not final > 0 or steps < 1:
@@ -121,7 +129,7 @@ def estimate(
         found.gap,
         final,
         found.iterations,
-        found.gap <= allowed,
+        found.gap <= max(allowed, CONTRADICTION * objective.loss(found.marginals)),
     )
 
 
@@ -152,6 +160,7 @@ def _in_steps(
             temperature=temperature,
             allowed=allowed,
             max_iterations=max_iterations - used,
+            share_of_loss=CONTRADICTION,
         )
         used += found.iterations
     return Found(found.point, found.marginals, found.gap, used)
@@ -176,5 +185,12 @@ def _cool(
             share_of_loss=ROUGH,
         )
         point, used = found.point, used + found.iterations
-    found = minimise(objective, point, temperature=final, allowed=allowed, max_iterations=max_iterations - used)
+    found = minimise(
+        objective,
+        point,
+        temperature=final,
+        allowed=allowed,
+        max_iterations=max_iterations - used,
+        share_of_loss=CONTRADICTION,
+    )
     return Found(found.point, found.marginals, found.gap, used + found.iterations)

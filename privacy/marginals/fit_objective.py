@@ -68,8 +68,22 @@ class FitObjective:
         if np.isneginf(self._propagation.log_partition):
             raise NothingPossible
         self._point = uniform
-        self._aim = self.values
         self.possible = self.marginals(uniform) > 0 if total > 0 else np.ones(self.values.size, dtype=np.bool_)
+        self._level = self._levelled()
+        self._aim = self._level
+
+    def _levelled(self) -> Array:
+        """Return the values, each clique's shifted so that its possible cells sum to the total, as mu's do.
+
+        By Pythagoras that changes P by a constant. It takes a direction out of F along which it has next to no
+        curvature.
+        """
+        level = self.values.copy()
+        for part in self.slices:
+            possible = self.possible[part]
+            values = level[part]
+            values[possible] += (self.total - values[possible].sum()) / max(1, int(possible.sum()))
+        return level
 
     def _factors(self, point: Array) -> dict[Clique, Array]:
         """Return the potentials at a point, structural zeros included."""
@@ -83,7 +97,7 @@ class FitObjective:
 
     def stay_near(self, center: Array, temperature: float) -> None:
         """Set c, 0 at first, for a temperature: F's linear part becomes y + temperature · variance · c."""
-        self._aim = self.values + temperature * self.variance * center
+        self._aim = self._level + temperature * self.variance * center
 
     def _move(self, point: Array) -> None:
         if point is not self._point:

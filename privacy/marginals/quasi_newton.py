@@ -19,6 +19,8 @@ MEMORY = 30
 SUFFICIENT = 1e-4
 FLATTER = 0.5
 MOST_SHORTENINGS = 30
+FURTHEST = 1e12
+"""No potential goes beyond this [nats]: sums of such potentials are no longer exact to a small part of a nat."""
 FIRST_STEP = 10.0
 """The first step, before any curvature is known, changes no potential by more than this [nats]."""
 
@@ -116,6 +118,9 @@ def _descend(
     slope = float(here.gradient @ direction)
     for _ in range(MOST_SHORTENINGS):
         point = here.point + step * direction
+        if float(np.abs(point).max()) > FURTHEST:
+            step *= 0.1
+            continue
         value = objective.value(point, temperature)
         if value <= here.value + SUFFICIENT * step * slope:
             return _look(objective, point, temperature)

@@ -101,10 +101,10 @@ class TablePlan:
         parts = self._parts(factors)
         scale = None if weight is None else self._broadcast(*weight)
 
+        @np.errstate(over="ignore")  # the caller sees the infinite sum; each thread has an error state of its own
         def work(lead: Axes) -> list[Array]:
             block = self._block(parts, lead)
-            with np.errstate(over="ignore"):  # the caller sees the infinite sum; threads have their own error state
-                np.exp(block, out=block)
+            np.exp(block, out=block)
             if scale is not None:
                 block *= _at(scale, lead)
             summed = [_dropped(block, self._all[self._lead :], self._inner(child.axes)) for child in root.children]
@@ -112,8 +112,9 @@ class TablePlan:
 
         blocks = _in_threads(work, list(self._leads()))
         found: dict[Axes, Array] = {}
-        for number, child in enumerate(root.children):
-            self._descend(child, self._joined(child.axes, [block[number] for block in blocks]), found)
+        with np.errstate(over="ignore"):
+            for number, child in enumerate(root.children):
+                self._descend(child, self._joined(child.axes, [block[number] for block in blocks]), found)
         if whole:
             found[self._all] = self._joined(self._all, [block[-1] for block in blocks])
         return {clique: self._ordered(found[axes], axes, clique) for clique, axes in asked.items()}

@@ -247,3 +247,15 @@ def test_each_step_fits_closer() -> None:
     assert losses[-1] >= best_loss(ABC, measured, float(truth.sum())) * (1 - 1e-6)
     with pytest.raises(ValueError, match="step"):
         estimate(ABC, measured, steps=0)
+
+
+def test_measurements_that_structural_zeros_contradict_still_have_an_answer() -> None:
+    """A third of exactly measured rows lies in impossible cells: the rest is lifted evenly, as least squares says."""
+    impossible = np.zeros((2, 3), dtype=bool)
+    impossible[0, 0] = True
+    values = np.array([[300, 100, 100], [100, 200, 100]])
+    measured = [Measured(("a", "b"), values, 1e-4)]
+    found = estimate(ABC, measured, total=900, structural_zeros=[StructuralZeros(("a", "b"), impossible)])
+    assert found.converged
+    table = found.model.marginal(("a", "b"))
+    np.testing.assert_allclose(table, np.where(impossible, 0.0, values + 60.0), atol=0.5)
