@@ -1,0 +1,288 @@
+"""How a row of codes lies in a vector of real numbers, and back: public, a function of the contract alone.
+
+    number or date, in bins    the middle of its bin, scaled by the declared bounds to [0, 1]; where nulls have a
+                               cell, one more entry that says so (a null's number is 0)
+    category                   one entry a cell, one of them 1
+    array of levels            one entry a place, scaled to [0, 1]
+
+A column takes `length` codes, 1 but for arrays, and each code becomes a row of the column's table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from itertools import accumulate, groupby
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import digest
+from contracts.column import Column
+from contracts.contract import Contract
+from contracts.domains import CategoryDomain, MappingDomain
+
+Kind = Literal["number", "category", "array"]
+HeadKind = Literal["unit", "flag", "choice"]
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """A stretch of the vector that is decoded together.
+
+    Args:
+        column: whose it is.
+        kind: "unit", numbers in [0, 1]; "flag", the chance that the value is missing; "choice", the chances of the
+            column's cells, which add up to 1.
+        start: first entry.
+        stop: the entry after the last.
+    """
+
+    column: str
+    kind: HeadKind
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLayout:
+    """One column: what each of its codes becomes.
+
+    Args:
+        name: the column.
+        kind: how its values are read back.
+        table: the entries of each code, shape (cells, entries), float64 in [0, 1]; a copy is kept. A number's first
+            entry never falls as the code grows, and a second one marks the last code as null.
+        length: codes of a row, 1 but for arrays.
+    Raises:
+        ValueError: a table of another form.
+    """
+
+    name: str
+    kind: Kind
+    table: NDArray[np.float64]
+    length: int = 1
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=np.float64, order="C")
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+        wanted = {"number": (1, 2), "array": (1,), "category": (table.shape[0],)}[self.kind]
+        if table.ndim != 2 or table.size == 0 or table.shape[1] not in wanted or self.length < 1:
+            raise ValueError(f"column {self.name}: no table of a {self.kind}")
+        if self.length != 1 and self.kind != "array":
+            raise ValueError(f"column {self.name}: only an array has several codes")
+        if not (np.isfinite(table).all() and table.min() >= 0 and table.max() <= 1):
+            raise ValueError(f"column {self.name}: entries must lie in [0, 1]")
+        if self.kind != "category" and not (np.diff(self.points) >= 0).all():
+            raise ValueError(f"column {self.name}: numbers must not fall as codes grow")
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the last code of a number is that of nulls."""
+        return self.kind == "number" and self.table.shape[1] == 2
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The number of each code, nulls left out; it never falls."""
+        return self.table[: self.table.shape[0] - self.nullable, 0]
+
+    @property
+    def width(self) -> int:
+        """Entries of the vector."""
+        return self.length * self.table.shape[1]
+
+    def heads(self, start: int) -> tuple[Head, ...]:
+        """Return the column's stretches of a vector in which it begins at `start`."""
+        if self.kind == "category":
+            return (Head(self.name, "choice", start, start + self.width),)
+        numbers = start + self.length
+        flag = (Head(self.name, "flag", numbers, numbers + 1),) if self.nullable else ()
+        return (Head(self.name, "unit", start, numbers), *flag)
+
+    def codes_from(self, entries: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+        """Return a column's codes, shape (rows, length): the nearest number, null from a half on, the largest chance."""
+        if self.kind == "category":
+            return np.argmax(entries, axis=1)[:, None]
+        points = self.points
+        nearest = np.searchsorted((points[1:] + points[:-1]) / 2, entries[:, : self.length], side="left")
+        return np.where(entries[:, 1:] >= 0.5, points.size, nearest) if self.nullable else nearest
+
+
+@dataclass(frozen=True, eq=False)
+class RowLayout:
+    """The columns of a row, in the order of its codes and of its vector.
+
+    Args:
+        columns: at least one, with different names.
+    Raises:
+        ValueError: no column, or a name twice.
+    """
+
+    columns: tuple[ColumnLayout, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns or len(set(self.names)) != len(self.columns):
+            raise ValueError("columns must be at least one, each named once")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def width(self) -> int:
+        """Entries of a vector."""
+        return sum(column.width for column in self.columns)
+
+    @property
+    def code_width(self) -> int:
+        """Codes of a row."""
+        return sum(column.length for column in self.columns)
+
+    @cached_property
+    def heads(self) -> tuple[Head, ...]:
+        """What is decoded together, in the order of the vector."""
+        starts = accumulate((column.width for column in self.columns), initial=0)
+        return tuple(
+            head for column, start in zip(self.columns, starts, strict=False) for head in column.heads(start)
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of names, kinds, lengths and tables."""
+        each = [
+            [column.name, column.kind, column.length, [*column.table.shape], _sha256(column.table)]
+            for column in self.columns
+        ]
+        return digest(each)
+
+    def column(self, name: str) -> ColumnLayout:
+        """Return one column.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        return self.columns[self._place(name)]
+
+    def code_place(self, name: str) -> int:
+        """Return where a column's codes begin in a row.
+
+        Raises:
+            ValueError: there is no such column.
+        """
+        return sum(column.length for column in self.columns[: self._place(name)])
+
+    def select(self, names: Sequence[str]) -> RowLayout:
+        """Return the layout of some of the columns, in the given order.
+
+        Raises:
+            ValueError: a name that there is not, or one named twice.
+        """
+        return RowLayout(tuple(self.column(name) for name in names))
+
+    def selected(self, codes: Codes, names: Sequence[str]) -> Codes:
+        """Return the codes of some of the columns, in the given order; shape (rows, their codes)."""
+        if tuple(names) == self.names:
+            return codes
+        spans = [(self.code_place(name), self.column(name).length) for name in names]
+        return codes[:, [place for start, length in spans for place in range(start, start + length)]]
+
+    def vectors(self, codes: Codes) -> NDArray[np.float32]:
+        """Return the vectors of rows.
+
+        Args:
+            codes: shape (rows, code_width).
+        Returns:
+            float32 in [0, 1], shape (rows, width).
+        Privacy: a row's vector depends on that row alone; private if the codes are.
+        """
+        return self._looked_up(codes, lambda table: table.astype(np.float32))
+
+    def lattice(self, codes: Codes, *, bits: int) -> NDArray[np.float64]:
+        """Return the vectors rounded to multiples of 2^-bits, as whole numbers from 0 to 2^bits in float64."""
+        return self._looked_up(codes, lambda table: np.rint(table * 2.0**bits))
+
+    def codes_from(self, vectors: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+        """Return the codes whose vectors are nearest, stretch by stretch.
+
+        It takes `vectors(codes)` back to `codes` where float32 tells the numbers of neighbouring bins apart.
+
+        Args:
+            vectors: shape (rows, width): numbers, chances of being null, chances of the cells.
+        Returns:
+            int64, shape (rows, code_width).
+        """
+        ends = list(accumulate((column.width for column in self.columns), initial=0))
+        return np.concatenate(
+            [
+                column.codes_from(vectors[:, start:stop])
+                for column, start, stop in zip(self.columns, ends[:-1], ends[1:], strict=True)
+            ],
+            axis=1,
+        )
+
+    def _place(self, name: str) -> int:
+        if name not in self._places:
+            raise ValueError(f"no column {name!r}; there are {', '.join(self.names)}")
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def _looked_up(self, codes: Codes, form: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
+        """Look every code up in its column's table; neighbours with equal tables together."""
+        vectors = np.empty((codes.shape[0], self.width), dtype=form(self.columns[0].table).dtype)
+        code, entry = 0, 0
+        for table, length in self._runs:
+            stop = entry + length * table.shape[1]
+            vectors[:, entry:stop] = form(table)[codes[:, code : code + length]].reshape(codes.shape[0], -1)
+            code, entry = code + length, stop
+        return vectors
+
+    @cached_property
+    def _runs(self) -> tuple[tuple[NDArray[np.float64], int], ...]:
+        grouped = groupby(self.columns, key=lambda column: (column.table.shape, column.table.tobytes()))
+        runs = [list(group) for _, group in grouped]
+        return tuple((run[0].table, sum(column.length for column in run)) for run in runs)
+
+
+def row_layout(contract: Contract, names: Sequence[str] | None = None) -> RowLayout:
+    """Return the layout of a contract's columns: of all of them, or of the given ones in their order.
+
+    Raises:
+        ContractRefused: no such column.
+        ValueError: a column named twice.
+    Privacy: uses the contract only.
+    """
+    columns = contract.columns if names is None else [contract.column(name) for name in names]
+    return RowLayout(tuple(_column_layout(column) for column in columns))
+
+
+def _column_layout(column: Column) -> ColumnLayout:
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        return ColumnLayout(column.name, "category", np.eye(column.size, dtype=np.float64))
+    low, high = (_number(end) for end in domain.bounds)
+    span = high - low if high > low else 1.0
+    middles = [((_number(first) + _number(last)) / 2 - low) / span for first, last in domain.bins]
+    nullable = column.size > len(middles)
+    table = np.zeros((column.size, 1 + nullable))
+    table[: len(middles), 0] = middles
+    if nullable:
+        table[-1, 1] = 1
+    return ColumnLayout(column.name, "number", table)
+
+
+def _number(end: Any) -> float:
+    return float(end.toordinal() if isinstance(end, date) else end)
+
+
+def _sha256(table: NDArray[np.float64]) -> str:
+    return hashlib.sha256(table.astype("<f8").tobytes()).hexdigest()
