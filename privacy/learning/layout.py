@@ -106,7 +106,7 @@ class ColumnLayout:
         return (Head(self.name, "unit", start, numbers), *flag)
 
     def codes_from(self, entries: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-        """Return a column's codes, shape (rows, length): the nearest number, null from a half on, the largest chance."""
+        """Return a column's codes, shape (rows, length): nearest number, null from a half on, largest chance."""
         if self.kind == "category":
             return np.argmax(entries, axis=1)[:, None]
         points = self.points
