@@ -95,7 +95,7 @@ class ColumnLayout:
     @property
     def width(self) -> int:
         """Entries of the vector."""
-        return self.length * self.table.shape[1]
+        return self.length * int(self.table.shape[1])
 
     def heads(self, start: int) -> tuple[Head, ...]:
         """Return the column's stretches of a vector in which it begins at `start`."""
@@ -108,9 +108,9 @@ class ColumnLayout:
     def codes_from(self, entries: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
         """Return a column's codes, shape (rows, length): nearest number, null from a half on, largest chance."""
         if self.kind == "category":
-            return np.argmax(entries, axis=1)[:, None]
+            return np.asarray(np.argmax(entries, axis=1)[:, None], dtype=np.int64)
         points = self.points
-        nearest = np.searchsorted((points[1:] + points[:-1]) / 2, entries[:, : self.length], side="left")
+        nearest: NDArray[np.int64] = np.searchsorted((points[1:] + points[:-1]) / 2, entries[:, : self.length])
         return np.where(entries[:, 1:] >= 0.5, points.size, nearest) if self.nullable else nearest
 
 
