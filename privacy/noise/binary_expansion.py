@@ -3,7 +3,8 @@
 The probabilities here are e^-x, e^-x / (1 + e^-x) and 2 e^-x / (1 + e^-x) for a rational x > 0. Each is
 transcendental (Lindemann: e^x is, for every algebraic x other than 0, and the others are rational functions of
 it that can be solved for it), so it has one binary expansion, which never ends and never becomes all zeros
-or all ones. Two rigorous bounds that close in on it therefore agree, sooner or later, on any prefix.
+or all ones. Two rigorous bounds that close in on it therefore agree, sooner or later, on any prefix. A rational
+number is expanded by long division (`ratio`).
 """
 
 from __future__ import annotations
@@ -60,6 +61,25 @@ class BinaryExpansion:
             if lower == upper:
                 return lower.to_bytes(count, "big")
             digits *= 2
+
+
+def ratio(probability: Fraction) -> BinaryExpansion:
+    """Expand a rational p, 0 < p < 1; a dyadic one ends in zeros, and comparing with it stays exact."""
+    if not 0 < probability < 1:
+        raise NoiseRefused("probability", str(probability), "a Fraction above 0 and below 1")
+    return _Ratio(probability)
+
+
+class _Ratio(BinaryExpansion):
+    """The bytes of a rational number, by long division."""
+
+    def __init__(self, probability: Fraction) -> None:
+        self._probability = probability
+        self._known = b""
+
+    def _prefix(self, count: int) -> bytes:
+        shifted = (self._probability.numerator << (8 * count)) // self._probability.denominator
+        return shifted.to_bytes(count, "big")
 
 
 def exp_minus(exponent: Fraction) -> BinaryExpansion:

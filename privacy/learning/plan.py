@@ -1,0 +1,190 @@
+"""The plan of a private training: sampling, clipping, noise and event in one frozen value, so that none drifts apart.
+
+How fast it runs (device, rows that are in memory at once) is no part of it: `execution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, sqrt
+from typing import Any, Final
+
+from privacy.accounting.amounts import Number
+from privacy.accounting.events import PoissonSampledGaussian
+from privacy.learning.errors import CannotTrain
+
+MOST_STEPS: Final = 10**7
+MOST_CHECKPOINTS: Final = 10_000
+_LARGEST_NORM: Final = Fraction(10**6)
+_SMALLEST_NORM: Final = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """DP-SGD as it is accounted for.
+
+    Each step draws a Poisson sample, sums the clipped per-row gradients, adds Gaussian noise of standard deviation
+    noise_multiplier * clipping_norm to every entry, and divides by the expected batch size, which is public.
+    A checkpoint is released after every `checkpoint_every` steps: that many steps are one draw. `reserve` more such
+    draws are charged from the beginning; an interval that a crash interrupted is paid again out of them.
+
+    Args:
+        sampling_probability: q, exact [probability].
+        expected_batch_size: what sums are divided by; public, declared [rows].
+        steps: a multiple of checkpoint_every.
+        clipping_norm: C, the largest L2 norm of one row's gradient [dimensionless].
+        noise_multiplier: standard deviation / C [dimensionless].
+        checkpoint_every: steps from one durable checkpoint to the next.
+        reserve: interrupted intervals that may be made up for.
+    Raises:
+        CannotTrain, AmountRefused: a field out of range.
+    Privacy: add_remove, one row a unit: `events` is its whole cost, charged whether the reserve is used or not.
+    """
+
+    sampling_probability: Fraction
+    expected_batch_size: Fraction
+    steps: int
+    clipping_norm: Fraction
+    noise_multiplier: Fraction
+    checkpoint_every: int
+    reserve: int
+
+    def __post_init__(self) -> None:
+        for name in ("sampling_probability", "expected_batch_size", "clipping_norm", "noise_multiplier"):
+            if type(getattr(self, name)) is not Fraction:
+                raise CannotTrain(name, type(getattr(self, name)).__name__, "a Fraction: exact")
+        for name, least, most in (
+            ("steps", 1, MOST_STEPS),
+            ("checkpoint_every", 1, self.steps),
+            ("reserve", 0, MOST_CHECKPOINTS),
+        ):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                raise CannotTrain(name, value, f"a whole number from {least} to {most}")
+        if self.steps % self.checkpoint_every or self.steps // self.checkpoint_every > MOST_CHECKPOINTS:
+            raise CannotTrain(
+                "steps", self.steps, f"up to {MOST_CHECKPOINTS} times checkpoint_every, and a multiple of it"
+            )
+        if not _SMALLEST_NORM <= self.clipping_norm <= _LARGEST_NORM:
+            raise CannotTrain("clipping_norm", self.clipping_norm, f"{float(_SMALLEST_NORM):g} to {_LARGEST_NORM}")
+        if self.expected_batch_size <= 0:
+            raise CannotTrain("expected_batch_size", self.expected_batch_size, "above 0")
+        self.event.to_json()
+
+    @property
+    def event(self) -> PoissonSampledGaussian:
+        """The event of one interval between checkpoints."""
+        return PoissonSampledGaussian(self.noise_multiplier, self.sampling_probability, self.checkpoint_every)
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints there will be, the last one included."""
+        return self.steps // self.checkpoint_every
+
+    @property
+    def events(self) -> tuple[PoissonSampledGaussian, ...]:
+        """All that the charge must hold: one event an interval, and the reserve."""
+        return (self.event,) * (self.checkpoints + self.reserve)
+
+    @property
+    def standard_deviation(self) -> Fraction:
+        """Of the noise on each entry of a summed gradient."""
+        return self.noise_multiplier * self.clipping_norm
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the plan as JSON values; rationals as text."""
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How rows are sampled, for how long, and how often a checkpoint is kept; all but the noise.
+
+    Args:
+        rows_about: about how many rows there are; declared, since the true number is private under add_remove [rows].
+        batch: expected rows a step [rows].
+        epochs: how often a row is expected to be in a step's sample.
+        checkpoints: how many checkpoints, at least; the steps are rounded up to a multiple of them.
+        reserve: interrupted intervals that may be made up for.
+    Raises:
+        CannotTrain: a field out of range, such as a batch of more than the declared rows.
+    """
+
+    rows_about: int
+    batch: int
+    epochs: Fraction
+    checkpoints: int
+    reserve: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("rows_about", 1), ("batch", 1), ("checkpoints", 1), ("reserve", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise CannotTrain(name, value, f"a whole number, at least {least}")
+        if self.batch > self.rows_about:
+            allowed = f"at most the declared number of rows, {self.rows_about}"
+            raise CannotTrain("batch", self.batch, allowed, "take a smaller batch, or correct the declared number")
+        if type(self.epochs) is not Fraction or self.epochs <= 0:
+            raise CannotTrain("epochs", self.epochs, "a Fraction above 0")
+
+    @property
+    def sampling_probability(self) -> Fraction:
+        """Batch / rows_about, exact."""
+        return Fraction(self.batch, self.rows_about)
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Steps between checkpoints."""
+        return max(1, ceil(self.epochs / self.sampling_probability / self.checkpoints))
+
+    @property
+    def steps(self) -> int:
+        """Steps in all: epochs / q, rounded up to a multiple of checkpoint_every."""
+        wanted = max(1, floor(self.epochs / self.sampling_probability))
+        return ceil(Fraction(wanted, self.checkpoint_every)) * self.checkpoint_every
+
+    def plan(self, *, noise_multiplier: Fraction, clipping_norm: Fraction) -> TrainingPlan:
+        """Return the plan with that noise and that bound on a row's gradient."""
+        return TrainingPlan(
+            self.sampling_probability,
+            Fraction(self.batch),
+            self.steps,
+            clipping_norm,
+            noise_multiplier,
+            self.checkpoint_every,
+            self.reserve,
+        )
+
+
+def signal_to_noise(plan: TrainingPlan, parameters: int) -> float:
+    """Say how far all steps together could move the parameters, relative to what the noise alone moves them.
+
+    sqrt(steps) * batch / (noise_multiplier * sqrt(parameters)): every row pulls with its full norm in one direction,
+    while the noise of all steps adds up as a random walk. Below about 0.3 nothing can be learnt.
+
+    Args:
+        plan: the plan.
+        parameters: how many parameters are trained.
+    """
+    pull = sqrt(plan.steps) * float(plan.expected_batch_size)
+    return pull / (float(plan.noise_multiplier) * sqrt(parameters))
+
+
+def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: Number, least: float = 0.3) -> TrainingPlan:
+    """Return the plan, or refuse it where the noise drowns all that could be learnt.
+
+    Raises:
+        CannotTrain: with the batch, or about the epsilon, that would do.
+    """
+    ratio = signal_to_noise(plan, parameters)
+    if ratio >= least:
+        return plan
+    missing = least / ratio
+    raise CannotTrain(
+        "noise_multiplier",
+        f"{float(plan.noise_multiplier):.4g}, which leaves a signal-to-noise ratio of {ratio:.2g}",
+        f"a ratio of at least {least}",
+        f"take an epsilon of about {float(epsilon) * missing:.2g}, a batch of about "
+        f"{ceil(plan.expected_batch_size * Fraction(missing))} rows, or a smaller network",
+    )
