@@ -9,6 +9,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deploy/constraints.txt
 RUNTIME := $(VENV)/.runtime-installed
+NEURAL := $(VENV)/.neural-installed
 DEV := $(VENV)/.dev-installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
@@ -23,7 +24,7 @@ help:
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
-	@echo "make neural   add torch as a CPU build (TORCH_INDEX=URL chooses where from)"
+	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make clean    remove build/ and all caches; $(VENV) stays"
 
@@ -51,11 +52,15 @@ test: $(DEV)
 bench: $(DEV)
 	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
 
+neural: $(NEURAL)
+
 # torch alone and first, without what it depends on: a CUDA build would bring gigabytes with it.
-neural: $(DEV)
+$(NEURAL): $(PINS) | $(BIN)/pip
+	@echo "Installing torch as a CPU build (about 200 MB) ..."
 	$(PIP) --no-deps --extra-index-url $(TORCH_INDEX) torch
 	@$(BIN)/python -c "$$refuse_cuda" || { $(BIN)/python -m pip uninstall --quiet --yes torch; exit 1; }
-	$(PIP) -e ".[dev,neural]"
+	$(PIP) -e ".[neural]"
+	@touch $(RUNTIME) $@
 
 define refuse_cuda
 import importlib.metadata, sys
@@ -81,9 +86,9 @@ $(RUNTIME): $(PINS) | $(BIN)/pip
 	$(PIP) -e .
 	@touch $@
 
-$(DEV): $(PINS) | $(BIN)/pip
-	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 1.2 GB; a few minutes the first time) ..."
-	$(PIP) -e ".[dev]"
+$(DEV): $(PINS) $(NEURAL)
+	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 2 GB; a few minutes the first time) ..."
+	$(PIP) -e ".[dev,neural]"
 	@touch $(RUNTIME) $@
 
 clean:
