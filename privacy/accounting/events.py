@@ -23,6 +23,7 @@ _SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
 _LARGEST_VARIANCE: Final = 10**30
 _LARGEST_TERM: Final = 10**60
 _LARGEST_MOVE: Final = 10**9
+_LARGEST_NORM: Final = 10**11
 _MOST_MOVES: Final = 4096
 _SMALLEST_MULTIPLIER: Final = Fraction(1, 10**6)
 _LARGEST_MULTIPLIER: Final = 10**15
@@ -59,7 +60,7 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         _rational(self.inverse_scale, "inverse_scale", _SMALLEST, _LARGEST_LOSS)
-        _moves(self.moves)
+        _moves(self.moves, _LARGEST_MOVE)
 
     def to_json(self) -> dict[str, Any]:
         """Write the event as JSON values; rationals as text."""
@@ -72,7 +73,8 @@ class DiscreteGaussian:
 
     Args:
         sigma_squared: the parameter, 10^-12 <= sigma_squared <= 10^30 [units squared].
-        moves: the change of the worst neighbour, one non-zero integer a cell that changes [units].
+        moves: the change of the worst neighbour, one non-zero integer a cell that changes; or, of noise on sums of
+            vectors, integers whose squares add up to at least the squared norm of every change [units].
     Raises:
         AmountRefused: a parameter out of range.
     Privacy: rho-zCDP with rho = sum(moves^2) / (2 * sigma_squared).
@@ -86,7 +88,7 @@ class DiscreteGaussian:
 
     def __post_init__(self) -> None:
         _rational(self.sigma_squared, "sigma_squared", _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
-        _moves(self.moves)
+        _moves(self.moves, _LARGEST_NORM)
 
     def to_json(self) -> dict[str, Any]:
         """Write the event as JSON values; rationals as text."""
@@ -299,11 +301,11 @@ def _rational(value: Any, what: str, smallest: Fraction, largest: int) -> None:
         raise AmountRefused(what, value, f"{allowed}, with at most 60 digits above and below the line")
 
 
-def _moves(moves: Any) -> None:
+def _moves(moves: Any, largest: int) -> None:
     """Refuse what is not a non-empty tuple of non-zero integers."""
-    allowed = f"1 to {_MOST_MOVES} non-zero integers of at most {_LARGEST_MOVE}"
+    allowed = f"1 to {_MOST_MOVES} non-zero integers of at most {largest}"
     if not isinstance(moves, tuple) or not 1 <= len(moves) <= _MOST_MOVES:
         raise AmountRefused("moves", type(moves).__name__, allowed)
     for move in moves:
-        if isinstance(move, bool) or not isinstance(move, int) or not 1 <= abs(move) <= _LARGEST_MOVE:
+        if isinstance(move, bool) or not isinstance(move, int) or not 1 <= abs(move) <= largest:
             raise AmountRefused("moves", move, allowed)

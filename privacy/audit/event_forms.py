@@ -31,9 +31,9 @@ def read_event(event: Mapping[str, Any]) -> tuple[Any, ...]:
     return kind, *(read(event[name], f"event {kind}: {name}") for name, read in form.items())
 
 
-def _moves(moves: Any, what: str) -> tuple[int, ...]:
+def _moves(moves: Any, what: str, largest: int = 10**9) -> tuple[int, ...]:
     """Read the worst neighbour's change."""
-    if not isinstance(moves, list | tuple) or not moves or not all(map(_is_move, moves)):
+    if not isinstance(moves, list | tuple) or not moves or not all(_is_move(move, largest) for move in moves):
         raise NotRecomputable(f"{what} is {str(moves)[:60]}; allowed: non-zero integers, at least one")
     return tuple(moves)
 
@@ -61,9 +61,14 @@ def _multiplier(text: Any, what: str) -> Fraction:
     return multiplier
 
 
-def _is_move(move: Any) -> bool:
-    """Tell whether a value is a non-zero integer of a size that counts have."""
-    return isinstance(move, int) and not isinstance(move, bool) and 0 < abs(move) <= 10**9
+def _norms(moves: Any, what: str) -> tuple[int, ...]:
+    """Read the worst neighbour's change of Gaussian noise, which may be that of a sum of vectors."""
+    return _moves(moves, what, 10**11)
+
+
+def _is_move(move: Any, largest: int) -> bool:
+    """Tell whether a value is a non-zero integer of a size that counts, or sums, have."""
+    return isinstance(move, int) and not isinstance(move, bool) and 0 < abs(move) <= largest
 
 
 def positive(text: Any, what: str) -> Fraction:
@@ -76,7 +81,7 @@ def positive(text: Any, what: str) -> Fraction:
 # kind -> its fields, and how each is read; the parameter that scales the loss comes first
 _FORMS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
     "discrete_laplace": {"inverse_scale": positive, "moves": _moves},
-    "discrete_gaussian": {"sigma_squared": positive, "moves": _moves},
+    "discrete_gaussian": {"sigma_squared": positive, "moves": _norms},
     "pure": {"epsilon": positive},
     "zero_concentrated": {"rho": positive},
     "gaussian": {"noise_multiplier": positive},

@@ -14,8 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from contracts.canonical import digest
 from contracts.cell_codes import ImpossibleCells
 from contracts.minimum_frequency import MinimumFrequency
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import FeatureSums, Moments, Statistic
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts
@@ -25,6 +29,7 @@ from privacy.refine.sparse_depth import Depth
 
 LARGEST_PREDICTION: Final = 2**53
 """No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""
+_STATISTICS: Final = (Moments, FeatureSums)
 
 
 def check_counts(counts: object, kind: type) -> None:
@@ -69,6 +74,35 @@ def check_depth(until: object, inverse_scale: Fraction) -> None:
         raise ValueError(f"until must be made for the noise that is drawn, {inverse_scale}")
 
 
+def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statistic, RowLayout]:
+    """Refuse rows, statistics and noise of another making; return copies that nobody else holds.
+
+    A copy is built anew from its parts, which checks each of them again: what was changed behind a frozen value, or
+    cached in it, does not come along.
+
+    Raises:
+        ValueError: another type, a part of another form, noise that is not Gaussian, or a statistic of other rows.
+    """
+    check_noise(noise)
+    _exactly("noise", noise, GaussianNoise)
+    _exactly("rows", rows, PrivateRows)
+    if not isinstance(rows, PrivateRows):
+        raise ValueError("rows must be PrivateRows")
+    _exactly("rows.layout", rows.layout, RowLayout)
+    for column in rows.layout.columns:
+        _exactly("rows.layout: its columns", column, ColumnLayout)
+        _exactly("rows.layout: its tables", column.table, np.ndarray)
+    columns = rows.layout.columns
+    layout = RowLayout(tuple(ColumnLayout(each.name, each.kind, each.table, each.length) for each in columns))
+    if not isinstance(statistic, _STATISTICS) or type(statistic) not in _STATISTICS:
+        raise ValueError(f"statistic must be Moments or FeatureSums itself, not {type(statistic).__name__}")
+    statistic.__post_init__()
+    copied = statistic.rebuilt()
+    copied.embedding.check(layout)
+    copied.groups.check(copied.embedding, layout)
+    return copied, layout
+
+
 def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: ChargeRequest) -> None:
     """Refuse candidates of whose scores the sensitivity would not be the derived one.
 
@@ -89,6 +123,14 @@ def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: 
             _check_information(candidate.score, request)
         else:
             raise ValueError("candidates must have scores whose sensitivity is derived in privacy.marginals.scores")
+
+
+def candidates_digest(candidates: Sequence[Candidate]) -> str:
+    """Return the digest of what a choice is among: columns, and resolution where that is coarser."""
+    handles = [candidate.counts for candidate in candidates]
+    return digest(
+        [[*each.clique] if each.coarsening is None else [*each.clique, each.coarsening.to_json()] for each in handles]
+    )
 
 
 def _check_distance(score: DistanceScore, counts: PrivateCounts) -> None:

@@ -19,30 +19,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.canonical import canonical_json, digest
+from contracts.canonical import canonical_json
 from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteLaplace, Event, ExponentialMechanism, event_from_json
+from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import Statistic, sum_event
 from privacy.ledger import schema
 from privacy.ledger.allowance import check_covered
 from privacy.ledger.drawing import choice, noisy_counts
 from privacy.ledger.draws import Draw, DrawFiles, Listing, draw_digest, values_digest
-from privacy.ledger.entrance import check_candidates, check_counts, check_depth, check_noise, check_rule
-from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
+from privacy.ledger.entrance import (
+    candidates_digest,
+    check_candidates,
+    check_counts,
+    check_depth,
+    check_noise,
+    check_rule,
+    check_sums,
+)
+from privacy.ledger.errors import LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
-from privacy.ledger.measurement import Asked, DrawnEvent, Measurement, Selection, SparseMeasurement
+from privacy.ledger.measurement import Asked, DrawnEvent, Measurement, Selection, SparseMeasurement, SumMeasurement
+from privacy.ledger.replaying import SPOILED, check_replay, spoiled_draw
 from privacy.ledger.rows import draws_of, known_charge, to_text
 from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
+from privacy.ledger.sum_drawing import noisy_sums
 from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, score_of
-from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.suppression import threshold_for
 from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import RandomBytes
@@ -50,15 +62,15 @@ from privacy.private_table import snapshot_mark
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth
 
-__all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement"]
+__all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement", "SumMeasurement"]
 
 Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
 """What a draw makes: a value for every cell, or one for each listed cell."""
 
-_ExactT = TypeVar("_ExactT")
+Private = PrivateCounts | SparseCounts | PrivateRows
+"""Handles on what only a grant reads."""
 
-SPOILED: Final = "spoiled"
-"""Marks a draw that failed after the exact counts were there."""
+_ExactT = TypeVar("_ExactT")
 
 
 class Grant:
@@ -169,6 +181,31 @@ class Grant:
         table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
         return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
 
+    def measure_sums(
+        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+    ) -> SumMeasurement:
+        """Draw noisy sums of bounded vectors over rows, or replay them if this run has drawn them already.
+
+        Args:
+            rows: handle on the rows.
+            statistic: what is added up; of the closed set in `privacy.learning.statistics`.
+            noise: the cost of the noise.
+            key: name of the draw, unique inside the run.
+        Returns:
+            SumMeasurement: one number for each of the statistic's, written down durably with their event.
+        Raises:
+            ValueError: rows, a statistic or noise of another making, or a statistic of other rows.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: as for `measure`; the bound of a change is derived from the statistic, adjacency and contribution.
+        """
+        statistic, layout = check_sums(rows, statistic, noise)
+        request, source = self._charge.request, self._random_bytes
+        event = sum_event(statistic, noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        asked = Asked(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
+        made = partial(noisy_sums, statistic=statistic, layout=layout, event=event, source=source)
+        draw = self._drawn_once(asked, (rows,), rows._read, made)
+        return SumMeasurement(key, statistic, draw.values, event, variance(event), draw.number, draw.sha256)
+
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
 
@@ -190,7 +227,7 @@ class Grant:
         event = ExponentialMechanism(epsilon)
         terms = request.adjacency, request.rows_per_unit
         sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
-        asked = Asked(key, (), event, {"candidates": digest([_candidate_name(each.counts) for each in candidates])})
+        asked = Asked(key, (), event, {"candidates": candidates_digest(candidates)})
         draw = self._drawn_once(
             asked,
             [candidate.counts for candidate in candidates],
@@ -203,7 +240,7 @@ class Grant:
     def _drawn_once(
         self,
         asked: Asked,
-        counts: Sequence[PrivateCounts | SparseCounts],
+        private: Sequence[Private],
         read: Callable[[], _ExactT],
         make: Callable[[_ExactT], Values],
     ) -> Draw:
@@ -212,7 +249,7 @@ class Grant:
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
             charge = known_charge(connection, request.run_key)
-        for each in counts:
+        for each in private:
             self._check_permission(charge, each)
         known = next((row for row in rows if row.key == asked.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
@@ -242,16 +279,7 @@ class Grant:
         except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
             spoiled = replace(asked, about={**asked.about, SPOILED: True})
             self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
-            raise self._spoiled(asked.key, type(error).__name__) from None
-
-    def _spoiled(self, key: str, kind: str) -> LedgerRefusal:
-        return refusal(
-            repr(self),
-            f"draw {key!r}",
-            f"it failed while noise was drawn ({kind})",
-            "a draw that succeeds at once: it stays charged, and is not made again",
-            "start another release; report the failure",
-        )
+            raise spoiled_draw(repr(self), asked.key, type(error).__name__) from None
 
     def _written(self, asked: Asked, number: int, made: Values) -> Draw:
         """Write noisy values durably before anybody sees them."""
@@ -298,8 +326,8 @@ class Grant:
             self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
         return self._costs[known]
 
-    def _check_permission(self, charge: Charge, counts: PrivateCounts | SparseCounts) -> None:
-        """Refuse when the durable charge is not the one that was granted, or the counts are of another snapshot."""
+    def _check_permission(self, charge: Charge, private: Private) -> None:
+        """Refuse when the durable charge is not the one that was granted, or a handle is on another snapshot."""
         request = self._charge.request
         granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part
         if not granted or (charge.request, charge.security) != (request, self._charge.security):
@@ -307,24 +335,8 @@ class Grant:
         if charge.status == "returned":
             raise refusal(repr(self), "charge", "returned", "an opened charge")
         charged = (request.snapshot_hash, request.contract_digest)
-        if (snapshot_mark(counts.keyed_hash, request.spec_digest), counts.contract_digest) != charged:
-            raise refusal(repr(self), "counts", "counts of another snapshot or contract", "those that were charged")
+        if (snapshot_mark(private.keyed_hash, request.spec_digest), private.contract_digest) != charged:
+            raise refusal(repr(self), "counts", "of another snapshot or contract", "those that were charged")
 
     def _check_replay(self, draw: Draw, asked: Asked) -> None:
-        if SPOILED in draw.about:
-            raise self._spoiled(draw.key, "an earlier run")
-        wanted = (asked.key, asked.clique, asked.event, dict(asked.about), self._charge.security)
-        event = event_from_json(dict(draw.event))
-        if wanted != (draw.key, draw.clique, event, dict(draw.about), draw.security):
-            raise refusal(
-                repr(self),
-                f"draw {draw.number}",
-                f"{asked.key!r} of {'×'.join(asked.clique) or 'total'}",
-                f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
-                "a run that resumes asks for the same draws in the same order",
-            )
-
-
-def _candidate_name(counts: PrivateCounts) -> list[Any]:
-    """Name a candidate: its columns, and its resolution where that is coarser."""
-    return [*counts.clique] if counts.coarsening is None else [*counts.clique, counts.coarsening.to_json()]
+        check_replay(draw, asked, security=self._charge.security, where=repr(self))

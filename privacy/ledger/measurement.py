@@ -1,4 +1,4 @@
-"""What a grant hands out: noisy marginals, whole or listed, and private choices, each with what it cost."""
+"""What a grant hands out: noisy marginals, whole or listed, sums and private choices, each with what it cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from privacy.learning.statistics import Statistic
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import Threshold
@@ -99,6 +100,29 @@ class SparseMeasurement:
     clique: Clique
     table: SparseTable
     event: DiscreteLaplace
+    variance: float
+    number: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class SumMeasurement:
+    """Noisy sums over rows, with what they cost; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        statistic: what was added up; its `blocks` or `means` give the values in natural units.
+        values: noisy sums, int64, shape (statistic.length,) [lattice units].
+        event: the event, with the scale of the noise and the bound of a change.
+        variance: variance of each number's noise [lattice units²].
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    statistic: Statistic
+    values: NDArray[np.int64]
+    event: DiscreteGaussian
     variance: float
     number: int
     sha256: str

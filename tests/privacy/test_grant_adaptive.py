@@ -93,7 +93,7 @@ def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Pla
     with pytest.raises(ValueError, match="at least one marginal"):
         grant.select([], epsilon=Fraction(1), key="choice")
     other = Candidate(Counted(ZEROS, keyed_hash="f" * 64).handle, DistanceScore(ZEROS, Fraction(1), Fraction(0)))
-    with pytest.raises(LedgerRefusal, match="counts of another snapshot"):
+    with pytest.raises(LedgerRefusal, match="of another snapshot"):
         grant.select([other], epsilon=Fraction(1), key="choice")
 
 

@@ -1,0 +1,201 @@
+"""Counts, sums and second moments of bounded vectors, group by group, and how far one privacy unit moves them.
+
+Each row is embedded, z with |z| <= R = 2^bits, and shared out among groups, a with sum a_g = A, all in whole numbers
+(`embedding`, `groups`). With W = 5 where full second moments are asked for, else 1, and m = A W R^2 (or m = A W R,
+A W where no part is of that degree), what is added up over the rows is
+
+    counts      a_g m / A
+    sums        a_g m / (A R)      z_i
+    diagonal    a_g m / (A R^2)    z_i^2
+    full        a_g                5 z_i^2 on the diagonal, 7 z_i z_j above it
+
+Sensitivity
+    *Each part of a row's vector has norm at most m.* |a|_2 <= sum a_g = A; |z| <= R; sum z_i^4 <= |z|^4. The matrix
+    has norm^2 = 25 sum z_i^4 + 49 sum_{i<j} z_i^2 z_j^2 = 24.5 |z|^4 + 0.5 sum z_i^4 <= 25 |z|^4. (7/5 stands for the
+    square root of 2, with which it would be the matrix's own norm; the noise is one per cent wider than with that.)
+    So one row that comes or goes moves p parts by at most sqrt(p) m together: 3 m^2 squared for all three.
+
+    *One row that is exchanged.* For rows (a, z), (b, y) the inner product of all counts and sums is
+    m^2 / A^2 (a.b) (1 + z.y / R^2) >= 0, since a.b >= 0 and |z.y| <= R^2. That of the diagonals is a positive
+    multiple of a.b sum z_i^2 y_i^2, that of the matrices of a.b (24.5 (z.y)^2 + 0.5 sum z_i^2 y_i^2). So, none being
+    negative, |v - w|^2 <= |v|^2 + |w|^2 <= 2 p m^2: 6 m^2 for all three. (Part by part it would be 2 + 4 + 2 = 8:
+    sums by themselves may turn round. Where they are asked for without counts, they count 4.)
+
+    *k rows of one unit.* They come or go: each part moves by at most k m. They are exchanged for others: inner
+    products of any two rows' vectors are not negative, so |sum v - sum w|^2 <= |sum v|^2 + |sum w|^2 <= 2 p k^2 m^2.
+
+These bounds are norms: the change itself may be any whole vector within them. `moves` lists whole numbers whose
+squares add up to the bound, and discrete Gaussian noise costs rho = sum moves^2 / (2 sigma^2) for every such change
+(docs/privacy_model.md, section 4).
+
+Source: Park, Foulds, Chaudhuri, Welling 2017 (DP-EM); Dwork, Talwar, Thakurta, Zhang 2014 (second moments).
+Deviates in that the noise is on a lattice, and that all groups' statistics are one vector with one bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Final, Literal
+
+import numpy as np
+
+from contracts.canonical import digest
+from contracts.contract import Adjacency
+from privacy.learning.embedding import Embedding
+from privacy.learning.groups import Groups
+from privacy.learning.lattice import Array, Whole
+from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.summing import check_members, check_move, chunks
+
+Part = Literal["counts", "sums", "diagonal", "full"]
+PARTS: Final[tuple[Part, ...]] = ("counts", "sums", "diagonal", "full")
+_CHOICES: Final = frozenset(
+    chosen for size in (1, 2, 3) for chosen in combinations(PARTS, size) if not {"diagonal", "full"} <= set(chosen)
+)
+ON, ABOVE = 5, 7
+"""Weights of a matrix's diagonal and of what is above it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Sums over rows, part by part, in natural units; None where a part was not asked for.
+
+    Args:
+        counts: weights of the groups, shape (K,) [rows].
+        sums: sums of the embedded vectors, shape (K, d).
+        squares: sums of their squares (K, d), or of their products (K, d, d), symmetric.
+    """
+
+    counts: Array | None = None
+    sums: Array | None = None
+    squares: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Counts, sums and second moments of embedded rows, group by group.
+
+    Args:
+        embedding: from rows to vectors in a ball.
+        groups: how rows are shared out.
+        parts: what is added up, in the order of `PARTS`, at most one of "diagonal" and "full".
+    Raises:
+        ValueError: a part of another form, or units so small that events could not hold them.
+    """
+
+    embedding: Embedding
+    groups: Groups
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        check_members(self.embedding, self.groups)
+        if type(self.parts) is not tuple or self.parts not in _CHOICES:
+            raise ValueError(f"parts must be some of {', '.join(PARTS)}, in that order, and only one second moment")
+        check_move(self.move)
+
+    @property
+    def move(self) -> int:
+        """How far one row moves each part: m of the module's docstring."""
+        degree = 2 if {"diagonal", "full"} & set(self.parts) else int("sums" in self.parts)
+        return self.groups.whole * (ON if "full" in self.parts else 1) << (degree * self.embedding.bits)
+
+    @property
+    def length(self) -> int:
+        """Numbers in the sum."""
+        dimension = self.embedding.dimension
+        each = {"counts": 1, "sums": dimension, "diagonal": dimension, "full": dimension * (dimension + 1) // 2}
+        return self.groups.count * sum(each[part] for part in self.parts)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of all its public parameters."""
+        members = {"embedding": self.embedding.public, "groups": self.groups.public}
+        return digest({"kind": "moments", "parts": list(self.parts), **members})
+
+    def moves(self, adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
+        """Return whole numbers whose squares add up to the largest squared change by one privacy unit."""
+        move = rows_per_unit * self.move
+        if adjacency == "add_remove":
+            return (move,) * len(self.parts)
+        alone = "sums" in self.parts and "counts" not in self.parts
+        return (move,) * (2 * (len(self.parts) - alone)) + (2 * move,) * alone
+
+    def rebuilt(self) -> Moments:
+        """Return a checked copy that shares nothing changeable."""
+        return Moments(self.embedding.rebuilt(), self.groups.rebuilt(), self.parts)
+
+    def total(self, codes: Codes, layout: RowLayout) -> Whole:
+        """Add up over rows, exactly.
+
+        Args:
+            codes: shape (rows, code_width).
+            layout: how they lie.
+        Raises:
+            OverflowError: more rows than whole numbers of 64 bits can add up.
+        Returns:
+            int64, shape (length,): the parts one after the other, each group by group [lattice units].
+        Privacy: private; for a grant alone.
+        """
+        dimension, count = self.embedding.dimension, self.groups.count
+        size = {"counts": 1, "sums": dimension, "diagonal": dimension, "full": dimension * dimension}
+        exact = {part: np.zeros((count, size[part]), dtype=np.int64) for part in self.parts}
+        for vectors, weights in chunks(
+            self.embedding, self.groups, codes, layout, width=2 * dimension + 2 * count, move=self.move
+        ):
+            for part, added in exact.items():
+                added += _part(part, vectors, weights).astype(np.int64)
+        return np.concatenate([self._scaled(part, exact[part]) for part in self.parts])
+
+    def blocks(self, values: Whole) -> Blocks:
+        """Return (noisy) sums in natural units.
+
+        Args:
+            values: shape (length,) [lattice units].
+        Privacy: post-processing where the values are released.
+        """
+        named: dict[str, Array] = {}
+        unit, dimension, start = float(self.embedding.bound), self.embedding.dimension, 0
+        for part in self.parts:
+            size = self.groups.count * (dimension * (dimension + 1) // 2 if part == "full" else dimension)
+            size = self.groups.count if part == "counts" else size
+            block = values[start : start + size].reshape(self.groups.count, -1) / self.move
+            start += size
+            if part == "counts":
+                named["counts"] = block[:, 0]
+            elif part == "sums":
+                named["sums"] = block * unit
+            else:
+                squares = block * (unit * unit)
+                named["squares"] = _symmetric(squares, dimension) if part == "full" else squares
+        return Blocks(**named)
+
+    def _scaled(self, part: Part, exact: Whole) -> Whole:
+        """Weigh a part's exact sums, and of matrices keep the upper triangle."""
+        if part == "full":
+            dimension = self.embedding.dimension
+            rows, columns = np.triu_indices(dimension)
+            upper = exact.reshape(-1, dimension, dimension)[:, rows, columns]
+            return (upper * np.where(rows == columns, ON, ABOVE)).reshape(-1)
+        degree = {"counts": 0, "sums": 1, "diagonal": 2}[part]
+        return (exact * (self.move // self.groups.whole >> (degree * self.embedding.bits))).reshape(-1)
+
+
+def _part(part: Part, vectors: Array, weights: Array) -> Array:
+    """Add up one part over a chunk of rows: whole numbers below 2^53, so exact in any order."""
+    if part == "counts":
+        return np.asarray(weights.sum(axis=0)[:, None])
+    if part == "full":
+        each = [((weights[:, [group]] * vectors).T @ vectors) for group in range(weights.shape[1])]
+        return np.asarray(np.stack(each).reshape(weights.shape[1], -1))
+    return np.asarray(weights.T @ (vectors if part == "sums" else vectors * vectors))
+
+
+def _symmetric(upper: Array, dimension: int) -> Array:
+    """Fill symmetric matrices from their weighted upper triangles, shape (K, d (d + 1) / 2)."""
+    rows, columns = np.triu_indices(dimension)
+    full = np.zeros((upper.shape[0], dimension, dimension))
+    full[:, rows, columns] = upper * np.where(rows == columns, 1.0, ON / ABOVE)
+    full[:, columns, rows] = full[:, rows, columns]
+    return full

@@ -1,0 +1,29 @@
+"""The closed set of sums that a grant draws noise on, and the event of drawing it.
+
+Their bounds are norms: a neighbour may change a sum by any whole vector within them (`moments`, `features`).
+"""
+
+from __future__ import annotations
+
+from contracts.contract import Adjacency
+from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.events import DiscreteGaussian
+from privacy.learning.features import FeatureSums
+from privacy.learning.moments import Blocks, Moments
+from privacy.marginals.sensitivity import GaussianNoise
+
+__all__ = ["Blocks", "FeatureSums", "Moments", "Statistic", "sum_event"]
+
+Statistic = Moments | FeatureSums
+
+
+def sum_event(
+    statistic: Statistic, noise: GaussianNoise, *, adjacency: Adjacency, rows_per_unit: int
+) -> DiscreteGaussian:
+    """Return the event of adding noise to a statistic; a `plan` may ask without any data.
+
+    Raises:
+        AmountRefused: an amount out of range, such as moves above 10^11.
+    """
+    moves = statistic.moves(adjacency, rows_per_unit)
+    return DiscreteGaussian(gaussian_sigma_squared(noise.rho, moves), moves)

@@ -1,0 +1,23 @@
+"""Noise on sums over rows: only a grant calls this (law 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.accounting.events import DiscreteGaussian
+from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.statistics import Statistic
+from privacy.noise.discrete_gaussian import discrete_gaussian
+from privacy.noise.random_bytes import RandomBytes
+
+
+def noisy_sums(
+    codes: Codes, *, statistic: Statistic, layout: RowLayout, event: DiscreteGaussian, source: RandomBytes
+) -> NDArray[np.int64]:
+    """Add up a statistic over rows, and add the event's noise to every number; int64, shape (length,).
+
+    Privacy: that of the event, for every change within the statistic's bound (`privacy.learning.statistics`).
+    """
+    exact = statistic.total(codes, layout)
+    return exact + discrete_gaussian(exact.size, sigma_squared=event.sigma_squared, source=source)
