@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from contracts.errors import Finding
 from contracts.located_yaml import Document
+from contracts.ranges import limits_in_words
 from contracts.written import FieldPath, Problem, listed, nearest, show
 
 Namer = Callable[[FieldPath], str]
@@ -41,12 +42,20 @@ def from_validation(
         name: writes a path for the message.
     """
     found = []
-    for item in error.errors():
+    items = error.errors()
+    for item in items:
+        if item["type"] == "too_short" and _something_inside(item["loc"], items):
+            continue  # an entry that is misread is missing in what is counted, and is told of by itself
         steps, block = _walked(model, item["loc"])
         path = _existing(document, (*at, *steps), keep_last=item["type"] == "missing")
         for problem in _problems(item, block):
             found.append(from_problem(document, path, problem, name))
     return found
+
+
+def _something_inside(loc: FieldPath, items: Iterable[Mapping[str, Any]]) -> bool:
+    """Say whether another error lies below a path."""
+    return any(len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in items)
 
 
 def _existing(document: Document, path: FieldPath, *, keep_last: bool) -> FieldPath:
@@ -137,7 +146,10 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
         return [Problem("no `kind`", "a `kind:` that says what this is", "add `kind:`")]
     if kind in ("model_type", "model_attributes_type"):
         return [_no_mapping(value, last, block)]
-    allowed, remedy = _SHAPES.get(kind, (str(item["msg"]), ""))
+    limits = limits_in_words(kind, context, _keys(block)[last] if _has(block, last) else None)
+    if limits is not None:
+        return [Problem(show(value), limits)]
+    allowed, remedy = _SHAPES.get(kind, (str(item["msg"]).removeprefix("Value error, "), ""))
     return [Problem(show(value), allowed, remedy)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import ValidationError
 
 from contracts.contract import Contract
@@ -11,6 +13,7 @@ from contracts.written import Problem
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan, plan_synthetic
+from privacy.generators.spending import TOO_SMALL
 
 _AT = ("product", "options")
 
@@ -38,13 +41,22 @@ def read_synthetic(
     except ValidationError as error:
         raise SpecRefused(spec.misread(_AT, error, model)) from None
     except CannotGenerate as error:
-        raise SpecRefused([spec.finding(*_read(str(error)))]) from error
+        raise SpecRefused([spec.finding(*_read(str(error), product.options))]) from error
     return spec.with_options(known), plan
 
 
-def _read(message: str) -> tuple[tuple[str, ...], Problem]:
-    """Take a generator's message apart: `found; allowed: what; do: what`, as far as it has these parts."""
+def _read(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:
+    """Take a generator's message apart: `found; allowed: what; do: what`, as far as it has these parts.
+
+    Its place is the option that it names, where that is written.
+    """
     rest, _, remedy = message.partition("; do: ")
     found, _, allowed = rest.partition("; allowed: ")
-    at = ("product", "generator") if found.startswith("product.generator: ") else ("product",)
-    return at, Problem(found.removeprefix("product.generator: "), allowed or "what the generator can do", remedy)
+    problem = Problem(found.removeprefix("product.generator: "), allowed or "what the generator can do", remedy)
+    if problem.found != found:
+        return ("product", "generator"), problem
+    named = [word.strip(":") for text in (found, allowed) for word in text.split()]
+    option = next((word for word in named if word in options), None)
+    if option is not None:
+        return (*_AT, option), problem
+    return ("charge", "epsilon") if found.startswith(TOO_SMALL) else ("product",), problem

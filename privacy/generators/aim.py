@@ -163,7 +163,8 @@ class _Aim:
         """Return what is measured before the rounds: the columns of the workload, one by one."""
         if not self.options.init:
             return ()
-        return tuple(clique for clique in downward_closure(self.asked.domain, self.workload) if len(clique) == 1)
+        named = {name for clique in self.workload for name in clique}
+        return tuple((name,) for name in self.asked.domain.columns if name in named)
 
     def first(self, spending: Spending) -> Schedule:
         """Return the schedule of the first round."""

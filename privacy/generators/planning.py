@@ -7,9 +7,11 @@ from itertools import combinations
 from math import comb, pi, sqrt
 from typing import Final
 
+from contracts.written import listed, nearest
 from privacy.generators.fitting import zeros
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.options import Options
+from privacy.generators.sizes import Sizes
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 from privacy.marginals.errors import NothingPossible
@@ -33,8 +35,9 @@ def check(asked: Asked, options: Options, cliques: Iterable[Clique]) -> None:
     if not asked.domain.columns:
         raise CannotGenerate("there are no columns to synthesize; do: give the contract at least one with a domain")
     check_size(asked, options, (), "the columns and the declared impossible combinations")
+    sizes = Sizes(asked.domain, asked.impossible, options.max_model_megabytes)
     for clique in cliques:
-        check_size(asked, options, (clique,), f"the clique {'×'.join(clique)}")
+        _refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
     if asked.impossible:
         try:
             estimate(asked.domain, (), total=1.0, structural_zeros=zeros(asked))
@@ -49,12 +52,17 @@ def check_size(asked: Asked, options: Options, cliques: Iterable[Clique], what: 
         CannotGenerate: above the cap.
     """
     size = model_size(asked.domain, (*asked.impossible, *cliques))
+    _refuse_above_cap(size, options, what)
+    return size
+
+
+def _refuse_above_cap(size: float, options: Options, what: str) -> None:
     if size > options.max_model_megabytes:
+        written = f"{size:,.1f}" if size >= 1 else f"{size:.2g}"
         raise CannotGenerate(
-            f"{what}: a model of {size:.1f} MB; allowed: max_model_megabytes {options.max_model_megabytes:g}; "
+            f"{what}: a model of {written} MB; allowed: max_model_megabytes {options.max_model_megabytes:g}; "
             "do: take smaller cliques or coarser bins, or raise max_model_megabytes"
         )
-    return size
 
 
 def check_time(options: Options, needed: float) -> None:
@@ -81,9 +89,9 @@ def named(domain: Domain, cliques: Iterable[Sequence[str]], option: str) -> tupl
         unknown = [name for name in clique if name not in domain.columns]
         if unknown or not clique or len(set(clique)) != len(clique):
             wrong = f"unknown columns {', '.join(unknown)}" if unknown else f"the clique {list(clique)}"
-            raise CannotGenerate(
-                f"{option}: {wrong}; allowed: distinct columns among {', '.join(domain.columns)}; do: mend the spec"
-            )
+            meant = nearest(unknown[0], domain.columns) if unknown else ""
+            allowed = f"distinct columns, each {listed(domain.columns)}"
+            raise CannotGenerate(f"{option}: {wrong}; allowed: {allowed}; do: {meant or 'mend the spec'}")
         found[domain.canonical(clique)] = None
     return tuple(found)
 

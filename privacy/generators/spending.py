@@ -23,6 +23,7 @@ from privacy.generators.options import NoiseKind
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
 from privacy.marginals.split import root
 
+TOO_SMALL: Final = "the charge is too small"
 _UNITS: Final = 10**15
 """Shares and epsilons are whole multiples of 10^-15."""
 
@@ -116,7 +117,7 @@ class Spending:
 
 def too_small(refused: AmountRefused) -> CannotGenerate:
     """Return what is said when the charge is too small to be split."""
-    return CannotGenerate(f"the charge is too small to be split over the draws: {refused}; do: raise epsilon")
+    return CannotGenerate(f"{TOO_SMALL} to be split over the draws: {refused}; do: raise epsilon")
 
 
 def split(whole: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:

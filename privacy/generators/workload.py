@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from math import comb
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,6 +14,8 @@ from privacy.generators.generator import CannotGenerate
 from privacy.generators.planning import named
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
+
+MOST_CLIQUES: Final = 500_000
 
 
 class WeightedClique(BaseModel):
@@ -48,7 +51,18 @@ def weighted(domain: Domain, cliques: Iterable[WeightedClique], option: str) -> 
 
 
 def all_of_order(domain: Domain, order: int) -> dict[Clique, Fraction]:
-    """Return all cliques of so many columns (of all columns, if there are fewer), each of weight 1."""
+    """Return all cliques of so many columns (of all columns, if there are fewer), each of weight 1.
+
+    Raises:
+        CannotGenerate: they are too many to be looked at in every round.
+    """
+    number = comb(len(domain.columns), min(order, len(domain.columns)))
+    if number > MOST_CLIQUES:
+        raise CannotGenerate(
+            f"degree {order} on {len(domain.columns)} columns: {number:,} marginals; "
+            f"allowed: at most {MOST_CLIQUES:,}; "
+            "do: lower degree, publish fewer columns, or list what matters as workload"
+        )
     return {clique: Fraction(1) for clique in combinations(domain.columns, min(order, len(domain.columns)))}
 
 

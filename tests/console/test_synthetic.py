@@ -119,10 +119,20 @@ def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, type
     [
         ("generator: aim", "generator: aimm", "product.generator", "aim"),
         ("{degree: 2}", "{degre: 2}", "product.options.degre", "degree"),
-        ("{degree: 2}", "{degree: two}", "product.options.degree", "integer"),
-        ("{degree: 2}", "{workload: [[sex, incom]]}", "product", "incom"),
-        ("{degree: 2}", "{max_model_megabytes: 0.0001}", "product", "max_model_megabytes"),
-        ("{degree: 2}", "{time_limit: 0.001}", "product", "time_limit"),
+        ("{degree: 2}", "{degree: two}", "product.options.degree", "a whole number from 1 to 4"),
+        ("{degree: 2}", "{degree: 2, workload: [[sex]]}", "product.options", "not both"),
+        (
+            "{degree: 2}",
+            "{workload: [[sex, incom]]}",
+            "product.options.workload",
+            "write 'income' instead of 'incom'",
+        ),
+        ("{degree: 2}", "{workload: [[]]}", "product.options.workload[0]", "a list of at least 1"),
+        ("{degree: 2}", "{max_model_megabytes: 0.0001}", "product.options.max_model_megabytes", "0.00"),
+        ("{degree: 2}", "{time_limit: 0.001}", "product.options.time_limit", "at least"),
+        ("{degree: 2}", "{measured_share: 3}", "product.options.measured_share", "a number from 0.01 to 0.99"),
+        ("{degree: 2}", "{init: maybe}", "product.options.init", "true or false"),
+        ("epsilon: 1.0", "epsilon: 1e-9", "charge.epsilon", "too small"),
         ("[workclass, education", "[workclas, education", "product.columns[0]", "workclass"),
         ("rows: estimated", "rows: -3", "product.rows", "a whole number"),
         ("delta: 1e-9", "delta: 0", "product", "laplace"),
@@ -139,6 +149,8 @@ def test_what_the_plan_can_see_is_refused_with_its_place(
     assert re.search(r"synthetic-wrong\.yaml:\d+", said.err)
     assert where in said.err
     assert told in said.err
+    assert "Input should" not in said.err
+    assert "validation" not in said.err
 
 
 def test_a_pure_account_does_not_pay_for_a_zcdp_budget(shared: Place, typed: Typed) -> None:
