@@ -86,7 +86,10 @@ def write_scores(scores: PrivateScores, contract: Contract, path: Path) -> Path:
     Raises:
         Refused: the file exists, or lies in a release store.
     """
-    store = next((folder for folder in path.absolute().parents if _published(folder)), None)
+    named, real = path.absolute(), path.resolve()  # links may lead into a store
+    above = dict.fromkeys((*named.parents, *real.parents))
+    roots = (folder for folder in (named.parent, real.parent) if any(folder.glob("*/v*/MANIFEST.json")))
+    store = next((folder for folder in above if _published(folder)), next(roots, None))
     if store is not None:
         where, allowed = f"a folder of the release store {store}", "a private folder: these scores are not released"
         raise Refused([Finding(str(path), "path", where, allowed, "name another file")])
@@ -103,6 +106,7 @@ def write_scores(scores: PrivateScores, contract: Contract, path: Path) -> Path:
 
 
 def _published(folder: Path) -> bool:
+    """Say whether a folder is a release in a store, a version, or one that is being written."""
     return folder.name.startswith(".staging-") or any((folder / name).exists() for name in _OF_A_STORE)
 
 

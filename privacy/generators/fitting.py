@@ -72,7 +72,8 @@ class Fitting:
         if self.late:
             raise OutOfTime(
                 f"time_limit {self.options.time_limit:g} s has passed before the {what} were measured; "
-                "do: raise time_limit and run again, what was measured is kept"
+                "do: run the same spec again, which replays what was measured and goes on from there; with another "
+                "time_limit it is another release, and is charged anew"
             )
 
     def stopped(self) -> str:

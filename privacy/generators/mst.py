@@ -90,7 +90,7 @@ class MaximumSpanningTree:
 
 def _stages(asked: Asked, spending: Spending) -> Stages:
     """Split the budget over columns, choices and pairs."""
-    return Stages.of(len(asked.domain.columns), spending.whole, _WEIGHTS)
+    return Stages.of(len(asked.domain.columns), spending, _WEIGHTS)
 
 
 def _choose_tree(fitting: Fitting, parts: Iterable[Fraction]) -> list[Clique]:

@@ -119,7 +119,7 @@ def _stages(asked: Asked, options: PrivBayesOptions, spending: Spending) -> Stag
     """Split the budget: β for the choices, a fifth of the rest for the columns."""
     choices = Fraction(str(options.choice_share))
     weights = [(1 - choices) * _ONE_WAY_SHARE, choices, (1 - choices) * (1 - _ONE_WAY_SHARE)]
-    return Stages.of(len(asked.domain.columns), spending.whole, weights)
+    return Stages.of(len(asked.domain.columns), spending, weights)
 
 
 class _Network:

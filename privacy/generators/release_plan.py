@@ -11,11 +11,11 @@ from pydantic import BaseModel
 
 from contracts.contract import Contract
 from contracts.synthetic import SyntheticProduct
-from privacy.accounting.amounts import ATTO, delta_down, loss_up
+from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up, pico_to_text
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import Event
-from privacy.generators.generator import Asked, Generator, GeneratorPlan
+from privacy.generators.generator import Asked, CannotGenerate, Generator, GeneratorPlan
 from privacy.generators.registry import generator
 from privacy.marginals.domain import Domain
 
@@ -64,8 +64,9 @@ def plan_synthetic(
     Returns:
         SyntheticPlan: data-free.
     Raises:
-        CannotGenerate: no such generator, or it is known already that it must fail; nothing is charged.
-    Privacy: reads no data; the composed ε of the events is at most the spec's.
+        CannotGenerate: no such generator, it is known already that it must fail, or it plans to spend more than it
+            may; nothing is charged.
+    Privacy: reads no data; the composed ε of the events is at most the spec's, whatever the generator.
     """
     made_by: Generator[Any] = generator(product.generator)
     asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
@@ -76,6 +77,11 @@ def plan_synthetic(
         if charged
         else PureCalculus().cost(made.events)
     )
+    if cost > asked.epsilon * PICO:
+        raise CannotGenerate(
+            f"product.generator: {product.generator!r} plans draws of epsilon {pico_to_text(cost)} together; "
+            f"allowed: at most {epsilon}, the charge; do: raise epsilon, or mend the generator"
+        )
     return SyntheticPlan(product.generator, options, asked, made, cost, charged)
 
 

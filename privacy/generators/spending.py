@@ -15,7 +15,7 @@ from math import floor, isqrt
 from typing import Final
 
 from privacy.accounting.adaptive import Budget, limit, share
-from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.convert import rho_for
 from privacy.accounting.events import Event, ExponentialMechanism, Pure, ZeroConcentrated
 from privacy.generators.generator import Asked, CannotGenerate
@@ -25,7 +25,7 @@ from privacy.marginals.split import root
 
 TOO_SMALL: Final = "the charge is too small"
 _UNITS: Final = 10**15
-"""Shares and epsilons are whole multiples of 10^-15."""
+"""Shares and epsilons are whole multiples of 10^-15, those of a pure budget of 10^-12 (`Spending.split`)."""
 
 
 class Spending:
@@ -48,7 +48,9 @@ class Spending:
         self._asked = asked
         try:
             self.budget: Budget = (
-                ZeroConcentrated(rho_for(asked.epsilon, asked.delta)) if asked.delta > 0 else Pure(asked.epsilon)
+                ZeroConcentrated(rho_for(asked.epsilon, asked.delta))
+                if asked.delta > 0
+                else Pure(down(asked.epsilon, PICO))
             )
         except AmountRefused as refused:
             raise too_small(refused) from refused
@@ -101,6 +103,14 @@ class Spending:
         except AmountRefused as refused:
             raise too_small(refused) from refused
 
+    def split(self, whole: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+        """Split (a part of) the budget in proportion to weights.
+
+        Parts of a pure budget are whole units of the ledger, which rounds each draw's loss up by itself: together
+        the draws cost what the budget does, and no unit more.
+        """
+        return split(whole, weights, units=PICO if isinstance(self.budget, Pure) else _UNITS)
+
     def optimal(self, sizes: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Split the whole budget over measurements so that the sum of size · deviation is least.
 
@@ -111,8 +121,8 @@ class Spending:
             sizes: weight times cells of each measurement, > 0.
         """
         if isinstance(self.budget, ZeroConcentrated):
-            return split(self.whole, [root(size * size, 3) for size in sizes])
-        return split(self.whole, [root(size, 2) for size in sizes])
+            return self.split(self.whole, [root(size * size, 3) for size in sizes])
+        return self.split(self.whole, [root(size, 2) for size in sizes])
 
 
 def too_small(refused: AmountRefused) -> CannotGenerate:
@@ -120,21 +130,22 @@ def too_small(refused: AmountRefused) -> CannotGenerate:
     return CannotGenerate(f"{TOO_SMALL} to be split over the draws: {refused}; do: raise epsilon")
 
 
-def split(whole: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
-    """Split a budget in proportion to weights, into multiples of 10^-15; the last part takes what rounding leaves.
+def split(whole: Fraction, weights: Sequence[Fraction | int], *, units: int = _UNITS) -> tuple[Fraction, ...]:
+    """Split a budget in proportion to weights, into multiples of 1 / units; the last part takes what rounding leaves.
 
     Args:
         whole: > 0.
         weights: > 0, at least one.
+        units: in one.
     """
     total = sum(weights)
-    parts = [down(whole * weight / total) for weight in weights[:-1]]
+    parts = [down(whole * weight / total, units) for weight in weights[:-1]]
     return (*parts, whole - sum(parts))
 
 
-def down(amount: Fraction) -> Fraction:
-    """Round down to a multiple of 10^-15."""
-    return Fraction(floor(amount * _UNITS), _UNITS)
+def down(amount: Fraction, units: int = _UNITS) -> Fraction:
+    """Round down to a multiple of 1 / units."""
+    return Fraction(floor(amount * units), units)
 
 
 def _root(square: Fraction) -> Fraction:

@@ -16,7 +16,7 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.spending import Spending, split
+from privacy.generators.spending import Spending
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Stages:
     chosen: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, columns: int, whole: Fraction, weights: Sequence[Fraction | int]) -> Stages:
+    def of(cls, columns: int, spending: Spending, weights: Sequence[Fraction | int]) -> Stages:
         """Split a budget over the stages by three weights, and each stage evenly over its draws.
 
         Args:
             columns: d; there are d - 1 choices. With one column there is nothing to choose.
-            whole: the budget.
+            spending: gives the budget.
             weights: of the stages, > 0.
         """
         if columns == 1:
-            return cls((whole,), (), ())
-        first, choices, chosen = split(whole, weights)
+            return cls((spending.whole,), (), ())
+        first, choices, chosen = spending.split(spending.whole, weights)
         edges = [1] * (columns - 1)
-        return cls(split(first, [1] * columns), split(choices, edges), split(chosen, edges))
+        return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
 def plan_stages(asked: Asked, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:

@@ -30,6 +30,8 @@ from privacy.refine.sparse_depth import Depth
 LARGEST_PREDICTION: Final = 2**53
 """No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""
 _STATISTICS: Final = (Moments, FeatureSums)
+LARGEST_DISTANCE: Final = 2**62
+"""The largest number of a prediction times its cells: the sum of all differences stays inside 64 bits too [rows]."""
 
 
 def check_counts(counts: object, kind: type) -> None:
@@ -107,9 +109,9 @@ def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: 
     """Refuse candidates of whose scores the sensitivity would not be the derived one.
 
     Raises:
-        ValueError: no candidates, a handle, score or part of it of another type, a prediction of another shape or
-            beyond 2^53, a weight that is not positive, mutual information where the number of rows is not public
-            or not the one declared.
+        ValueError: no candidates, a handle, score or part of it of another type, a prediction of another shape,
+            beyond 2^53 or so large in so many cells that sums overflow, a weight that is not positive, mutual
+            information where the number of rows is not public or not the one declared.
     """
     _exactly("epsilon", epsilon, Fraction)
     if not candidates:
@@ -140,6 +142,8 @@ def _check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
         raise ValueError(f"score.prediction must be int64 of shape {counts.shape}, like the counts")
     if prediction.size and not -LARGEST_PREDICTION <= prediction.min() <= prediction.max() <= LARGEST_PREDICTION:
         raise ValueError(f"score.prediction must lie within {LARGEST_PREDICTION} of 0")
+    if prediction.size and max(-int(prediction.min()), int(prediction.max())) * prediction.size > LARGEST_DISTANCE:
+        raise ValueError(f"score.prediction: its largest number times its cells must be at most {LARGEST_DISTANCE}")
     for name in ("weight", "bias"):
         _exactly(f"score.{name}", getattr(score, name), Fraction)
     if score.weight <= 0:

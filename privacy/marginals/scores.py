@@ -5,7 +5,9 @@ and contribution bound (DESIGN law 1). Scores are rationals, so that the choice 
 
 Mutual information under replace_one, n rows, both public, one row a unit: replacing one row changes n I, in nats, by
 at most S(n) = 2 log((n + 1) / 2) + (n - 1) log((n + 1) / (n - 1)). Under add_remove n itself is private, and with
-several rows a unit it is no invariant either: no such bound is offered there.
+several rows a unit it is no invariant either: no such bound is offered there. S grows with n. So that the bound does
+not stand on the declared n being true, the score of a table with m > n rows is multiplied by S(n) / S(m), float error
+included: neighbours have the same m, and each score moves by at most S(m).
 """
 
 from __future__ import annotations
@@ -80,13 +82,7 @@ class MutualInformationScore:
             )
         if self.rows < 2:
             raise ValueError(f"rows must be at least 2, not {self.rows}")
-        n = self.rows
-        change = 2 * math.log((n + 1) / 2) + (n - 1) * math.log1p(2 / (n - 1))
-        return Fraction(change * (1 + 1e-12)) + 2 * (_STEP + self._error())
-
-    def _error(self) -> Fraction:
-        """Bound the float error of one score: four sums of at most n log n."""
-        return Fraction(4 * self.rows * math.log(self.rows) * _FLOAT_ERROR)
+        return Fraction(_most_change(self.rows)) + 2 * _STEP
 
 
 Score = DistanceScore | MutualInformationScore
@@ -122,7 +118,18 @@ def score_of(score: Score, counts: NDArray[np.int64]) -> Fraction:
     table = counts.reshape(counts.shape[0], -1)
     parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
     both, left, right, whole = (_entropy_sum(part) for part in parts)
-    return Fraction(round((both - left - right + whole) / float(_STEP))) * _STEP
+    rows = int(table.sum())
+    share = 1.0 if rows <= score.rows else _most_change(score.rows) / _most_change(rows)
+    return Fraction(round((both - left - right + whole) * share / float(_STEP))) * _STEP
+
+
+def _most_change(rows: int) -> float:
+    """Bound how far replacing one of n rows moves a computed n I: S(n), and the float errors of both scores.
+
+    A score's float error: four sums of at most n log n.
+    """
+    change = 2 * math.log((rows + 1) / 2) + (rows - 1) * math.log1p(2 / (rows - 1))
+    return change * (1 + 1e-12) + 8 * rows * math.log(rows) * _FLOAT_ERROR
 
 
 def _entropy_sum(counts: NDArray[np.int64]) -> float:

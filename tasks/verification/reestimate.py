@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -36,7 +36,8 @@ from tasks.verification.published_model import UNREADABLE
 
 TOLERANCE: Final = 0.005
 """Largest L1 distance of two marginals, of each over their number of rows, that is passed over."""
-_MOST_MARGINALS: Final = 300
+_MOST_PAIRS: Final = 300
+"""Pairs of columns that are compared beside all that was measured, from which the other pairs follow."""
 _MOST_CELLS: Final = 2**22
 _OTHER_FIT: Final = "the model is not what the generator makes of the published measurements: do not use this version"
 _WHERE: Final = "model"
@@ -91,23 +92,40 @@ def reestimate(
 
 
 def _compare(published: Model, again: Model, drawn: Sequence[Clique]) -> list[Finding]:
-    """Compare the models by number of rows, and by the marginals that were measured and those of all pairs."""
+    """Compare the models by number of rows, form, and the marginals that were measured and those of all pairs.
+
+    A model of the same cliques has no other distribution with the same marginals on them; one of larger cliques
+    could hold what was never measured, and agree on all that was.
+    """
     findings = []
+    stated, found_again = (_form(model) for model in (published, again))
+    if stated != found_again:
+        differing = sorted(name for name in stated.keys() | found_again if stated.get(name) != found_again.get(name))
+        found, allowed = shown(stated.get(differing[0])), f"{shown(found_again.get(differing[0]))}, estimated again"
+        findings.append(Finding(_WHERE, printable(differing[0]), found, allowed, _OTHER_FIT))
     if abs(published.rows - again.rows) > TOLERANCE * max(again.rows, 1) + 1:
         findings.append(Finding(_WHERE, "rows", str(published.rows), f"{again.rows}, estimated again", _OTHER_FIT))
     names = published.domain.columns
     cliques = {tuple(name for name in names if name in clique): None for clique in drawn if clique}
-    cliques |= dict.fromkeys([*((name,) for name in names), *combinations(names, 2)])
+    cliques |= dict.fromkeys((name,) for name in names)
+    small = (pair for pair in combinations(names, 2) if published.domain.cells(pair) <= _MOST_CELLS)
+    cliques |= dict.fromkeys(islice(small, _MOST_PAIRS))
     worst: tuple[float, Clique] = (0.0, ())
-    for clique in list(cliques)[:_MOST_MARGINALS]:
-        if published.domain.cells(clique) <= _MOST_CELLS:
-            one, other = (_shares(model.marginal(clique)) for model in (published, again))
-            worst = max(worst, (float(np.abs(one - other).sum()), clique))
+    for clique in cliques:
+        one, other = (_shares(model.marginal(clique)) for model in (published, again))
+        worst = max(worst, (float(np.abs(one - other).sum()), clique))
     if worst[0] > TOLERANCE:
         field = f"marginal of {printable(' × '.join(worst[1]))}"
         found, allowed = f"an L1 distance of {worst[0]:.4g}", f"at most {TOLERANCE} from the model estimated again"
         findings.append(Finding(_WHERE, field, found, allowed, _OTHER_FIT))
     return findings
+
+
+def _form(model: Model) -> dict[str, Any]:
+    """Return what a model consists of beside its numbers, such as its cliques."""
+    values, arrays = model.to_arrays()
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    return {**{name: value for name, value in values.items() if name != "rows"}, "shapes": shapes}
 
 
 def _shares(marginal: NDArray[np.float64]) -> NDArray[np.float64]:

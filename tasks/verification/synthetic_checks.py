@@ -41,6 +41,10 @@ from tasks.verification.replay_rows import check_published_rows
 from tasks.verification.replay_tables import Outcome
 from tasks.verification.tables import MEASURED, read_parquet
 
+MODEL: Final = (
+    "whether the model, and so the rows, hold nothing but what the measurements tell: --deep estimates it again"
+)
+SEED: Final = "whether the seed of the rows was drawn blindly, and not chosen with a look at the data"
 _OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
 
 
@@ -60,6 +64,7 @@ class SyntheticChecks:
         self._sound = True
         self._values: dict[str, NDArray[np.int64]] = {}
         self._model: Model | None = None
+        self._estimated_again = False
 
     @property
     def record(self) -> SyntheticRecord:
@@ -73,8 +78,8 @@ class SyntheticChecks:
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Nothing beside what no check of any version can tell."""
-        return ()
+        """How the seed was come by, and without `--deep` whether the model comes from the measurements."""
+        return (SEED,) if self._estimated_again else (MODEL, SEED)
 
     @property
     def whole(self) -> bool:
@@ -145,6 +150,7 @@ class SyntheticChecks:
 
     def reestimate(self, bar: Bar) -> Outcome | None:
         """Fit the model again from the published measurements, and compare."""
+        self._estimated_again = True
         replay, measured = self._record.replay, sum(draw.index is None for draw in self._record.replay.draws)
         if self._model is None or self.meaning is None or len(self._values) != measured:
             return [], ["the model: it or the measurements cannot be read"]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import EntryPoint, EntryPoints
 from itertools import combinations
-from math import pi, sqrt
+from math import floor, pi, sqrt
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privacy.generators import registry
+from contracts.synthetic import SyntheticProduct
+from privacy.accounting.amounts import PICO
+from privacy.accounting.calculus import PureCalculus
+from privacy.generators import registry, release_plan
 from privacy.generators.fixed import Fixed
-from privacy.generators.generator import CannotGenerate
+from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan
 from privacy.generators.independent import Independent
 from privacy.generators.planning import expected_error
+from privacy.generators.release_plan import plan_synthetic
 from privacy.generators.sizes import Sizes
 from privacy.generators.spending import Spending, split
 from privacy.generators.workload import all_of_order, downward_closure, relevance
@@ -22,6 +29,7 @@ from privacy.marginals.domain import Domain
 from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute, variance
 from tests.privacy.generating import DOMAIN, asked
+from tests.tasks.intake import make_contract
 
 
 def test_an_unknown_generator_is_refused_with_the_nearest_name() -> None:
@@ -84,6 +92,35 @@ def test_a_split_adds_up_exactly() -> None:
     parts = split(whole, [1, 2, 4])
     assert sum(parts) == whole
     assert [float(part * 21) for part in parts] == pytest.approx([1, 2, 4])
+
+
+@pytest.mark.parametrize("name", ["aim", "independent", "mst", "privbayes"])
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 3), Fraction("0.1")])
+def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilon: Fraction) -> None:
+    """The ledger rounds each draw up: parts that are no whole units would cost more than what was split."""
+    made = registry.generator(name)
+    plan = made.plan(asked(epsilon=epsilon, delta=Fraction(0)), made.options())
+    assert PureCalculus().cost(plan.events) == floor(epsilon * PICO)
+
+
+class Spendthrift(Independent):
+    """A foreign generator that plans more than it may."""
+
+    def plan(self, asked: Asked, options: Any) -> GeneratorPlan:
+        return super().plan(replace(asked, epsilon=2 * asked.epsilon), options)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_a_foreign_plan_above_the_charge_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta: str
+) -> None:
+    contract = make_contract(tmp_path)
+    product = SyntheticProduct(kind="synthetic", generator="independent")
+    amounts = {"epsilon": Decimal(1), "delta": Decimal(delta)}
+    plan_synthetic(product, contract, Independent.options(), **amounts)
+    monkeypatch.setattr(release_plan, "generator", lambda name: Spendthrift())
+    with pytest.raises(CannotGenerate, match="at most 1, the charge"):
+        plan_synthetic(product, contract, Independent.options(), **amounts)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])

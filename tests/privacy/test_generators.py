@@ -197,7 +197,7 @@ def test_a_time_limit_ends_a_fit_with_a_note_or_an_error_and_a_later_run_goes_on
         assert "stopped by the time limit after" in fitted.notes[0]
         assert len(fitted.measurements) == 4 + len(fitted.selections)
     else:
-        with pytest.raises(OutOfTime, match="raise time_limit"):
+        with pytest.raises(OutOfTime, match="run the same spec again"):
             run.fit(counts)
     before = run.drawn()
     longer = Run(run.ledger, made, run.asked, made.options(**options), run.plan, run.run_key)

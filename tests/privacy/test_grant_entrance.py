@@ -96,6 +96,20 @@ def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_co
     assert counted.opened == 0
 
 
+def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_read(place: Place) -> None:
+    """Each number is within 2^53 and their sum is not within 2^63: one row more would turn the largest score over."""
+    _, grant = opened(place)
+    cells = np.zeros(1024, dtype=np.int64)
+    edge = np.full(1024, -(2**53), dtype=np.int64)
+    edge[0] += 8
+    for prediction in (edge, -edge):
+        counted = Counted(cells)
+        candidate = Candidate(counted.handle, DistanceScore(prediction, ONE, NIL))
+        with pytest.raises(ValueError, match="times its cells"):
+            grant.select([candidate], epsilon=ONE / 10, key="choice")
+        assert counted.opened == 0
+
+
 def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit(place: Place) -> None:
     """The sensitivity grows with log n: a smaller n than the declared one would understate it."""
     counted = Counted(np.array([[2, 1], [0, 3]]), ("age", "sex"))

@@ -53,6 +53,17 @@ def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int) 
     assert max(changes) <= score.sensitivity("replace_one", 1)
 
 
+@pytest.mark.parametrize(("declared", "rows"), [(2, 5), (2, 6)])
+def test_a_false_declared_number_of_rows_does_not_make_the_sensitivity_false(declared: int, rows: int) -> None:
+    """More rows than declared: scores are scaled, for without that they would move by more than is derived."""
+    score, honest = MutualInformationScore(declared), MutualInformationScore(rows)
+
+    def largest(of: MutualInformationScore) -> Fraction:
+        return max(abs(score_of(of, t) - score_of(of, r)) for t in tables(rows) for r in replaced(t))
+
+    assert largest(score) <= score.sensitivity("replace_one", 1) < largest(honest)
+
+
 def test_mutual_information_in_nats_times_rows() -> None:
     """Two columns that say the same: n log 2; independent ones: 0."""
     same, independent = np.array([[50, 0], [0, 50]]), np.array([[25, 25], [25, 25]])

@@ -105,6 +105,25 @@ def test_no_score_gets_into_a_release_store(
         assert not (place / "scores.json").exists()
 
 
+def test_no_score_gets_into_the_root_of_a_store_or_through_a_link(
+    table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
+) -> None:
+    """Whatever lies in a store may be handed on with it; a link from a private folder leads there as well."""
+    scores = found(table, made, contract)
+    store, private = tmp_path / "releases", tmp_path / "private"
+    version = store / "town" / "v1"
+    for folder in (version, private):
+        folder.mkdir(parents=True)
+    (version / "MANIFEST.json").touch()
+    (private / "link").symlink_to(version)
+    (private / "root").symlink_to(store)
+    for place in (store, private / "root", private / "link"):
+        with pytest.raises(Refused, match="release store"):
+            write_scores(scores, contract, place / "scores.json")
+        assert not (place / "scores.json").exists()
+    assert write_scores(scores, contract, private / "scores.json").exists()
+
+
 def test_what_cannot_be_compared_is_refused(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from contracts.contract import Contract
 from privacy.generators.models import read_model
 from privacy.generators.rows import synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
+from tasks.verification.synthetic_checks import MODEL, SEED
 from tasks.verify import verify
 from tasks.version.row_arrays import arrow_array
 from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, set_cell, told
@@ -293,6 +295,38 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
     report = verify(version.folder, public_key=version.key, deep=True)
     assert broken(report) == {11}, report.findings
     assert "L1 distance" in str(report.findings[0])
+
+
+def enlarge_model(folder: Path) -> None:
+    """Add a larger clique, of which the potential is flat: no marginal changes, what it could hold is free."""
+    stated, arrays = model_of(folder)
+    columns = stated["values"]["domain"]["columns"]
+    cliques = stated["values"]["cliques"]
+    clique = next(list(each) for each in combinations(columns, 3) if list(each) not in cliques)
+    shape = [stated["values"]["domain"]["shape"][columns.index(name)] for name in clique]
+    name = f"potential-{len(cliques):04d}"
+
+    def add(model: Json) -> None:
+        model["values"]["cliques"].append(clique)
+        model["shapes"][name] = shape
+
+    edit(folder / "model" / "model.json", add)
+    write_model(folder, {**arrays, name: np.zeros(shape, dtype=np.int64)})
+
+
+def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version: Version) -> None:
+    """Its marginals are those of the measurements; what it could hold beside them would be paid by nobody."""
+    enlarge_model(version.folder)
+    resample(version.folder)
+    forge(version)
+    quick = verify(version.folder, public_key=version.key)
+    assert quick.ok, quick.findings
+    assert MODEL in quick.cannot_tell
+    report = verify(version.folder, public_key=version.key, deep=True)
+    assert broken(report) == {11}, report.findings
+    assert report.findings[0].field == "cliques"
+    assert MODEL not in report.cannot_tell
+    assert SEED in report.cannot_tell
 
 
 def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version) -> None:
