@@ -96,8 +96,8 @@ def estimate(
         steps: how often to minimise, ≥ 1; 1 is enough while more measurements are to come.
         temperature: weight of the distance from the answer before, > 0 [1 / row]; None for `default_temperature`.
         tolerance: stop when the gap is below this fraction of the number of measured cells: the fitted counts are
-        then
-            within sqrt(2 · tolerance) standard deviations of the noise of the optimum's, in the mean square.
+            then within sqrt(2 · tolerance) standard deviations of the noise of the optimum's, in the mean square; or
+            of a row, where the noise is below one.
         max_iterations: stop there in any case.
         cap_mb: refuse a model above so many MB before it is built; None for no cap.
     Returns:
@@ -121,7 +121,7 @@ def estimate(
     if rows == 0 or not merged:
         uniform = np.zeros(objective.values.size)
         return Estimate(objective.model(uniform), objective.loss(objective.marginals(uniform)), 0.0, final, 0, True)
-    allowed = tolerance * float(np.maximum(1.0, LEAST_DEVIATION**2 / objective.variance).sum())
+    allowed = tolerance * float(np.maximum(1.0, 1.0 / objective.variance).sum())
     found = _in_steps(objective, start, steps, final, allowed, max_iterations)
     return Estimate(
         objective.model(found.point),

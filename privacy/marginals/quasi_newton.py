@@ -76,11 +76,12 @@ def minimise(
     redundancy = Redundancy(objective.domain, objective.cliques, objective.slices)
     ridge = temperature * objective.variance
     changes: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
-    here = _look(objective, start, temperature)
+    here = best = _look(objective, start, temperature)
     iterations = 0
     while iterations < max_iterations:
-        enough = max(allowed, share_of_loss * objective.loss(here.marginals))
-        if objective.gap(here.gradient) <= enough:
+        best = min(best, here, key=lambda place: _above(objective, place, here, temperature))
+        enough = max(allowed, share_of_loss * objective.loss(best.marginals))
+        if _above(objective, best, here, temperature) <= enough:
             break
         scaling = redundancy.scaled(here.marginals, ridge)
         direction = np.where(objective.possible, -product(here.gradient, changes, scaling), 0.0)
@@ -97,7 +98,20 @@ def minimise(
         _remember(changes, there.point - here.point, there.gradient - here.gradient)
         here = there
         iterations += 1
-    return Found(here.point, here.marginals, objective.gap(here.gradient), iterations)
+    best = min(best, here, key=lambda place: _above(objective, place, here, temperature))
+    return Found(best.point, best.marginals, _above(objective, best, here, temperature), iterations)
+
+
+def _above(objective: FitObjective, place: _Place, lowest: _Place, temperature: float) -> float:
+    """Return how far P can be at a place above its minimum, which is at least the dual at the lowest point found.
+
+    Formula: gap(place) - temperature · (F(place) - F(lowest)), and what rounding can make of that difference
+    """
+    gap = objective.gap(place.gradient)
+    if place is lowest:
+        return gap
+    lower = place.value - lowest.value - 2 * objective.rounding(lowest.point)
+    return gap - temperature * max(0.0, lower)
 
 
 def _look(objective: FitObjective, point: Array, temperature: float) -> _Place:
