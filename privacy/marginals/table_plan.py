@@ -7,8 +7,8 @@ Both ways go through a tree of tables. A table over a, b, c, d whose marginals a
 over d once, and the rest is done on abc; factors over ab, ac and bc are added up on abc and spread over d once. The
 larger columns are dropped first, which leaves the smallest tables to go on with.
 
-Where three columns are never together in a factor or in what is asked for, as in most models of pairs, not even blocks
-are made: the sums are matrix products (`contraction`), several times as fast.
+Where three columns are never together in a factor or in what is asked for, as in most models of pairs, not even
+blocks are made: the sums are matrix products (`contraction`), several times as fast.
 """
 
 from __future__ import annotations
