@@ -45,6 +45,19 @@ def chosen(planned: Sequence[Event], drawn: Sequence[Event]) -> list[int]:
     return places
 
 
+def undrawn(planned: Sequence[Event], drawn: Sequence[Event]) -> list[Event]:
+    """Return the planned draws that were not made, in order."""
+    made = Counter(canonical_json(event) for event in drawn)
+    rest = []
+    for event in split(planned)[0]:
+        known = canonical_json(event)
+        if made[known]:
+            made[known] -= 1
+        else:
+            rest.append(event)
+    return rest
+
+
 def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str) -> list[Finding]:
     """Check that what was drawn beyond the planned draws keeps within the budget.
 

@@ -20,7 +20,7 @@ from contracts.blocks import LIFETIME, BlockRefused, TimeBlock, gap, time_block
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.amounts import PICO, pico_to_text
-from privacy.audit.budget import chosen, split
+from privacy.audit.budget import chosen, split, undrawn
 from privacy.audit.claimed import TOLERANCE
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.journal_statements import AccountBody, TakenStatement
@@ -36,7 +36,7 @@ def check_accounts(run: JournalledRun, *, where: str, whole: bool = True) -> lis
     Args:
         run: the run as the journal has it.
         where: the proof's file name.
-        whole: all planned draws must have been made; else the last ones may be missing, and are charged all the same.
+        whole: all planned draws must have been made; else some may be missing, and are charged all the same.
     """
     findings: list[Finding] = []
     for part in run.charge.parts:
@@ -100,12 +100,13 @@ def _check_taken(
             found = "nothing" if cost is None else pico_to_text(cost)
             allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
             findings.append(Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT))
-    planned, budget = split(run.charge.events)
+    _, budget = split(run.charge.events)
     out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
     together = sum(draw.costs.get(account.name, 0) for place, draw in enumerate(draws) if place not in out)
-    undrawn = [*([] if whole or budget else planned[len(draws) :]), *([] if budget is None else [budget])]
-    if undrawn:
-        together, wrong = _with_undrawn(account, part, together, undrawn, where)
+    missing = [] if whole or budget else undrawn(run.charge.events, [draw.event for draw in draws])
+    unmade = [*missing, *([] if budget is None else [budget])]
+    if unmade:
+        together, wrong = _with_undrawn(account, part, together, unmade, where)
         findings += wrong
     for name, taken, expected, why in (
         ("amount", part.amount, together, "what its draws cost"),
@@ -119,11 +120,11 @@ def _check_taken(
 
 
 def _with_undrawn(
-    account: AccountBody, part: TakenStatement, drawn: int, undrawn: Sequence[Mapping[str, Any]], where: str
+    account: AccountBody, part: TakenStatement, drawn: int, unmade: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[int, list[Finding]]:
     """Add what a budget costs, whole, and planned draws that were not made: what the part says, if it says that."""
     least, spare = drawn, Fraction(0)
-    for event in undrawn:
+    for event in unmade:
         try:
             loss = _loss(event, account.calculus)
         except NotRecomputable as error:

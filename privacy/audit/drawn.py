@@ -11,8 +11,8 @@ one unit's k rows become other rows: at worst k leave one cell and k enter anoth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
@@ -39,7 +39,8 @@ def check_draws(replay: ReplayTerms, run: JournalledRun, *, where: str, whole: b
         replay: the record's replay block.
         run: the run as the journal has it.
         where: the record's file name.
-        whole: all planned draws must have been made; else the last ones may be missing (a fit that ran out of time).
+        whole: all planned draws must have been made; else some may be missing (a fit that ran out of time, or a model
+            whose cap left nothing to choose); those that were made have the planned order.
     """
     planned, budget = split(run.charge.events)
     counts = [("replay.draws", len(replay.draws), len(run.draws))]
@@ -58,9 +59,22 @@ def check_draws(replay: ReplayTerms, run: JournalledRun, *, where: str, whole: b
         findings += _compared(pairs, where, "as the journal says")
     if budget is not None:
         return findings  # which draws were planned, and that all of these were made, is checked with the budget
-    for place, (draw, event) in enumerate(zip(replay.draws, planned, strict=False)):
+    wanted = planned if whole else _in_order(planned, [draw.event for draw in replay.draws])
+    for place, (draw, event) in enumerate(zip(replay.draws, wanted, strict=False)):
         findings += _compared([(f"replay.draws[{place}].event", draw.event, event)], where, "as the charge planned")
     return findings
+
+
+def _in_order(planned: Sequence[Mapping[str, Any]], drawn: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return for each draw the next planned event that is like it, or the next one of all where none is."""
+    left, found = list(planned), []
+    for event in drawn:
+        if not left:
+            break
+        place = next((number for number, each in enumerate(left) if each == event), 0)
+        found.append(left[place])
+        left = left[place + 1 :]
+    return found
 
 
 def _compared(pairs: Sequence[tuple[str, object, object]], where: str, allowed: str) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import combinations
 from pathlib import Path
@@ -295,6 +295,22 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
     report = verify(version.folder, public_key=version.key, deep=True)
     assert broken(report) == {11}, report.findings
     assert "L1 distance" in str(report.findings[0])
+
+
+def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -> None:
+    """One edge of a tree of three was chosen and measured; the draws that were planned beside it are paid for."""
+    columns = "columns: [age, arrived, left, ward], options: {max_model_megabytes: 0.0003}"
+    free = "{unit: {kind: row, scope: block}, adjacency: add_remove}"
+    made = publish_version(
+        replace(aim(), privacy=free, product=f"{{kind: synthetic, generator: mst, {columns}}}"), tmp_path
+    )
+    record = load(made.folder / "record.json")
+    assert "left no pair for 2 of the 3 edges" in record["replay"]["notes"][0]
+    report = verify(made.folder, public_key=made.key, deep=True)
+    assert report.ok, report.findings
+    edit(made.folder / "record.json", replay(lambda r: r["draws"].insert(0, r["draws"].pop())))
+    forge(made)
+    assert 6 in broken(verify(made.folder, public_key=made.key))
 
 
 def enlarge_model(folder: Path) -> None:
