@@ -37,6 +37,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import sqrt
 from typing import Final, Literal
 
 import numpy as np
@@ -66,11 +67,14 @@ class Blocks:
         counts: weights of the groups, shape (K,) [rows].
         sums: sums of the embedded vectors, shape (K, d).
         squares: sums of their squares (K, d), or of their products (K, d, d), symmetric.
+        deviation: standard deviation of the counts' noise [rows]. That of sums is bound times it, that of squares
+            bound^2 times it, above a matrix's diagonal 5/7 of that.
     """
 
     counts: Array | None = None
     sums: Array | None = None
     squares: Array | None = None
+    deviation: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +152,12 @@ class Moments:
                 added += _part(part, vectors, weights).astype(np.int64)
         return np.concatenate([self._scaled(part, exact[part]) for part in self.parts])
 
-    def blocks(self, values: Whole) -> Blocks:
+    def blocks(self, values: Whole, *, variance: float = 0.0) -> Blocks:
         """Return (noisy) sums in natural units.
 
         Args:
             values: shape (length,) [lattice units].
+            variance: of the noise of each [lattice units squared].
         Privacy: post-processing where the values are released.
         """
         named: dict[str, Array] = {}
@@ -169,7 +174,7 @@ class Moments:
             else:
                 squares = block * (unit * unit)
                 named["squares"] = _symmetric(squares, dimension) if part == "full" else squares
-        return Blocks(**named)
+        return Blocks(**named, deviation=sqrt(variance) / self.move)
 
     def _scaled(self, part: Part, exact: Whole) -> Whole:
         """Weigh a part's exact sums, and of matrices keep the upper triangle."""

@@ -62,6 +62,7 @@ def test_the_event_is_derived_from_statistic_and_adjacency(sqlite_place: Place, 
     assert 0 < np.abs(away).max() < 8
 
 
+@pytest.mark.stat
 def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> None:
     """n = 200,028 draws of one statistic; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale.
 
