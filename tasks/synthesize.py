@@ -14,8 +14,8 @@ from privacy.generators.generator import Fitted, Generator, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.snapshot_source import SnapshotSource
 from privacy.ledger.grant import Grant
-from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from tasks.post_processing_seed import seed_of_run
@@ -71,7 +71,7 @@ def synthesize(
         GrantExceeded: the generator asked for more than it planned.
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
-    counts = SnapshotCounts(table, contract)
+    counts = SnapshotSource(table, contract)
     made_by: Generator[Any] = generator(plan.generator)
     with step("synthesize") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)

@@ -18,7 +18,10 @@ from pydantic import BaseModel
 from contracts.contract import Adjacency
 from contracts.errors import SudareError
 from privacy.accounting.events import Event
+from privacy.learning.layout import RowLayout
+from privacy.learning.rows import PrivateRows
 from privacy.ledger.grant import Grant, Measurement, Selection
+from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.domain import Domain
 
@@ -50,6 +53,8 @@ class Asked:
         epsilon: what the release may cost, > 0.
         delta: 0 <= delta < 1; 0 asks for a pure guarantee, with Laplace noise.
         public_total: the number of rows, where the contract declares it public (replace_one); else None.
+        layout: the same columns as entries of a vector, for generators that learn from rows; None where it is not
+            known.
     """
 
     domain: Domain
@@ -59,6 +64,7 @@ class Asked:
     epsilon: Fraction
     delta: Fraction
     public_total: int | None
+    layout: RowLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,10 @@ class CountsSource(Protocol):
         """Return a handle for each clique; nothing is read before a grant opens one."""
         ...
 
+    def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
+        """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
+        ...
+
 
 class Model(Protocol):
     """A fitted model: all that sampling needs, released, in whole numbers so that it replays on any machine."""
@@ -144,12 +154,14 @@ class Fitted:
         measurements: what was measured, in order.
         selections: what was chosen, in order.
         notes: what a reader of the record should know.
+        sums: the noisy sums over rows that were measured, in order.
     """
 
     model: Model
     measurements: tuple[Measurement, ...]
     selections: tuple[Selection, ...]
     notes: tuple[str, ...] = ()
+    sums: tuple[SumMeasurement, ...] = ()
 
 
 class Generator(Protocol, Generic[OptionsT]):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.generator import Model
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
@@ -138,7 +139,8 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
 
 
 _READERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[np.int64]]], Model]]] = {
-    PublishedModel.kind: _read_graphical
+    PublishedModel.kind: _read_graphical,
+    DecoderModel.kind: read_decoder,
 }
 
 

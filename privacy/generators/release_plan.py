@@ -17,6 +17,7 @@ from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, CannotGenerate, Generator, GeneratorPlan
 from privacy.generators.registry import generator
+from privacy.learning.layout import row_layout
 from privacy.marginals.domain import Domain
 
 
@@ -96,4 +97,5 @@ def asked_of(product: SyntheticProduct, contract: Contract, *, epsilon: Decimal,
         epsilon=Fraction(epsilon),
         delta=Fraction(delta),
         public_total=None if contract.total is None else contract.total.value,
+        layout=row_layout(contract, names),
     )

@@ -25,11 +25,16 @@ class ModelTooLarge(SudareError):
 
 
 class NothingPossible(SudareError):
-    """The structural zeros (and the evidence, if there is any) leave no combination of values possible."""
+    """The structural zeros (and the evidence, if there is any) leave no combination of values possible.
+
+    Args:
+        what: what excludes every row, or so many that none was found.
+    """
 
     exit_code = 2
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the declared impossible combinations (and the evidence) exclude every row: drop one of them"
-        )
+    def __init__(
+        self,
+        what: str = "the declared impossible combinations (and the evidence) exclude every row: drop one of them",
+    ) -> None:
+        super().__init__(what)

@@ -26,6 +26,8 @@ from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticReplay
 from privacy.generators.generator import Generator, Model, OutOfTime
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic
+from privacy.learning.layout import row_layout
+from privacy.learning.rows import PrivateRows
 from privacy.ledger.grant import Grant, Measurement, Selection
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.scores import Candidate
@@ -144,6 +146,10 @@ class _NoCounts:
         """Return a handle for each clique."""
         digest = self._contract.digest
         return tuple(PrivateCounts(each, self._contract.shape(each), "", digest, _refuse) for each in cliques)
+
+    def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
+        """Return a handle on rows."""
+        return PrivateRows(row_layout(self._contract, names), "", self._contract.digest, _refuse)
 
 
 def _refuse() -> NoReturn:

@@ -1,0 +1,42 @@
+"""What a generator may ask of a snapshot: handles on marginals and on rows, which a grant alone opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from contracts.contract import Contract
+from privacy.learning.rows import PrivateRows, SnapshotRows
+from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts
+from privacy.private_table import PrivateTable
+
+
+class SnapshotSource:
+    """Handles on one encoded snapshot.
+
+    Args:
+        table: the snapshot.
+        contract: the contract that encoded it.
+    Raises:
+        ValueError: the snapshot was encoded by another contract.
+    """
+
+    def __init__(self, table: PrivateTable, contract: Contract) -> None:
+        self._counts = SnapshotCounts(table, contract)
+        self._rows = SnapshotRows(table, contract)
+
+    def __repr__(self) -> str:
+        """Show which snapshot it is."""
+        return f"SnapshotSource({self._counts!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: private rows stay in this process."""
+        raise TypeError("SnapshotSource cannot be pickled: private rows stay in this process")
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique; nothing is read before a grant opens one."""
+        return self._counts.marginals(cliques)
+
+    def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
+        """Return a handle on the rows of some columns; nothing is read before a grant opens it."""
+        return self._rows.rows(names)

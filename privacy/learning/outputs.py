@@ -1,0 +1,164 @@
+"""From a decoder's outputs to codes, in whole numbers: numbers against thresholds, cells by their weights.
+
+The outputs stand in the order of a `RowLayout`'s heads. The last layer's outputs are read in one of two ways:
+
+    "logits"    chances are exp(output), a flag's 1 / (1 + exp(-output)), a number 1 / (1 + exp(-output))
+    "values"    chances are the outputs' positive parts, a flag's and a number the output between 0 and 1
+
+A number may spread: `spreads` times a standard normal is added to its output before it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.learning.layout import Kind, RowLayout
+from privacy.learning.portable_normal import BITS, normal_steps
+from privacy.learning.whole_network import ONE, Steps, Whole
+from privacy.marginals.portable_math import scaled_exponential
+from privacy.marginals.seeds import PostProcessingSeed
+
+Reading = Literal["logits", "values"]
+UNIT_BITS: Final = 30
+_MOST_CELLS: Final = 2**20
+_CELLS_AT_ONCE: Final = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class OutputColumn:
+    """One column of the rows that come out.
+
+    Args:
+        name: the column.
+        kind: number, category or array of levels.
+        cells: codes that it may have.
+        length: codes of a row, 1 but for arrays.
+        thresholds: of numbers and arrays: code c is that of outputs from thresholds[c - 1] up to thresholds[c];
+            they never fall [2^-30]. Empty for categories.
+        nullable: a number whose last code is that of nulls.
+    Raises:
+        ValueError: what does not fit together.
+    """
+
+    name: str
+    kind: Kind
+    cells: int
+    length: int
+    thresholds: Whole
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind) or not 1 <= self.cells <= _MOST_CELLS or self.length < 1:
+            raise ValueError(f"column {self.name}: no such kind, cells or length")
+        numbers = 0 if self.kind == "category" else self.cells - self.nullable - 1
+        inside = ((self.thresholds >= 0) & (self.thresholds <= 2**UNIT_BITS)).all()
+        if self.thresholds.shape != (numbers,) or not inside or (np.diff(self.thresholds) < 0).any():
+            raise ValueError(f"column {self.name}: thresholds must be {numbers} from 0 to 2^30, and never fall")
+        if self.nullable and (self.kind != "number" or self.cells < 2):
+            raise ValueError(f"column {self.name}: only numbers have a code for nulls")
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs of the network it takes."""
+        return self.cells if self.kind == "category" else self.length + self.nullable
+
+    def codes(
+        self, outputs: Steps, reading: Reading, spreads: Whole, seed: PostProcessingSeed, stream: int
+    ) -> NDArray[np.int64]:
+        """Return the column's codes of some rows, shape (rows, length).
+
+        Args:
+            outputs: shape (rows, outputs) [2^-12].
+            reading: how outputs are read.
+            spreads: shape (outputs,), at least 0 [2^-12].
+            seed: of the random words.
+            stream: the first of the two streams that it may read.
+        """
+        rows = outputs.shape[0]
+        if self.kind == "category":
+            return _chosen(_weights(outputs, reading), seed.words(stream, rows))[:, None]
+        numbers = outputs[:, : self.length]
+        if spreads[: self.length].any():
+            normals = normal_steps(seed.words(stream, numbers.size)).reshape(numbers.shape)
+            numbers = numbers + np.floor((normals * spreads[: self.length] + ONE / 2) * 2.0**-BITS)
+        codes = np.searchsorted(self.thresholds, _unit(numbers, reading), side="right").astype(np.int64)
+        if self.nullable:
+            chance = _unit(outputs[:, self.length], reading)
+            missing = (seed.words(stream + 1, rows) >> np.uint64(64 - UNIT_BITS)).astype(np.int64) < chance
+            codes[missing] = self.cells - 1
+        return codes
+
+    def to_json(self) -> dict[str, Any]:
+        """Write all but the thresholds as JSON values."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "cells": self.cells,
+            "length": self.length,
+            "nullable": self.nullable,
+        }
+
+
+def output_columns(layout: RowLayout) -> tuple[OutputColumn, ...]:
+    """Return the columns of a layout, a number's code being the one whose number is nearest."""
+    columns = []
+    for each in layout.columns:
+        points = each.points if each.kind != "category" else np.empty(0)
+        middles = (points[1:] + points[:-1]) / 2
+        thresholds = np.rint(middles * 2.0**UNIT_BITS).astype(np.int64)
+        columns.append(
+            OutputColumn(each.name, each.kind, each.table.shape[0], each.length, thresholds, each.nullable)
+        )
+    return tuple(columns)
+
+
+def all_codes(
+    columns: Sequence[OutputColumn],
+    outputs: Steps,
+    reading: Reading,
+    spreads: Whole,
+    seed: PostProcessingSeed,
+    stream: int,
+) -> NDArray[np.int32]:
+    """Return the codes of all columns, shape (rows, codes); two streams a column, from `stream` on."""
+    found, start = [], 0
+    for place, column in enumerate(columns):
+        stop = start + column.outputs
+        each = column.codes(outputs[:, start:stop], reading, spreads[start:stop], seed, stream + 2 * place)
+        found.append(each.astype(np.int32))
+        start = stop
+    return np.concatenate(found, axis=1)
+
+
+def _weights(outputs: Steps, reading: Reading) -> Whole:
+    """Return whole weights of a column's cells; some cell has one above 0."""
+    if reading == "values":
+        positive = np.maximum(outputs, 0.0).astype(np.int64)
+        weights: Whole = np.where(positive.any(axis=1, keepdims=True), positive, 1)
+        return weights
+    highest: Steps = outputs.max(axis=1, keepdims=True)
+    relative: Steps = (outputs - highest) * 2.0**-BITS
+    return scaled_exponential(relative, UNIT_BITS)
+
+
+def _chosen(weights: Whole, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Choose a cell a row with chances proportional to its weights."""
+    ends = np.cumsum(weights, axis=1)
+    at = (words % ends[:, -1].astype(np.uint64)).astype(np.int64)
+    chosen: NDArray[np.int64] = (ends <= at[:, None]).sum(axis=1, dtype=np.int64)
+    return chosen
+
+
+def _unit(outputs: Steps, reading: Reading) -> NDArray[np.int64]:
+    """Return outputs as numbers from 0 to 1 [2^-30]."""
+    if reading == "values":
+        return (np.clip(outputs, 0.0, ONE) * 2.0 ** (UNIT_BITS - BITS)).astype(np.int64)
+    lower = scaled_exponential(-np.abs(outputs) * 2.0**-BITS, UNIT_BITS)
+    share = (lower << UNIT_BITS) // (lower + 2**UNIT_BITS)  # of the less likely side
+    numbers: Whole = np.where(outputs < 0, share, 2**UNIT_BITS - share)
+    return numbers
