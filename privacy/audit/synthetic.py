@@ -115,8 +115,11 @@ def choices(replay: SyntheticReplay) -> list[dict[str, Any]]:
     ]
 
 
-def check_told_synthetic(record: SyntheticRecord, *, where: str) -> list[Finding]:
-    """Compare what people are told of generator, rows, seed and choices with what is replayed."""
+def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
+    """Compare what people are told of generator, options, columns, rows, seed and choices with what is replayed.
+
+    They must also be told of a time limit that how far the fit came by the clock is not protected.
+    """
     replay = record.replay
     group = record.groups.get("K")
     fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
@@ -125,7 +128,11 @@ def check_told_synthetic(record: SyntheticRecord, *, where: str) -> list[Finding
     measured = [draw.measurements for draw in replay.draws if draw.index is None]
     listed = fields.get("measured")
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    options = meaning.product.options
     pairs = [
+        ("groups.K.columns", fields.get("columns"), list(meaning.names)),
+        ("groups.K.options", _as_far_as(options, fields.get("options")), options),
+        ("groups.H.run_time_facts", _warns_of_time(record), options.get("time_limit") is not None),
         ("groups.K.generator", fields.get("generator"), replay.product.get("generator")),
         ("groups.K.seed", fields.get("seed"), replay.rows.seed),
         ("groups.K.rows.number", rows.get("number"), replay.rows.number),
@@ -135,6 +142,22 @@ def check_told_synthetic(record: SyntheticRecord, *, where: str) -> list[Finding
         ("groups.K.notes", fields.get("notes"), list(replay.notes) or "none"),
     ]
     return list(differences(pairs, where=where, allowed="as it is replayed"))
+
+
+def _warns_of_time(record: SyntheticRecord) -> bool:
+    """Say whether people are told what a time limit shows."""
+    group = record.groups.get("H")
+    facts = None if group is None else group.fields.get("run_time_facts")
+    return facts is not None and any("time limit" in str(fact) for fact in facts.value or ())
+
+
+def _as_far_as(stated: Any, told: Any) -> Any:
+    """Return of what is told those parts that are stated; what is told beside them are defaults."""
+    if isinstance(stated, dict) and isinstance(told, dict):
+        return {name: _as_far_as(value, told.get(name)) for name, value in stated.items()}
+    if isinstance(stated, list) and isinstance(told, list) and len(stated) == len(told):
+        return [_as_far_as(one, other) for one, other in zip(stated, told, strict=True)]
+    return told
 
 
 def read_draws(replay: SyntheticReplay, *, where: str) -> tuple[tuple[DrawnEvent, ...], list[Finding]]:

@@ -119,7 +119,7 @@ class SyntheticChecks:
             return []
         findings = check_rows_and_model(self._record, self.meaning, where=self._where)
         self._sound = self._sound and not findings
-        return findings + check_told_synthetic(self._record, where=self._where)
+        return findings + check_told_synthetic(self._record, self.meaning, where=self._where)
 
     def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
         """Check marginals and choices against journal, charge and contract."""

@@ -248,6 +248,16 @@ FORGERIES = {
         {6}, record=replay(lambda r: r["draws"][0]["event"].update(moves=[1, 1])), says="moves"
     ),
     "another generator told": Forgery({5}, record=lambda r: told(r, "K.generator", "mst"), says="K.generator"),
+    "other options told": Forgery({5}, record=lambda r: told(r, "K.options", {"degree": 3}), says="K.options"),
+    "other columns told": Forgery({5}, record=lambda r: told(r, "K.columns", ["age"]), says="K.columns"),
+    "a time limit, and nobody told what it shows": Forgery(
+        {5},
+        record=both(
+            replay(lambda r: r["product"]["options"].update(time_limit=3600)),
+            lambda r: r["groups"]["K"]["fields"]["options"]["value"].update(time_limit=3600),
+        ),
+        says="H.run_time_facts",
+    ),
     "another seed told": Forgery({5}, record=lambda r: told(r, "K.seed", "1" * 32), says="K.seed"),
     "another product": Forgery({5}, record=replay(lambda r: r["product"].update(rows=7)), says="rows"),
     "a marginal of another shape": Forgery(
