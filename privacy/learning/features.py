@@ -90,9 +90,8 @@ class FeatureSums:
         """Add up over rows, exactly: int64, shape (length,), group by group; private, for a grant alone."""
         table, exact = circle(), np.zeros((self.groups.count, self.length // self.groups.count), dtype=np.int64)
         turns = self.frequencies.astype(np.float64)
-        for vectors, weights in chunks(
-            self.embedding, self.groups, codes, layout, width=4 * turns.shape[1], move=self.move
-        ):
+        width = 4 * turns.shape[1] + self.groups.count
+        for vectors, weights in chunks(self.embedding, self.groups, codes, layout, width=width, move=self.move):
             angles = (vectors @ turns).astype(np.int64) & ((1 << TURN_BITS) - 1)
             features = table[angles >> (TURN_BITS - _TABLE_BITS)].reshape(vectors.shape[0], -1)
             exact += (weights.T @ features).astype(np.int64)

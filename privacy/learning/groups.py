@@ -23,7 +23,7 @@ _DEVIATION_BITS: Final = 10
 _MOST_DEVIATIONS: Final = 2.0**10
 _EXPONENTIAL_BITS: Final = 30
 _MOST_WEIGHT_BITS: Final = 12
-_MOST_GROUPS: Final = 1 << 16
+_MOST_GROUPS: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class NearestCentre:
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
         if magnitude(self.centres) > 1 << 18 or self.count > _MOST_GROUPS or self.centres.shape[1] > 1 << 14:
-            raise ValueError("centres must be at most 2^16, of at most 2^14 entries, within 2^18 units of the origin")
+            raise ValueError("centres must be at most 2^12, of at most 2^14 entries, within 2^18 units of the origin")
 
     @property
     def count(self) -> int:
@@ -181,7 +181,7 @@ class Responsibilities:
         object.__setattr__(self, "factors", whole_array("factors", self.factors, shape))
         whole_number("bits", self.bits, 1, _MOST_WEIGHT_BITS)
         if count > _MOST_GROUPS or magnitude(self.log_weights) > 1 << 40 or magnitude(self.centres) > 1 << 26:
-            raise ValueError("a mixture must have at most 2^16 components, near the origin, with finite weights")
+            raise ValueError("a mixture must have at most 2^12 components, near the origin, with finite weights")
         columns = np.abs(self.factors.astype(np.float64)).reshape(count, -1, dimension).sum(axis=1)
         if columns.max() * 2.0**27 >= EXACT / 2 or dimension > 1 << 12:
             raise ValueError("factors must have smaller entries, or fewer: products with them would not be exact")

@@ -71,7 +71,7 @@ class Asked:
 
     Args:
         key: name of the draw inside its run.
-        clique: columns of the marginal; empty for the total, and for a choice.
+        clique: columns of the marginal; empty for the total, for sums over rows, and for a choice.
         event: what it will cost.
         about: what else it must be the same in, such as the candidates of a choice.
     """
