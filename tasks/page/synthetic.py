@@ -12,11 +12,11 @@ from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
 from tasks.page import charts
+from tasks.page.pair_map import PairMap, pair_map
 from tasks.version.synthetic_files import measurement_name
 from tasks.version.tidy import MEASUREMENTS
 
 MOST_ROWS: Final = 60
-WIDEST: Final = 40
 
 
 @dataclass(frozen=True)
@@ -32,31 +32,20 @@ class MeasuredRow:
 
 
 @dataclass(frozen=True)
-class Meetings:
-    """Which columns were measured together: for each row of the picture its column and its levels.
-
-    A level says how small the noise is: 0 for never together, `charts.HEAT_LEVELS` for the least noise.
-    """
-
-    columns: list[str]
-    rows: list[tuple[str, list[tuple[str, int]]]]
-
-
-@dataclass(frozen=True)
 class SyntheticView:
     """The synthetic part of the page.
 
     Args:
         measured: the marginals, at most `MOST_ROWS`.
         more: how many are not shown.
-        meetings: which columns were measured together; None where they are too many to draw.
+        meetings: which columns were measured together, darker for less noise.
         expected: error that noise alone was expected to make, by number of columns.
         files: the data files.
     """
 
     measured: list[MeasuredRow]
     more: int
-    meetings: Meetings | None
+    meetings: PairMap
     expected: list[tuple[str, str]]
     files: list[str]
 
@@ -84,12 +73,10 @@ def synthetic_view(facts: RunFacts, values: dict[str, Any]) -> SyntheticView | N
     return SyntheticView(shown, max(0, len(drawn) - MOST_ROWS), _meetings(facts), expected, files)
 
 
-def _meetings(facts: RunFacts) -> Meetings | None:
+def _meetings(facts: RunFacts) -> PairMap:
     """Find the least noise with which each pair of columns, and each column, was measured."""
     plan, made = facts.synthetic
     names = plan.asked.domain.columns
-    if len(names) > WIDEST:
-        return None
     least = np.full((len(names), len(names)), np.inf)
     for each in made.fitted.measurements:
         places = [names.index(name) for name in each.clique]
@@ -97,12 +84,6 @@ def _meetings(facts: RunFacts) -> Meetings | None:
             for other in places:
                 if one != other or len(places) == 1:
                     least[one, other] = min(least[one, other], each.variance**0.5)
-    levels = charts.heat_levels(np.where(np.isfinite(least), 1.0 / np.maximum(least, 1e-9), 0.0))
-    rows = [
-        (
-            name,
-            [(f"{noise:.2g}" if np.isfinite(noise) else "", int(level)) for noise, level in zip(*pair, strict=True)],
-        )
-        for name, *pair in zip(names, least, levels, strict=True)
-    ]
-    return Meetings(list(names), rows)
+    darkness = np.where(np.isfinite(least), 1.0 / np.maximum(least, 1e-9), 0.0)
+    texts = [[f"{noise:.2g}" if np.isfinite(noise) else "" for noise in row] for row in least]
+    return pair_map(names, darkness, texts, "Which columns were measured together; darker for less noise.")
