@@ -14,7 +14,7 @@ from typing import NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from console import budget, contract, init, plan, releases, run, sample, verify
+from console import budget, contract, evaluate, init, plan, releases, run, sample, verify
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.run_folder import sheltered
@@ -34,6 +34,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("sample")(sample.sample)
+app.command("evaluate")(evaluate.evaluate)
 app.add_typer(budget.app, name="budget")
 app.add_typer(releases.app, name="releases")
 app.command("verify")(verify.verify)

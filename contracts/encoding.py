@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def encode_select(contract: Contract, *, columns_present: Sequence[str], relation: str) -> str:
+def encode_select(
+    contract: Contract, *, columns_present: Sequence[str], relation: str, names: Sequence[str] | None = None
+) -> str:
     """Write the SELECT that encodes a relation, one column of codes for each column of the contract.
 
     Args:
         contract: the contract.
         columns_present: the names of the relation's columns, as they are written there.
         relation: SQL for the relation (a quoted name, or a subquery in parentheses).
+        names: the columns of the contract that are wanted; None for all of them.
     Returns:
         SQL; its columns have the contract's names and order and the smallest unsigned type that fits. One row a row,
         in the same order. A text in a VARCHAR column and the same value in a typed column get the same code.
@@ -37,11 +40,12 @@ def encode_select(contract: Contract, *, columns_present: Sequence[str], relatio
     Privacy: the result is private, a function of each row alone.
     """
     present = set(columns_present)
-    missing = [column.name for column in contract.columns if column.name not in present]
+    wanted = [column for column in contract.columns if names is None or column.name in names]
+    missing = [column.name for column in wanted if column.name not in present]
     if missing:
         raise ContractRefused([_absent(contract, name, columns_present) for name in missing])
     values, codes = [], []
-    for place, column in enumerate(contract.columns):
+    for place, column in enumerate(wanted):
         raw = identifier(column.name)
         values += [f"{value_sql(column, raw)} AS v{place}", f"{raw} AS r{place}"]
         codes.append(f"{code_sql(column, f'v{place}', f'r{place}')} AS {raw}")

@@ -10,20 +10,18 @@ from contracts.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.synthetic import MOST_ROWS
 from contracts.written import listed, nearest
-from privacy.audit.readable import printable, read_json
-from privacy.audit.statements import read_statement
-from privacy.audit.synthetic import SyntheticMeaning, read_synthetic
-from privacy.audit.synthetic_statements import SyntheticRecord
+from privacy.audit.readable import printable
+from privacy.audit.synthetic import SyntheticMeaning
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.progress import step
-from tasks.verification.files import VersionFolder, open_version, read_text_file
+from tasks.verification.files import VersionFolder, open_version
 from tasks.verification.published_model import read_published_model
+from tasks.verification.published_record import published_record
 from tasks.version.synthetic_files import write_pieces
 
-RECORD: Final = "record.json"
 SUFFIXES: Final = (".parquet", ".csv")
 
 
@@ -66,18 +64,9 @@ def published_model(path: Path) -> tuple[Model, SyntheticMeaning]:
     Raises:
         SpecRefused: this is no synthetic version, or its record or model cannot be read.
     """
-    data, findings = read_text_file(path, RECORD)
-    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
-    record, misread = (None, []) if value is None else read_statement(SyntheticRecord, value, where=RECORD)
-    if record is None:
-        remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
-        found = "no record of synthetic rows that can be read"
-        raise SpecRefused([*findings, *wrong, *misread[:3], Finding(str(path), "version", found, "one", remedy)])
-    meaning, findings = read_synthetic(record.replay, where=RECORD)
+    record, meaning = published_record(path)
     stated = record.replay.model
     files = [read_bytes(path, name) for name in (stated.values, stated.arrays)]
-    if meaning is None:
-        raise SpecRefused(findings)
     model, findings = read_published_model(stated, meaning, *files)
     if model is None:
         raise SpecRefused(findings)

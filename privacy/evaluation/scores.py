@@ -1,45 +1,61 @@
-"""What an evaluation found, in a type that says whether it may leave (DESIGN law 5)."""
+"""What an evaluation found, in a type that says that it may not leave (DESIGN law 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from math import comb
+from statistics import fmean
+from typing import Any, Final, NoReturn
 
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.errors import WorkloadError, alpha_way_error
-from privacy.evaluation.mutual_information import mutual_information_error
+from privacy.evaluation.mutual_information import mutual_information_errors
+
+MOST_MARGINALS: Final = 20_000
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How close made-up rows come to others; released or public, when both tables are.
+    """How close made-up rows come to others.
 
     Args:
-        errors: the α-way error, by α.
-        mutual_information_error: mean absolute difference over all pairs of columns [nats]; None for one column.
+        columns: the columns that were compared.
+        errors: the α-way error, by α; an order with more than `MOST_MARGINALS` marginals is left out.
+        mutual_information: absolute difference for each pair of columns, by place [nats]; empty for one column.
         accuracies: share of rows whose target a classifier predicts that was trained on the made-up rows, by
             classifier; empty where no target was named.
     """
 
+    columns: tuple[str, ...]
     errors: Mapping[int, WorkloadError]
-    mutual_information_error: float | None
+    mutual_information: Mapping[tuple[int, int], float]
     accuracies: Mapping[str, float]
 
-    def to_json(self, columns: tuple[str, ...]) -> dict[str, Any]:
+    @property
+    def mutual_information_error(self) -> float | None:
+        """The mean over all pairs [nats]; None for one column."""
+        return fmean(self.mutual_information.values()) if self.mutual_information else None
+
+    def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON, with the distance of every marginal."""
         return {
+            "columns": list(self.columns),
             "alpha_way_error": {
                 str(alpha): {
                     "mean": error.mean,
                     "by_marginal": [
-                        {"columns": [columns[place] for place in clique], "error": distance}
+                        {"columns": [self.columns[place] for place in clique], "error": distance}
                         for clique, distance in zip(error.cliques, error.distances, strict=True)
                     ],
                 }
                 for alpha, error in self.errors.items()
             },
             "mutual_information_error": self.mutual_information_error,
+            "mutual_information_error_by_pair": [
+                {"columns": [self.columns[left], self.columns[right]], "error": error}
+                for (left, right), error in self.mutual_information.items()
+            ],
             "accuracy": dict(self.accuracies),
         }
 
@@ -67,20 +83,22 @@ class PrivateScores:
 
 def compare(
     real: Rows, made: Rows, *, degrees: tuple[int, ...] = (1, 2, 3), accuracies: Mapping[str, float] | None = None
-) -> Scores:
-    """Compare two tables of the same columns.
+) -> PrivateScores:
+    """Compare made-up rows with those that they imitate.
 
     Args:
         real: the rows that are imitated.
         made: the imitation.
-        degrees: the α of the errors; those beyond the number of columns are left out.
+        degrees: the α of the errors; those beyond the number of columns, or of more than `MOST_MARGINALS` marginals,
+            are left out.
         accuracies: what classifiers reached, when they were trained.
     Returns:
-        Scores: of the class of the inputs; wrap them in `PrivateScores` when `real` is confidential.
+        PrivateScores: whatever the rows are, for nobody is asked whether they are confidential.
     Raises:
         ValueError: the tables do not have the same columns, or there are no rows.
     """
     width = len(real.columns)
-    errors = {alpha: alpha_way_error(real, made, alpha=alpha) for alpha in degrees if alpha <= width}
-    information = mutual_information_error(real, made) if width > 1 else None
-    return Scores(errors, information, dict(accuracies or {}))
+    asked = [alpha for alpha in degrees if alpha <= width and comb(width, alpha) <= MOST_MARGINALS]
+    errors = {alpha: alpha_way_error(real, made, alpha=alpha) for alpha in asked}
+    information = mutual_information_errors(real, made) if width > 1 else {}
+    return PrivateScores(Scores(real.columns, errors, information, dict(accuracies or {})))

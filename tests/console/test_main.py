@@ -82,6 +82,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "budget return",
         "budget show",
         "contract lint",
+        "evaluate",
         "init",
         "plan",
         "releases list",

@@ -70,6 +70,49 @@ def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
     assert "data/rows.parquet" in shown.out
 
 
+def test_an_evaluation_stays_in_the_workspace_and_shows_its_numbers_when_asked_only(
+    shared: Place, released: Said, typed: Typed
+) -> None:
+    """Against a file, or the source of a spec; nothing is charged, and the version stays as it is."""
+    folder = Path(released.json["folder"])
+    files = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    before = typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json
+    said = typed("evaluate", str(folder), "--against", str(shared.adult / "adult.parquet"), at=shared.workspace)
+    assert said.code == 0, said.err
+    assert said.out.startswith("PRIVATE")
+    assert "never publish it" in said.out
+    assert "0." not in said.out.replace(str(shared.workspace.root), "")
+    spec = str(shared.adult / "rows.yaml")
+    time.sleep(1.1)  # the folder is named by the second
+    words = ("--against", spec, "--target", "income", "--show", "--json")
+    told = typed("evaluate", str(folder), *words, at=shared.workspace)
+    assert told.code == 0, told.err
+    assert told.json["class"] == "private"
+    assert told.json["found"]["alpha_way_error"]["1"]["mean"] < 0.05
+    assert set(told.json["found"]["accuracy"]) == {"decision tree", "support vector machine", "xgboost"}
+    assert Path(told.json["scores"]).is_relative_to(shared.workspace.private)
+    assert files == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json == before
+    assert list(shared.workspace.runs.glob("evaluation-*/snapshot*")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--against", "nowhere.parquet"), 2, "no such file"),
+        (("--against", "table.txt"), 2, "a release spec"),
+        (("--against", "adult.parquet", "--target", "incom"), 2, "write 'income'"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_made_is_refused(
+    shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
+) -> None:
+    named = [str(shared.adult / word) if "." in word else word for word in words]
+    said = typed("evaluate", released.json["folder"], *named, at=shared.workspace)
+    assert said.code == code
+    assert told in said.err
+
+
 def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
     """However the options are spelled: the same options are the same run."""
     spec = shared.adult / "rows.yaml"

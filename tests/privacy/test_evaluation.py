@@ -110,18 +110,33 @@ def test_tables_that_cannot_be_compared_are_refused() -> None:
 
 def test_private_scores_show_nothing_and_refuse_pickling() -> None:
     """Neither a log line nor a result store gets a number."""
-    scores = PrivateScores(compare(rows(50, 1), rows(50, 2), accuracies={"decision tree": 0.8125}))
+    scores = compare(rows(50, 1), rows(50, 2), accuracies={"decision tree": 0.8125})
+    assert type(scores) is PrivateScores
     assert repr(scores) == str(scores) == "PrivateScores(for the auditor alone)"
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(scores)
     assert repr(rows(50, 1)) == "Rows(a×b×c×d)"
 
 
-def test_scores_as_json_name_every_marginal() -> None:
-    scores = compare(rows(50, 1), rows(60, 2), accuracies={"xgboost": 0.5}).to_json(COLUMNS)
+def test_scores_as_json_name_every_marginal_and_pair() -> None:
+    found = compare(rows(50, 1), rows(60, 2), accuracies={"xgboost": 0.5}).scores
+    scores = found.to_json()
+    assert scores["columns"] == list(COLUMNS)
     assert [len(scores["alpha_way_error"][alpha]["by_marginal"]) for alpha in "123"] == [4, 6, 4]
     assert scores["alpha_way_error"]["2"]["by_marginal"][1]["columns"] == ["a", "c"]
     assert scores["accuracy"] == {"xgboost": 0.5}
-    narrow = compare(rows(5, 1, (3,)), rows(5, 2, (3,)))
+    pairs = scores["mutual_information_error_by_pair"]
+    assert [pair["columns"] for pair in pairs][:2] == [["a", "b"], ["a", "c"]]
+    assert scores["mutual_information_error"] == pytest.approx(
+        mutual_information_error(rows(50, 1), rows(60, 2)), rel=1e-12
+    )
+    narrow = compare(rows(5, 1, (3,)), rows(5, 2, (3,))).scores
     assert list(narrow.errors) == [1]
     assert narrow.mutual_information_error is None
+
+
+def test_orders_of_too_many_marginals_are_left_out() -> None:
+    """50 columns have 19,600 marginals of three, 51 have 20,825."""
+    names = tuple(f"c{place}" for place in range(51))
+    wide = Rows(names, (2,) * 51, np.ones((2, 51), dtype=np.int64))
+    assert list(compare(wide, wide, degrees=(1, 3)).scores.errors) == [1]

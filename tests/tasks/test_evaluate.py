@@ -6,6 +6,7 @@ import json
 import logging
 import stat
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ from contracts.contract import Contract
 from contracts.errors import Refused
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
-from tasks.evaluate import evaluate, write_scores
+from tasks.evaluate import evaluate
+from tasks.evaluation.page import scores_page
+from tasks.evaluation.private_files import ScoreFiles, write_scores
+from tasks.settings import Workspace
 from tests.tasks.intake import make_contract, take_in, write_csv
 
 REAL = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "31,F,12.5,2021-12-31")
@@ -45,8 +49,22 @@ def made(tmp_path: Path) -> Path:
     return path
 
 
-def found(table: PrivateTable, made: Path, contract: Contract, target: str | None = None) -> PrivateScores:
-    return evaluate(table, made, contract, target=target, memory_limit="256MB")
+COLUMNS = ("age", "sex", "wage", "since")
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+
+
+def found(
+    table: PrivateTable,
+    made: Path,
+    contract: Contract,
+    target: str | None = None,
+    columns: tuple[str, ...] = COLUMNS,
+) -> PrivateScores:
+    return evaluate(table, made, contract, columns=columns, target=target, memory_limit="256MB")
+
+
+def written(scores: PrivateScores, workspace: Workspace, release: str = "town") -> ScoreFiles:
+    return write_scores(scores, workspace, release=release, version=1, at=NOW)
 
 
 def test_values_are_compared_by_their_cells(table: PrivateTable, made: Path, contract: Contract) -> None:
@@ -73,55 +91,96 @@ def test_no_number_is_logged(
     assert said == ["evaluated made-up rows of 4 columns against a snapshot"]
 
 
-def test_scores_are_written_for_their_owner_alone_and_never_over_a_file(
+def test_some_columns_are_compared_where_the_version_has_no_others(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
 ) -> None:
-    scores = found(table, made, contract)
-    path = write_scores(scores, contract, tmp_path / "scores.json")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    written = json.loads(path.read_text())
-    assert written["class"] == "private"
-    assert written["alpha_way_error"]["1"]["by_marginal"][1] == {"columns": ["sex"], "error": 0.5}
+    narrow = tmp_path / "two.parquet"
+    parquet.write_table(pa.table({name: MADE[name] for name in ("age", "sex")}), narrow)
+    scores = found(table, narrow, contract, columns=("age", "sex")).scores
+    assert scores.columns == ("age", "sex")
+    assert scores.errors[1].distances == (0, 0.5)
+
+
+def test_scores_are_written_into_the_workspace_for_their_owner_alone_and_never_over_a_file(
+    table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
+) -> None:
+    scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
+    files = written(scores, workspace)
+    assert files.numbers == workspace.private / "evaluations" / "town-v1-20260304T050607Z" / "scores.json"
+    for file in (files.numbers, files.page):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    for folder in (files.numbers.parent, files.numbers.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    content = json.loads(files.numbers.read_text())
+    assert (content["class"], content["release"], content["version"]) == ("private", "town", 1)
+    assert content["alpha_way_error"]["1"]["by_marginal"][1] == {"columns": ["sex"], "error": 0.5}
+    before = files.numbers.read_bytes()
     with pytest.raises(Refused, match="File exists"):
-        write_scores(scores, contract, path)
-    with pytest.raises(Refused, match="a new file in a folder"):
-        write_scores(scores, contract, tmp_path / "nowhere" / "scores.json")
+        written(scores, workspace)
+    assert files.numbers.read_bytes() == before
 
 
-@pytest.mark.parametrize("sign", ["MANIFEST.json", "record.json", "latest"])
+def test_a_release_name_that_a_stranger_wrote_leads_nowhere_else(
+    table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
+) -> None:
+    """The name comes out of a record; one with a path in it stays inside the private folder."""
+    workspace = Workspace.create(tmp_path / "w")
+    files = written(found(table, made, contract), workspace, "../../releases/town/<i>")
+    assert files.numbers.parent.parent == workspace.private / "evaluations"
+    assert "<i>" not in files.page.read_text()
+    assert list(workspace.releases.iterdir()) == []
+
+
+@pytest.mark.parametrize("sign", ["MANIFEST.json", "record.json", "latest", "store", "staging"])
 def test_no_score_gets_into_a_release_store(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path, sign: str
 ) -> None:
-    """Not beside the record, not in a folder of the version, not in one that is being staged."""
-    scores = found(table, made, contract)
-    version = tmp_path / "releases" / "town" / "v1"
-    staging = tmp_path / "other" / ".staging-v2" / "data"
-    for folder in (version / "data", staging):
-        folder.mkdir(parents=True)
-    (version / sign).touch()
-    for place in (version, version / "data", staging):
-        with pytest.raises(Refused, match="release store"):
-            write_scores(scores, contract, place / "scores.json")
-        assert not (place / "scores.json").exists()
+    """Not through a link into a version, into the store, or into what is being staged; not where a version lies."""
+    scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
+    version = workspace.releases / "town" / (".staging-v2" if sign == "staging" else "v1")
+    version.mkdir(parents=True)
+    evaluations = workspace.private / "evaluations"
+    evaluations.symlink_to(workspace.releases if sign == "store" else version, target_is_directory=True)
+    with pytest.raises(Refused, match="a link to"):
+        written(scores, workspace)
+    evaluations.unlink()
+    if sign == "store":
+        with pytest.raises(Refused, match="inside the store"):
+            written(scores, replace(workspace, releases=workspace.private))
+    elif sign != "staging":
+        evaluations.mkdir()
+        (evaluations / sign).touch()
+        with pytest.raises(Refused, match="inside the store"):
+            written(scores, workspace)
+        (evaluations / sign).unlink()
+    assert [path for path in workspace.releases.rglob("*") if path.is_file()] == []
+    assert list(workspace.private.rglob("scores.*")) == []
 
 
-def test_no_score_gets_into_the_root_of_a_store_or_through_a_link(
+def test_the_page_says_that_it_is_private_and_shows_every_kind_of_score(
+    table: PrivateTable, made: Path, contract: Contract
+) -> None:
+    page = scores_page(found(table, made, contract, "sex"), release="town", version=3)
+    for told in ("PRIVATE", "for the auditor alone", "town v3", "2-way error: 0.2500", "decision tree", "age × sex"):
+        assert told in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_no_score_gets_where_a_store_was_put_into_the_private_folder(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
 ) -> None:
-    """Whatever lies in a store may be handed on with it; a link from a private folder leads there as well."""
-    scores = found(table, made, contract)
-    store, private = tmp_path / "releases", tmp_path / "private"
-    version = store / "town" / "v1"
-    for folder in (version, private):
-        folder.mkdir(parents=True)
-    (version / "MANIFEST.json").touch()
-    (private / "link").symlink_to(version)
-    (private / "root").symlink_to(store)
-    for place in (store, private / "root", private / "link"):
-        with pytest.raises(Refused, match="release store"):
-            write_scores(scores, contract, place / "scores.json")
-        assert not (place / "scores.json").exists()
-    assert write_scores(scores, contract, private / "scores.json").exists()
+    """Whatever lies in a store may be handed on with it, whoever put it there."""
+    scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
+    for store in (workspace.private, workspace.private / "evaluations"):
+        version = store / "town" / "v1"
+        version.mkdir(parents=True)
+        (version / "MANIFEST.json").touch()
+        with pytest.raises(Refused, match="inside the store"):
+            written(scores, workspace)
+        (version / "MANIFEST.json").unlink()
+    assert list(workspace.private.rglob("scores.*")) == []
+    assert written(scores, workspace).numbers.exists()
 
 
 def test_what_cannot_be_compared_is_refused(
@@ -129,8 +188,10 @@ def test_what_cannot_be_compared_is_refused(
 ) -> None:
     with pytest.raises(Refused, match="another contract than the snapshot's"):
         found(replace(table, contract_digest="0" * 64), made, contract)
-    with pytest.raises(Refused, match="one of several columns"):
+    with pytest.raises(Refused, match="one of age, sex"):
         found(table, made, contract, "height")
+    with pytest.raises(Refused, match="the only one"):
+        found(table, made, contract, "age", ("age",))
     narrow = tmp_path / "narrow.parquet"
     parquet.write_table(pa.table({"age": [1]}), narrow)
     with pytest.raises(Refused, match="no such column"):

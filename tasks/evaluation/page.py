@@ -1,0 +1,112 @@
+"""scores.html: private scores as one self-contained page without script, for the auditor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import comb
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from privacy.evaluation.scores import PrivateScores, Scores
+from tasks.page import charts
+from tasks.page.pair_map import PairMap, pair_map
+
+MOST_MARGINALS: Final = 25
+_FOLDER: Final = Path(__file__).parent
+_PAGE: Final = _FOLDER.parent / "page"
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """One marginal: its columns, its error, and the error drawn against the largest of its order."""
+
+    columns: str
+    error: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class OrderView:
+    """The marginals of one order.
+
+    Args:
+        alpha: columns of each.
+        mean: their mean error.
+        rows: the worst, at most `MOST_MARGINALS`.
+        more: how many are not shown.
+    """
+
+    alpha: int
+    mean: str
+    rows: list[ErrorRow]
+    more: int
+
+
+def scores_page(scores: PrivateScores, *, release: str, version: int) -> str:
+    """Render private scores.
+
+    Args:
+        scores: the scores.
+        release, version: what was evaluated; escaped.
+    Returns:
+        HTML; private like the scores.
+    """
+    found = scores.scores
+    page: str = _template().render(
+        release=release,
+        version=version,
+        columns=found.columns,
+        orders=[_order(found, alpha) for alpha in found.errors],
+        left_out=[alpha for alpha in (1, 2, 3) if alpha <= len(found.columns) and alpha not in found.errors],
+        number_of=lambda alpha: f"{comb(len(found.columns), alpha):,}",
+        information=None if len(found.columns) < 2 else _information(found),
+        information_error=f"{found.mutual_information_error or 0.0:.4f}",
+        accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
+        style=Markup((_PAGE / "record.css").read_text(encoding="utf-8")),
+    )
+    return page
+
+
+def _order(scores: Scores, alpha: int) -> OrderView:
+    """Return the marginals of one order, the worst first."""
+    error = scores.errors[alpha]
+    pairs = sorted(zip(error.distances, error.cliques, strict=True), key=lambda pair: (-pair[0], pair[1]))
+    largest = max(pairs[0][0], 1e-12)
+    rows = [
+        ErrorRow(
+            " × ".join(scores.columns[place] for place in clique),
+            f"{distance:.4f}",
+            charts.share_bar(distance, largest),
+        )
+        for distance, clique in pairs[:MOST_MARGINALS]
+    ]
+    return OrderView(alpha, f"{error.mean:.4f}", rows, max(0, len(pairs) - MOST_MARGINALS))
+
+
+def _information(scores: Scores) -> PairMap:
+    """Draw how far the mutual information of each pair of columns is off."""
+    width = len(scores.columns)
+    errors = np.zeros((width, width))
+    for (left, right), error in scores.mutual_information.items():
+        errors[left, right] = errors[right, left] = error
+    texts = [
+        ["" if row == column else f"{errors[row, column]:.3f}" for column in range(width)] for row in range(width)
+    ]
+    return pair_map(scores.columns, errors, texts, "Error of the mutual information of pairs; darker for larger.")
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader([_FOLDER, _PAGE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("scores.html.j2")

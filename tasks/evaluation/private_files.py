@@ -1,0 +1,91 @@
+"""Private scores on disk: in the workspace's private folder, for their owner alone, and nowhere else.
+
+No caller names a file. The folder is made here, below `.sudare`; a link that leads elsewhere, and a folder that a
+release store or a version lies around, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from contracts.errors import Finding, Refused
+from privacy.evaluation.scores import PrivateScores
+from tasks.evaluation.page import scores_page
+from tasks.settings import Workspace
+
+FOLDER: Final = "evaluations"
+_OF_A_STORE: Final = ("MANIFEST.json", "record.json", "latest")
+
+
+@dataclass(frozen=True)
+class ScoreFiles:
+    """Where private scores were written.
+
+    Args:
+        numbers: JSON.
+        page: HTML, with pictures.
+    """
+
+    numbers: Path
+    page: Path
+
+
+def write_scores(
+    scores: PrivateScores, workspace: Workspace, *, release: str, version: int, at: datetime
+) -> ScoreFiles:
+    """Write private scores into new files that only their owner can read.
+
+    Args:
+        scores: what `evaluate` found.
+        workspace: takes them below its private folder.
+        release, version: what was evaluated; the release's name is checked, for a stranger may have written it.
+        at: when, in UTC.
+    Returns:
+        ScoreFiles: below `.sudare/evaluations`.
+    Raises:
+        Refused: the folder leads elsewhere, lies in a release store, or cannot be written.
+    Privacy: private files, mode 0600, in folders of mode 0700.
+    """
+    name = "".join(letter for letter in release if letter.isascii() and (letter.isalnum() or letter == "-"))[:64]
+    folder = workspace.private / FOLDER / f"{name}-v{version}-{at:%Y%m%dT%H%M%SZ}"
+    _refuse_elsewhere(folder, workspace)
+    found = {"release": release, "version": version, **scores.scores.to_json()}
+    content = {"class": "private", "why": "computed from confidential rows; never publish it", **found}
+    files = ScoreFiles(folder / "scores.json", folder / "scores.html")
+    try:
+        for made in (folder.parent, folder):
+            made.mkdir(mode=0o700, exist_ok=made == folder.parent)
+        _write(files.numbers, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        _write(files.page, scores_page(scores, release=release, version=version))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
+    return files
+
+
+def _refuse_elsewhere(folder: Path, workspace: Workspace) -> None:
+    """Refuse a folder that is not where it seems, or that is published."""
+    private = (workspace.root.resolve() / workspace.private.name / FOLDER / folder.name).absolute()
+    store = workspace.releases.resolve()
+    around = [parent for parent in private.parents if parent == store or _published(parent)]
+    around += [parent for parent in private.parents[:2] if any(parent.glob("*/v*/MANIFEST.json"))]
+    if folder.resolve() != private or around:
+        found = f"a link to {folder.resolve()}" if folder.resolve() != private else f"inside the store {around[0]}"
+        allowed = "a private folder of the workspace: these scores are not released"
+        raise Refused([Finding(str(folder), "folder", found, allowed, "move what stands in the way")])
+
+
+def _published(folder: Path) -> bool:
+    """Say whether a folder is a release in a store, a version, or one that is being written."""
+    return folder.name.startswith(".staging-") or any((folder / name).exists() for name in _OF_A_STORE)
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
