@@ -50,6 +50,7 @@ from privacy.generators.workload import WeightedClique, all_of_order, downward_c
 from privacy.ledger.grant import Grant, Measurement
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore
 from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute
@@ -222,8 +223,9 @@ class _Aim:
         spending = fitting.spending
         share = (spending.spent + schedule.choice + schedule.measurement) / spending.whole
         known = [*self.asked.impossible, *(one.clique for one in fitting.measurements)]
-        allowed = max(cap * float(share), model_size(domain, known))
-        sizes = {clique: model_size(domain, [*known, clique]) for clique in self.weights}
+        model = ModelSizes(domain, known)
+        allowed = max(cap * float(share), model.known)
+        sizes = {clique: model.with_one(clique) for clique in self.weights}
         # At least one: the plan has seen that each fits alone, and what has been measured fits already.
         allowed = max(allowed, min(sizes.values()))
         return [clique for clique, size in sizes.items() if size <= allowed]

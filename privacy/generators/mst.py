@@ -28,8 +28,8 @@ from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
 from privacy.ledger.grant import Grant
 from privacy.marginals.counts import Clique
+from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore, Score
-from privacy.marginals.triangulation import model_size
 
 _WEIGHTS: Final = (4, 1, 4)
 _NO_BIAS: Final = Fraction(0)
@@ -100,12 +100,11 @@ def _choose_tree(fitting: Fitting, parts: Iterable[Fraction]) -> list[Clique]:
     part_of = {name: name for name in domain.columns}
     chosen: list[Clique] = []
     for share in parts:
-        known = [*fitting.asked.impossible, *chosen]
+        sizes = ModelSizes(domain, [*fitting.asked.impossible, *chosen])
         joining: dict[Clique, Score] = {
             (one, other): score
             for (one, other), score in scores.items()
-            if part_of[one] != part_of[other]
-            and model_size(domain, [*known, (one, other)]) <= fitting.options.max_model_megabytes
+            if part_of[one] != part_of[other] and sizes.with_one((one, other)) <= fitting.options.max_model_megabytes
         }
         if not joining:
             break

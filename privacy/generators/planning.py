@@ -11,11 +11,11 @@ from contracts.written import listed, nearest
 from privacy.generators.fitting import zeros
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.options import Options
-from privacy.generators.sizes import Sizes
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.estimation import estimate
+from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute, variance
@@ -35,7 +35,7 @@ def check(asked: Asked, options: Options, cliques: Iterable[Clique]) -> None:
     if not asked.domain.columns:
         raise CannotGenerate("there are no columns to synthesize; do: give the contract at least one with a domain")
     check_size(asked, options, (), "the columns and the declared impossible combinations")
-    sizes = Sizes(asked.domain, asked.impossible, options.max_model_megabytes)
+    sizes = ModelSizes(asked.domain, asked.impossible)
     for clique in cliques:
         _refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
     if asked.impossible:

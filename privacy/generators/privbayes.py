@@ -39,8 +39,8 @@ from privacy.generators.stages import Stages, plan_stages
 from privacy.ledger.grant import Grant
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore, MutualInformationScore, Score
-from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute
 
 _ONE_WAY_SHARE: Final = Fraction(1, 5)
@@ -154,12 +154,13 @@ class _Network:
         own = self._domain.cells([name])
         taken: set[frozenset[str]] = set()
         known = [*self._fitting.asked.impossible, *(one.clique for one in self._fitting.measurements)]
+        sizes = ModelSizes(self._domain, known)
         for size in range(min(degree, len(self._in)), 0, -1):
             for parents in combinations(self._in, size):
                 useful = size == 1 or own * self._domain.cells(parents) <= most_cells
                 if not useful or any(set(parents) <= larger for larger in taken):
                     continue
-                if model_size(self._domain, [*known, (name, *parents)]) <= self._fitting.options.max_model_megabytes:
+                if sizes.with_one((name, *parents)) <= self._fitting.options.max_model_megabytes:
                     taken.add(frozenset(parents))
                     yield parents
 

@@ -249,7 +249,7 @@ class Grant:
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
             charge = known_charge(connection, request.run_key)
-        for each in private:
+        for each in {(one.keyed_hash, one.contract_digest): one for one in private}.values():
             self._check_permission(charge, each)
         known = next((row for row in rows if row.key == asked.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))

@@ -30,6 +30,8 @@ Bounds: TypeAlias = Callable[[int], tuple[Decimal, Decimal]]
 """From a number of decimal digits to (lower, upper) around one irrational number in (0, 1)."""
 
 _FIRST_BYTES: Final = 8
+_NATS_A_BYTE: Final = Fraction(5546, 1000)
+"""Above ln 256 = 5.54517...: e^-x begins with k zero bytes where x is at least k times this."""
 _GUARD_DIGITS: Final = 10
 _VANISHING_EXPONENT: Final = 2**50
 _VANISHING_BOUND: Final = Decimal("1E-400000000000000")
@@ -41,14 +43,18 @@ class BinaryExpansion:
 
     Args:
         bounds: rigorous bounds on p, irrational and in (0, 1); they close in as the digits grow.
+        zeros: how many bytes are known to be 0 without working them out; others may be, too.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, *, zeros: int = 0) -> None:
         self._bounds = bounds
+        self._zeros = zeros
         self._known = b""
 
     def byte(self, index: int) -> int:
         """Return byte number `index` of the expansion, exact."""
+        if index < self._zeros:
+            return 0
         if index >= len(self._known):
             self._known = self._prefix(max(index + 1, 2 * len(self._known), _FIRST_BYTES))
         return self._known[index]
@@ -75,6 +81,7 @@ class _Ratio(BinaryExpansion):
 
     def __init__(self, probability: Fraction) -> None:
         self._probability = probability
+        self._zeros = 0
         self._known = b""
 
     def _prefix(self, count: int) -> bytes:
@@ -85,7 +92,8 @@ class _Ratio(BinaryExpansion):
 def exp_minus(exponent: Fraction) -> BinaryExpansion:
     """Expand e^-x."""
     _check_exponent(exponent)
-    return BinaryExpansion(lambda digits: _exp_minus_bounds(exponent, digits))
+    zeros = int(exponent / _NATS_A_BYTE)
+    return BinaryExpansion(lambda digits: _exp_minus_bounds(exponent, digits), zeros=zeros)
 
 
 def odds_share(exponent: Fraction, *, multiple: int = 1) -> BinaryExpansion:

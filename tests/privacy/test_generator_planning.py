@@ -22,11 +22,9 @@ from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan
 from privacy.generators.independent import Independent
 from privacy.generators.planning import expected_error
 from privacy.generators.release_plan import plan_synthetic
-from privacy.generators.sizes import Sizes
 from privacy.generators.spending import Spending, split
 from privacy.generators.workload import all_of_order, downward_closure, relevance
 from privacy.marginals.domain import Domain
-from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute, variance
 from tests.privacy.generating import DOMAIN, asked
 from tests.tasks.intake import make_contract
@@ -67,17 +65,6 @@ def test_relevance_is_the_sum_of_overlaps() -> None:
 
 def wide(columns: int) -> Domain:
     return Domain(tuple(f"c{place}" for place in range(columns)), tuple(2 + place % 9 for place in range(columns)))
-
-
-@pytest.mark.parametrize("cap", [0.0, 1e9])
-def test_sizes_with_one_more_clique_are_those_of_the_whole_model(cap: float) -> None:
-    """Whether a clique touches no connected part, one, or two; far from the cap, and near it."""
-    domain = wide(12)
-    known = [("c0", "c1"), ("c1", "c2"), ("c0", "c3"), ("c2", "c3"), ("c7", "c8")]
-    sizes = Sizes(domain, known, cap)
-    for order in (1, 2, 3):
-        for clique in combinations(domain.columns, order):
-            assert sizes.with_one(clique) == pytest.approx(model_size(domain, [*known, clique]), rel=1e-12)
 
 
 def test_a_workload_that_no_round_could_look_through_is_refused() -> None:

@@ -87,3 +87,13 @@ def test_an_exponent_that_is_not_positive_is_refused(x: Fraction) -> None:
         exp_minus(x)
     with pytest.raises(NoiseRefused, match="exponent is"):
         odds_share(x)
+
+
+@pytest.mark.parametrize("bytes_of_zeros", [1, 2, 7])
+@pytest.mark.parametrize("nats", ["5.54517", "5.545178", "5.5459", "5.546", "5.547"])
+def test_leading_zeros_that_are_known_beforehand_are_there(bytes_of_zeros: int, nats: str) -> None:
+    """Just below and above the exponents of 256^-k: the bytes are those that the bounds give."""
+    exponent = bytes_of_zeros * Fraction(nats)
+    slow = BinaryExpansion(lambda digits: module._exp_minus_bounds(exponent, digits))
+    fast = exp_minus(exponent)
+    assert [fast.byte(index) for index in range(10)] == [slow.byte(index) for index in range(10)]
