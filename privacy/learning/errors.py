@@ -13,3 +13,7 @@ class CannotTrain(SudareError, ValueError):
     def __init__(self, what: str, found: object, allowed: str, remedy: str = "") -> None:
         self.what, self.found, self.allowed = what, found, allowed
         super().__init__(f"{what} is {found}; allowed: {allowed}" + (f"; do: {remedy}" if remedy else ""))
+
+
+class TrainingDiverged(SudareError):
+    """The released parameters are of no use; what was drawn stays charged."""

@@ -14,6 +14,8 @@ from privacy.accounting.amounts import Number
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.learning.errors import CannotTrain
 
+LATTICE: Final = 2.0**-20
+"""The noise's lattice is at most this many standard deviations wide."""
 MOST_STEPS: Final = 10**7
 MOST_CHECKPOINTS: Final = 10_000
 _LARGEST_NORM: Final = Fraction(10**6)
@@ -91,6 +93,24 @@ class TrainingPlan:
     def standard_deviation(self) -> Fraction:
         """Of the noise on each entry of a summed gradient."""
         return self.noise_multiplier * self.clipping_norm
+
+    def clipped_to(self, parameters: int) -> float:
+        """Return the norm to which gradients are clipped, so that what rounding adds stays within clipping_norm.
+
+        C - lattice * sqrt(parameters) - C / 1024: the first is a bound on what rounding a sum to the noise's lattice
+        adds (`privacy.noise.lattice_gaussian`), the second is room for float32 sums, whose rounding is about a
+        hundredth of it (docs/privacy_model.md).
+
+        Args:
+            parameters: how many are trained.
+        Raises:
+            CannotTrain: the lattice of so much noise is too coarse: a tenth of C would be lost.
+        """
+        norm, lattice = float(self.clipping_norm), float(self.standard_deviation) * LATTICE
+        if lattice * sqrt(parameters) > 0.1 * norm:
+            found = f"{float(self.noise_multiplier):g} for {parameters} parameters"
+            raise CannotTrain("noise_multiplier", found, f"at most {0.1 / LATTICE / sqrt(parameters):.3g}")
+        return norm - lattice * sqrt(parameters) - norm / 1024
 
     def to_json(self) -> dict[str, Any]:
         """Write the plan as JSON values; rationals as text."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -98,15 +98,34 @@ class DrawFiles:
         }
         if draw.listing is not None:
             header["listing"] = {"threshold": draw.listing.threshold, "cells": draw.listing.cells}
-        with NamedTemporaryFile(dir=folder, suffix=".partial") as file:  # mode 0600
-            file.write(canonical_json(header) + b"\n")
-            if draw.listing is not None:
-                file.write(_bytes(draw.listing.codes))
-            file.write(_bytes(draw.values))
-            file.flush()
-            os.fsync(file.fileno())
-            os.link(file.name, folder / _file_name(draw.number))
-        sync_folder(folder)
+        codes = b"" if draw.listing is None else _bytes(draw.listing.codes)
+        parts = (canonical_json(header) + b"\n", codes, _bytes(draw.values))
+        _write_whole(folder / _file_name(draw.number), parts)
+
+    def begin(self, run_key: str, number: int, asked: Mapping[str, Any]) -> None:
+        """Mark durably that a draw which may be interrupted is begun; `FileExistsError` when it was begun before."""
+        folder = self._folder(run_key)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark = {"ledger": self._ledger, "run_key": run_key, "number": number, "asked": dict(asked)}
+        _write_whole(folder / _mark_name(number), (canonical_json(mark),))
+
+    def begun(self, run_key: str, number: int) -> dict[str, Any] | None:
+        """Return what was asked when draw `number` was begun, or None when it never was.
+
+        Raises:
+            LedgerCorrupt: the mark is not what was written.
+        """
+        path = self._folder(run_key) / _mark_name(number)
+        if not path.exists():
+            return None
+        try:
+            mark = json.loads(path.read_bytes())
+            named, asked = (mark["ledger"], mark["run_key"], mark["number"]), dict(mark["asked"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerCorrupt(f"the mark of draw {number} of run {run_key} cannot be read: {path}") from error
+        if named != (self._ledger, run_key, number):
+            raise LedgerCorrupt(f"the mark of draw {number} of run {run_key} is of something else: {path}")
+        return asked
 
     def read(self, run_key: str, number: int) -> Draw | None:
         """Return draw `number` of a run, or None when it was never completed.
@@ -171,6 +190,17 @@ def values_digest(values: NDArray[np.int64]) -> str:
     return hashlib.sha256(_bytes(values)).hexdigest()
 
 
+def _write_whole(path: Path, parts: Sequence[bytes]) -> None:
+    """Write a file that appears whole and durable or not at all, and takes no other's place."""
+    with NamedTemporaryFile(dir=path.parent, suffix=".partial") as file:  # mode 0600
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+        os.link(file.name, path)
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -191,6 +221,10 @@ def _contents(header: Mapping[str, Any], rest: bytes) -> tuple[Listing | None, N
 
 def _bytes(values: NDArray[np.int64]) -> bytes:
     return np.ascontiguousarray(values, dtype="<i8").tobytes()
+
+
+def _mark_name(number: int) -> str:
+    return f"{number:06d}.begun"
 
 
 def _file_name(number: int) -> str:

@@ -87,15 +87,7 @@ def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statisti
     """
     check_noise(noise)
     _exactly("noise", noise, GaussianNoise)
-    _exactly("rows", rows, PrivateRows)
-    if not isinstance(rows, PrivateRows):
-        raise ValueError("rows must be PrivateRows")
-    _exactly("rows.layout", rows.layout, RowLayout)
-    for column in rows.layout.columns:
-        _exactly("rows.layout: its columns", column, ColumnLayout)
-        _exactly("rows.layout: its tables", column.table, np.ndarray)
-    columns = rows.layout.columns
-    layout = RowLayout(tuple(ColumnLayout(each.name, each.kind, each.table, each.length) for each in columns))
+    layout = checked_layout(rows)
     if not isinstance(statistic, _STATISTICS) or type(statistic) not in _STATISTICS:
         raise ValueError(f"statistic must be Moments or FeatureSums itself, not {type(statistic).__name__}")
     statistic.__post_init__()
@@ -103,6 +95,19 @@ def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statisti
     copied.embedding.check(layout)
     copied.groups.check(copied.embedding, layout)
     return copied, layout
+
+
+def checked_layout(rows: object) -> RowLayout:
+    """Refuse rows of another making; return a copy of their layout that nobody else holds."""
+    _exactly("rows", rows, PrivateRows)
+    if not isinstance(rows, PrivateRows):
+        raise ValueError("rows must be PrivateRows")
+    _exactly("rows.layout", rows.layout, RowLayout)
+    columns = rows.layout.columns
+    for column in columns:
+        _exactly("rows.layout: its columns", column, ColumnLayout)
+        _exactly("rows.layout: its tables", column.table, np.ndarray)
+    return RowLayout(tuple(ColumnLayout(each.name, each.kind, each.table, each.length) for each in columns))
 
 
 def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: ChargeRequest) -> None:

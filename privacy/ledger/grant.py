@@ -2,7 +2,7 @@
 
 Order of a draw, and each step must have happened before the next begins:
     1. the charge is reserved and `opened` is committed          (ledger, before this object exists)
-    2. the sensitivity is derived from the marginal, the adjacency and the contribution bound
+    2. the sensitivity is derived from what is measured, the adjacency and the contribution bound
     3. the event is one that the charge planned and has not drawn yet, and every charged account's part holds its
        cost; or it fits into what is left of the charge's budget for draws that are chosen on the way
     4. the exact counts are read, noise is drawn, and the sum is written and fsynced with its event
@@ -14,26 +14,25 @@ are replayed. Nothing is ever drawn a second time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.canonical import canonical_json
 from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import DiscreteLaplace, Event, ExponentialMechanism, event_from_json
+from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
+from privacy.learning.execution import Execution
+from privacy.learning.learners import Learner
+from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
-from privacy.ledger import schema
-from privacy.ledger.allowance import check_covered
+from privacy.learning.trained import Trained
 from privacy.ledger.drawing import choice, noisy_counts
-from privacy.ledger.draws import Draw, DrawFiles, Listing, draw_digest, values_digest
+from privacy.ledger.draws import DrawFiles, Listing
 from privacy.ledger.entrance import (
     candidates_digest,
     check_candidates,
@@ -43,34 +42,25 @@ from privacy.ledger.entrance import (
     check_rule,
     check_sums,
 )
-from privacy.ledger.errors import LedgerCorrupt, refusal
+from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal import Journal
-from privacy.ledger.measurement import Asked, DrawnEvent, Measurement, Selection, SparseMeasurement, SumMeasurement
-from privacy.ledger.replaying import SPOILED, check_replay, spoiled_draw
-from privacy.ledger.rows import draws_of, known_charge, to_text
+from privacy.ledger.measurement import Asked, Measurement, Selection, SparseMeasurement, SumMeasurement
+from privacy.ledger.once import DrawOnce, Values
 from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
 from privacy.ledger.sum_drawing import noisy_sums
 from privacy.ledger.terms import Charge
+from privacy.ledger.training_entrance import checked_training
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.suppression import threshold_for
 from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import RandomBytes
-from privacy.private_table import snapshot_mark
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth
 
 __all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement", "SumMeasurement"]
-
-Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
-"""What a draw makes: a value for every cell, or one for each listed cell."""
-
-Private = PrivateCounts | SparseCounts | PrivateRows
-"""Handles on what only a grant reads."""
-
-_ExactT = TypeVar("_ExactT")
 
 
 class Grant:
@@ -94,13 +84,9 @@ class Grant:
         calculi: Mapping[str, Calculus],
         random_bytes: RandomBytes,
     ) -> None:
-        self._database = database
-        self._files = files
-        self._journal = journal
         self._charge = charge
-        self._calculi = dict(calculi)
-        self._costs: dict[bytes, dict[str, int]] = {}
         self._random_bytes = random_bytes
+        self._once = DrawOnce(database, files, journal, charge, calculi, where=repr(self))
 
     def __repr__(self) -> str:
         """Show whose grant it is."""
@@ -139,7 +125,7 @@ class Grant:
             about["coarsening"] = counts.coarsening.to_json()
         asked = Asked(key, counts.clique, event, about)
         made = partial(noisy_counts, event=event, threshold=threshold, source=source)
-        draw = self._drawn_once(asked, (counts,), counts._count, made)
+        draw = self._once.drawn(asked, (counts,), counts._count, made)
         return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
 
     def measure_sparse(
@@ -175,7 +161,7 @@ class Grant:
             table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
             return table.values, Listing(table.codes, table.threshold, table.cells)
 
-        draw = self._drawn_once(asked, (counts,), populated, listed)
+        draw = self._once.drawn(asked, (counts,), populated, listed)
         if draw.listing is None:
             raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
         table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
@@ -203,8 +189,42 @@ class Grant:
         event = sum_event(statistic, noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
         asked = Asked(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
         made = partial(noisy_sums, statistic=statistic, layout=layout, event=event, source=source)
-        draw = self._drawn_once(asked, (rows,), rows._read, made)
+        draw = self._once.drawn(asked, (rows,), rows._read, made)
         return SumMeasurement(key, statistic, draw.values, event, variance(event), draw.number, draw.sha256)
+
+    def train(
+        self,
+        rows: PrivateRows,
+        learner: Learner,
+        *,
+        plan: TrainingPlan,
+        key: str,
+        execution: Execution,
+        progress: Callable[[int, int], None] = lambda done, steps: None,
+    ) -> Trained:
+        """Train by DP-SGD, from the last durable checkpoint on if this run has some.
+
+        Args:
+            rows: handle on the rows.
+            learner: what is trained; of the closed set in `privacy.learning.learners`.
+            plan: sampling, clipping, noise and event; the charge holds `plan.events`.
+            key: what the keys of its draws begin with, unique inside the run.
+            execution: device and memory; changes nothing of what is drawn.
+            progress: told how many steps of how many are done.
+        Returns:
+            Trained: the parameters, released, with the keys of their draws.
+        Raises:
+            CannotTrain, ValueError: rows, a learner or a plan that cannot be trained; nothing was drawn.
+            TrainingDiverged: the parameters are of no use; what was drawn stays charged.
+            GrantExceeded: the charge does not hold it, or more intervals were interrupted than the reserve pays for.
+            LedgerRefusal: the run has trained something else under this key.
+        Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; up to the noise's
+            class `lattice_float32` (`privacy.noise.lattice_gaussian`).
+        """
+        training = checked_training(rows, learner, plan, execution, self._charge.request)
+        from privacy.ledger.training import train  # torch takes seconds to import
+
+        return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
 
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
@@ -228,7 +248,7 @@ class Grant:
         terms = request.adjacency, request.rows_per_unit
         sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
         asked = Asked(key, (), event, {"candidates": candidates_digest(candidates)})
-        draw = self._drawn_once(
+        draw = self._once.drawn(
             asked,
             [candidate.counts for candidate in candidates],
             lambda: [score_of(candidate.score, candidate.counts._count()) for candidate in candidates],
@@ -236,107 +256,3 @@ class Grant:
         )
         index = int(draw.values[0])
         return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)
-
-    def _drawn_once(
-        self,
-        asked: Asked,
-        private: Sequence[Private],
-        read: Callable[[], _ExactT],
-        make: Callable[[_ExactT], Values],
-    ) -> Draw:
-        """Replay a draw; or check that it is covered, read what is exact, make the draw of it, and enter it."""
-        request = self._charge.request
-        with self._database.reading() as connection:
-            rows = draws_of(connection, request.run_key)
-            charge = known_charge(connection, request.run_key)
-        for each in {(one.keyed_hash, one.contract_digest): one for one in private}.values():
-            self._check_permission(charge, each)
-        known = next((row for row in rows if row.key == asked.key), None)
-        draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
-        if draw is not None:
-            self._check_replay(draw, asked)
-            if known is not None and known.sha256 != draw.sha256:
-                raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key}: not the values that were entered")
-        elif known is not None:
-            raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key} was entered, but its file is gone")
-        else:
-            drawn = [event_from_json(json.loads(row.event)) for row in rows]
-            check_covered(self._charge, asked.event, drawn, self._cost, key=asked.key, where=repr(self))
-            exact = read()
-            draw = self._written(asked, len(rows), self._made(asked, len(rows), partial(make, exact)))
-        if known is None:
-            self._enter(draw, asked.event)
-        return draw
-
-    def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
-        """Draw. Should it fail, the draw is spoiled: whether it does may depend on the counts, and so is paid.
-
-        A spoiled draw stands in its file and in the journal with its event, and is never made again: a caller who
-        could try until it works would have asked something new each time.
-        """
-        try:
-            return make()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
-            spoiled = replace(asked, about={**asked.about, SPOILED: True})
-            self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
-            raise spoiled_draw(repr(self), asked.key, type(error).__name__) from None
-
-    def _written(self, asked: Asked, number: int, made: Values) -> Draw:
-        """Write noisy values durably before anybody sees them."""
-        values, listing = made if isinstance(made, tuple) else (made, None)
-        sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
-        event, security = asked.event.to_json(), self._charge.security or "none"
-        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about, listing)
-        run_key = self._charge.request.run_key
-        try:
-            self._files.write(run_key, draw)
-        except FileExistsError:
-            # Another holder of this grant was first; what it wrote is the draw, ours was never seen.
-            return self._first(run_key, number, asked)
-        return draw
-
-    def _first(self, run_key: str, number: int, asked: Asked) -> Draw:
-        draw = self._files.read(run_key, number)
-        if draw is None:
-            raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
-        self._check_replay(draw, asked)
-        return draw
-
-    def _enter(self, draw: Draw, event: DrawnEvent) -> None:
-        run_key = self._charge.request.run_key
-        values = {"run_key": run_key, "key": draw.key, "number": draw.number, "sha256": draw.sha256}
-        with self._database.writing() as transaction:
-            entered = [r for r in draws_of(transaction.connection, run_key) if r.number == draw.number]
-            if entered and (entered[0].key, entered[0].sha256) != (draw.key, draw.sha256):
-                raise LedgerCorrupt(
-                    f"draw {draw.number} of run {run_key} was entered from another folder of draws: two copies of "
-                    "one workspace draw for the same run; stop one of them"
-                )
-            if entered:
-                return
-            insert = schema.draws.insert().values(**values, event=to_text(dict(draw.event)))
-            transaction.connection.execute(insert)
-            body = {**values, "event": dict(draw.event), "costs": self._cost(event)}
-            self._journal.append(transaction, "noise_drawn", body, subject=run_key)
-
-    def _cost(self, event: Event) -> dict[str, int]:
-        """Return what an event costs each account, by name."""
-        known = canonical_json(event.to_json())
-        if known not in self._costs:
-            self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
-        return self._costs[known]
-
-    def _check_permission(self, charge: Charge, private: Private) -> None:
-        """Refuse when the durable charge is not the one that was granted, or a handle is on another snapshot."""
-        request = self._charge.request
-        granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part
-        if not granted or (charge.request, charge.security) != (request, self._charge.security):
-            raise LedgerCorrupt(f"run {request.run_key}: its charge in the database is not the one that was granted")
-        if charge.status == "returned":
-            raise refusal(repr(self), "charge", "returned", "an opened charge")
-        charged = (request.snapshot_hash, request.contract_digest)
-        if (snapshot_mark(private.keyed_hash, request.spec_digest), private.contract_digest) != charged:
-            raise refusal(repr(self), "counts", "of another snapshot or contract", "those that were charged")
-
-    def _check_replay(self, draw: Draw, asked: Asked) -> None:
-        check_replay(draw, asked, security=self._charge.security, where=repr(self))

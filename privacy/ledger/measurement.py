@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    PoissonSampledGaussian,
+    UnsupportedEvent,
+    event_from_json,
+)
 from privacy.learning.statistics import Statistic
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
-DrawnEvent = NoiseEvent | ExponentialMechanism
+DrawnEvent = NoiseEvent | ExponentialMechanism | PoissonSampledGaussian
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,23 @@ class Asked:
     clique: Clique
     event: DrawnEvent
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it as JSON values."""
+        told = {"key": self.key, "clique": list(self.clique), "event": self.event.to_json()}
+        return {**told, "about": dict(self.about)}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Asked:
+        """Read it back.
+
+        Raises:
+            UnsupportedEvent: an event that no grant draws.
+        """
+        event = event_from_json(told["event"])
+        if not isinstance(event, DrawnEvent):
+            raise UnsupportedEvent(f"event {event.kind}; allowed: one that a grant draws")
+        return cls(told["key"], tuple(told["clique"]), event, told["about"])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from privacy.ledger.measurement import Asked
 
 SPOILED: Final = "spoiled"
 """Marks a draw that failed after the exact numbers were there."""
+LOST: Final = "lost"
+"""Marks an attempt that was begun and never finished: it is paid, and its values never were."""
 
 
 def check_replay(draw: Draw, asked: Asked, *, security: str | None, where: str) -> None:

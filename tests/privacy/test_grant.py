@@ -310,7 +310,7 @@ def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
 ) -> None:
     ledger, grant = opened(place)
     where, name = CRASHES[instant]
-    target: object = "privacy.ledger.grant.values_digest" if name == "values_digest" else where
+    target: object = "privacy.ledger.once.values_digest" if name == "values_digest" else where
     with monkeypatch.context() as patch:
         patch.setattr(target, die) if isinstance(target, str) else patch.setattr(target, name, die)
         with pytest.raises(Killed):

@@ -1,0 +1,175 @@
+"""The learners' losses, one number a row; nothing in them mixes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from privacy.learning.layout import Head, RowLayout
+from privacy.learning.learners import Classifier, FixedDeviation, FixedMean, GaussianMixture, LatentModel, Learner
+
+Apply = Callable[[str, Tensor], Tensor]
+"""From the name of a part and its inputs to its outputs."""
+_LOG_VARIANCE_LIMIT = 20.0
+
+
+class ClassifierLoss:
+    """Cross entropy of the label's cell."""
+
+    def __init__(self, learner: Classifier, layout: RowLayout, device: torch.device) -> None:
+        label = next(head for head in layout.heads if head.column == learner.label)
+        entries = torch.arange(layout.width, device=device)
+        self._label = label
+        self._features = entries[(entries < label.start) | (entries >= label.stop)]
+
+    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+        """Return one loss a row; `rows` are vectors of the layout."""
+        outputs = apply("network", rows[:, self._features])
+        wanted = rows[:, self._label.start : self._label.stop].argmax(1)
+        return functional.cross_entropy(outputs, wanted, reduction="none")
+
+
+class LatentLoss:
+    """Reconstruction plus the divergence of the encoder from the prior."""
+
+    def __init__(self, learner: LatentModel, layout: RowLayout, device: torch.device) -> None:
+        self._learner = learner
+        self._reconstruction = _Reconstruction.of(learner, layout, device)
+        self._prior = None if learner.prior is None else _Prior.of(learner.prior, device)
+        if isinstance(learner.mean, FixedMean):
+            self._centre = torch.tensor(learner.mean.centre, device=device)
+            self._axes = torch.tensor(learner.mean.axes, device=device)
+
+    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+        """Return one loss a row: mean over the latent samples of the reconstruction, plus the divergence."""
+        learner = self._learner
+        mean = (rows - self._centre) @ self._axes if isinstance(learner.mean, FixedMean) else apply("mean", rows)
+        shape = (rows.shape[0], learner.samples, learner.latent)
+        noise = torch.randn(shape, generator=generator, device=rows.device)
+        if isinstance(learner.deviation, FixedDeviation):
+            log_variance = None
+            latent = mean[:, None] + noise * learner.deviation.deviation
+        else:
+            log_variance = apply("deviation", rows).clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
+            latent = mean[:, None] + noise * (log_variance / 2).exp()[:, None]
+        outputs = apply("decoder", latent.flatten(0, 1) if _convolves(learner) else latent)
+        outputs = outputs.reshape(rows.shape[0], learner.samples, -1)
+        loss = self._reconstruction(outputs, rows[:, None].expand_as(outputs)).mean(1)
+        if learner.kl_weight and len(learner.parts) > 1:  # else the divergence is a constant
+            loss = loss + learner.kl_weight * self._divergence(mean, log_variance)
+        return loss
+
+    def _divergence(self, mean: Tensor, log_variance: Tensor | None) -> Tensor:
+        """KL(N(mean, variance) || prior); of a mixture by the variational bound -log sum w exp(-KL to a component).
+
+        Where the deviation is a constant, its own entropy is left out.
+        Source: P3GM, equation 6 with one component on the left; Hershey, Olsen 2007.
+        """
+        if log_variance is None:
+            fixed = self._learner.deviation
+            deviation = fixed.deviation if isinstance(fixed, FixedDeviation) else 0.0
+            variance, entropy = torch.full_like(mean, deviation**2), torch.zeros_like(mean[:, 0])
+        else:
+            variance, entropy = log_variance.exp(), log_variance.sum(1)
+        if self._prior is None:
+            return 0.5 * ((variance + mean.square()).sum(1) - mean.shape[1] - entropy)
+        return self._prior.divergence(mean, variance, entropy)
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """A mixture, ready for divergences; `precisions` are diagonals, `log_determinants` those of the covariances."""
+
+    log_weights: Tensor
+    means: Tensor
+    inverses: Tensor
+    precisions: Tensor
+    log_determinants: Tensor
+
+    @classmethod
+    def of(cls, prior: GaussianMixture, device: torch.device) -> _Prior:
+        factors = torch.tensor(prior.factors, dtype=torch.float64)
+        identity = torch.eye(factors.shape[1], dtype=torch.float64).expand_as(factors)
+        inverses = torch.linalg.solve_triangular(factors, identity, upper=False)
+        logs = 2 * torch.diagonal(factors, dim1=1, dim2=2).log().sum(1)
+        parts = (
+            torch.tensor(prior.weights).log(),
+            torch.tensor(prior.means),
+            inverses,
+            inverses.square().sum(1),
+            logs,
+        )
+        return cls(*(part.to(device=device, dtype=torch.float32) for part in parts))
+
+    def divergence(self, mean: Tensor, variance: Tensor, entropy: Tensor) -> Tensor:
+        """-log sum_b w_b exp(-KL(N(mean, variance) || N_b)), shape (rows,)."""
+        apart = mean[:, None] - self.means
+        whitened = torch.einsum("bij,nbj->nbi", self.inverses, apart)
+        traces = variance @ self.precisions.T
+        each = 0.5 * (traces + whitened.square().sum(2) - mean.shape[1] + self.log_determinants - entropy[:, None])
+        return -torch.logsumexp(self.log_weights - each, dim=1)
+
+
+class _Reconstruction:
+    """-log p(x | outputs), one number a row and sample, by the layout's heads."""
+
+    def __init__(self, learner: LatentModel, heads: tuple[Head, ...], device: torch.device, width: int) -> None:
+        self._bernoulli = learner.numbers == "bernoulli"
+        self._scale = 1 / (2 * learner.number_variance)
+        choices = [head for head in heads if head.kind == "choice"]
+        self._choices = [(head.start, head.stop) for head in choices]
+        plain = [head for head in heads if head.kind != "choice"]
+        self._all = not choices and self._bernoulli and all(head.kind == "unit" for head in plain)
+        kinds = {
+            kind: [e for h in plain if h.kind == kind for e in range(h.start, h.stop)] for kind in ("unit", "flag")
+        }
+        self._units = torch.tensor(kinds["unit"], dtype=torch.int64, device=device)
+        self._flags = torch.tensor(kinds["flag"], dtype=torch.int64, device=device)
+        # the flag of each number's column, or an entry past the end where it has none
+        flagged = {head.column: head.start for head in plain if head.kind == "flag"}
+        present = [flagged.get(h.column, width) for h in plain if h.kind == "unit" for _ in range(h.start, h.stop)]
+        self._present = torch.tensor(present, dtype=torch.int64, device=device) if flagged else None
+
+    @classmethod
+    def of(cls, learner: LatentModel, layout: RowLayout, device: torch.device) -> _Reconstruction:
+        return cls(learner, layout.heads, device, layout.width)
+
+    def __call__(self, outputs: Tensor, rows: Tensor) -> Tensor:
+        """Add up the heads' losses; outputs and rows (rows, samples, width). A missing number costs nothing."""
+        if self._all:
+            return functional.binary_cross_entropy_with_logits(outputs, rows, reduction="none").sum(2)
+        total = torch.zeros(outputs.shape[:2], device=outputs.device)
+        if self._units.numel():
+            given, wanted = outputs[..., self._units], rows[..., self._units]
+            if self._bernoulli:
+                each = functional.binary_cross_entropy_with_logits(given, wanted, reduction="none")
+            else:
+                each = (given - wanted).square() * self._scale
+            if self._present is not None:
+                each = each * (1 - functional.pad(rows, (0, 1))[..., self._present])
+            total = total + each.sum(2)
+        if self._flags.numel():
+            given, wanted = outputs[..., self._flags], rows[..., self._flags]
+            total = total + functional.binary_cross_entropy_with_logits(given, wanted, reduction="none").sum(2)
+        for start, stop in self._choices:
+            total = total - (rows[..., start:stop] * functional.log_softmax(outputs[..., start:stop], dim=2)).sum(2)
+        return total
+
+
+Loss = ClassifierLoss | LatentLoss
+
+
+def loss_of(learner: Learner, layout: RowLayout, device: torch.device) -> Loss:
+    """Return the loss of a learner on rows of a layout."""
+    if isinstance(learner, Classifier):
+        return ClassifierLoss(learner, layout, device)
+    return LatentLoss(learner, layout, device)
+
+
+def _convolves(learner: LatentModel) -> bool:
+    """Whether the decoder takes no dimension of samples: it has layers on other shapes than vectors."""
+    return any(layer.kind not in ("linear", "relu") for layer in learner.decoder.layers)

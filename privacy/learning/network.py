@@ -1,0 +1,213 @@
+"""Networks as frozen descriptions: a closed set of layers, so that no code of a caller meets rows or gradients.
+
+A layer maps one row's values; nothing here mixes rows (no batch normalisation), so that every row has a gradient of
+its own. Parameters are one flat vector; `slots` says where each layer's weights and biases lie in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any, ClassVar, Final
+
+from privacy.learning.errors import CannotTrain
+
+MOST_PARAMETERS: Final = 200_000_000
+_LARGEST: Final = 1 << 20
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Weights (outputs, inputs) and a bias, on the last dimension."""
+
+    inputs: int
+    outputs: int
+    kind: ClassVar[str] = "linear"
+
+    @property
+    def weight_shape(self) -> Shape:
+        """Shape of the weights."""
+        return (self.outputs, self.inputs)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Square kernels (outputs, inputs, kernel, kernel) and a bias, on (channels, height, width)."""
+
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+    kind: ClassVar[str] = "convolution"
+
+    @property
+    def weight_shape(self) -> Shape:
+        """Shape of the weights."""
+        return (self.outputs, self.inputs, self.kernel, self.kernel)
+
+
+@dataclass(frozen=True)
+class Relu:
+    """max(0, x), entry by entry."""
+
+    kind: ClassVar[str] = "relu"
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same entries in another shape."""
+
+    shape: Shape
+    kind: ClassVar[str] = "reshape"
+
+
+@dataclass(frozen=True)
+class Upsample:
+    """Each pixel repeated `factor` times in both directions, on (channels, height, width)."""
+
+    factor: int
+    kind: ClassVar[str] = "upsample"
+
+
+Layer = Linear | Convolution | Relu | Reshape | Upsample
+Trainable = Linear | Convolution
+LAYERS: Final = (Linear, Convolution, Relu, Reshape, Upsample)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Layers one after another.
+
+    Args:
+        inputs: shape of one row's input.
+        layers: at least one that has parameters.
+    Raises:
+        CannotTrain: a layer of another kind, sizes that do not fit one another, or too many parameters.
+    """
+
+    inputs: Shape
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        if type(self.layers) is not tuple or any(type(layer) not in LAYERS for layer in self.layers):
+            raise CannotTrain("layers", "a layer of another kind", ", ".join(layer.kind for layer in LAYERS))
+        _sizes("inputs", self.inputs)
+        shapes = list(self._shapes())
+        if not shapes or not any(isinstance(layer, Trainable) for layer in self.layers):
+            raise CannotTrain("layers", "none with parameters", "at least one linear or convolution layer")
+        if self.parameters > MOST_PARAMETERS:
+            raise CannotTrain("parameters", self.parameters, f"at most {MOST_PARAMETERS}")
+
+    @property
+    def outputs(self) -> Shape:
+        """Shape of one row's output."""
+        return list(self._shapes())[-1]
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters there are."""
+        return sum(prod(layer.weight_shape) + layer.outputs for _, layer in self.trainable)
+
+    @property
+    def trainable(self) -> tuple[tuple[int, Trainable], ...]:
+        """The layers that have parameters, with their places."""
+        return tuple((place, layer) for place, layer in enumerate(self.layers) if isinstance(layer, Trainable))
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the network as JSON values."""
+        layers = [{"kind": layer.kind, **_plain(vars(layer))} for layer in self.layers]
+        return {"inputs": list(self.inputs), "layers": layers}
+
+    def _shapes(self) -> Iterator[Shape]:
+        """Yield the shape after each layer."""
+        shape = self.inputs
+        for place, layer in enumerate(self.layers):
+            _sizes(f"layer {place}", tuple(size for size in _flat(vars(layer).values())), zero=True)
+            shape = _after(layer, shape, place)
+            _sizes(f"layer {place}", shape)
+            yield shape
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one layer's parameters lie in the flat vector.
+
+    Args:
+        part: name of the network in its learner.
+        place: place of the layer in the network.
+        layer: the layer.
+        start: first entry of its weights; its biases follow them.
+    """
+
+    part: str
+    place: int
+    layer: Trainable
+    start: int
+
+    @property
+    def weights(self) -> slice:
+        """The weights' entries."""
+        return slice(self.start, self.start + prod(self.layer.weight_shape))
+
+    @property
+    def biases(self) -> slice:
+        """The biases' entries."""
+        return slice(self.weights.stop, self.weights.stop + self.layer.outputs)
+
+
+def slots(parts: tuple[tuple[str, Network], ...]) -> tuple[Slot, ...]:
+    """Lay the parameters of named networks out one after another."""
+    made, start = [], 0
+    for part, network in parts:
+        for place, layer in network.trainable:
+            made.append(Slot(part, place, layer, start))
+            start = made[-1].biases.stop
+    return tuple(made)
+
+
+def perceptron(inputs: int, *hidden: int, outputs: int) -> Network:
+    """Return linear layers with ReLU between them."""
+    sizes, layers = (inputs, *hidden, outputs), list[Layer]()
+    for left, right in pairwise(sizes):
+        layers += [Linear(left, right), Relu()]
+    return Network((inputs,), tuple(layers[:-1]))
+
+
+def _after(layer: Layer, shape: Shape, place: int) -> Shape:
+    """Return the shape after a layer."""
+    match layer:
+        case Linear(inputs, outputs) if shape[-1] == inputs:
+            return (*shape[:-1], outputs)
+        case Convolution(inputs, outputs, kernel, stride, padding) if (
+            len(shape) == 3 and shape[0] == inputs and stride >= 1 and kernel <= min(shape[1:]) + 2 * padding
+        ):
+            return (outputs, *((size + 2 * padding - kernel) // stride + 1 for size in shape[1:]))
+        case Relu():
+            return shape
+        case Reshape(wanted) if prod(wanted) == prod(shape):
+            return wanted
+        case Upsample(factor) if len(shape) == 3:
+            return (shape[0], shape[1] * factor, shape[2] * factor)
+    raise CannotTrain(
+        f"layer {place}", f"{layer.kind} on a row of shape {shape}", "a layer that fits the one before it"
+    )
+
+
+def _sizes(where: str, sizes: Any, *, zero: bool = False) -> None:
+    """Refuse what is not a tuple of whole numbers in range."""
+    right = type(sizes) is tuple and all(type(size) is int and 1 - zero <= size <= _LARGEST for size in sizes)
+    if not right or not (sizes or zero):
+        raise CannotTrain(where, sizes, f"whole numbers from {1 - zero} to {_LARGEST}")
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values:
+        yield from value if isinstance(value, tuple) else (value,)
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
