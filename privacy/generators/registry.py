@@ -11,6 +11,7 @@ from privacy.generators.generator import CannotGenerate, Generator
 GROUP: Final = "sudare.generators"
 _BUILT_IN: Final = {
     "aim": "privacy.generators.aim:Aim",
+    "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
     "fixed": "privacy.generators.fixed:Fixed",
     "independent": "privacy.generators.independent:Independent",
     "mst": "privacy.generators.mst:MaximumSpanningTree",
