@@ -89,14 +89,16 @@ class ClassGaussian:
             CannotGenerate: no such label, too many entries, delta 0, or too small a charge.
         """
         layout = _checked(asked, options)
-        statistics = _stand_ins(layout, options)
         try:
+            statistics = _stand_ins(layout, options)
             events = tuple(
                 sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
                 for each, noise in zip(statistics, _noises(asked, len(statistics)), strict=True)
             )
         except (AmountRefused, ValueError) as refused:
-            raise CannotGenerate(f"class_gaussian: {refused}; do: raise epsilon, or clip less") from refused
+            raise CannotGenerate(
+                f"class_gaussian: {refused}; do: raise epsilon, or mend clip or dimensions"
+            ) from refused
         names = ("centre", "second moment", "classes")[: len(events)] if len(events) == 3 else ("centre", "classes")
         steps = tuple(
             PlannedStep(name, 1, float(share), _in_words(event.sigma_squared, statistic.move))
