@@ -121,7 +121,7 @@ class Runs:
         if not kept.exists():
             real = Rows(table.columns, table.shape, table.codes)
             reached = accuracies(made.rows, real, target=table.target) if predict else {}
-            kept.write_text(json.dumps(compare(real, made.rows, accuracies=reached).to_json(table.columns)))
+            kept.write_text(json.dumps(compare(real, made.rows, accuracies=reached).scores.to_json()))
         found: Mapping[str, Any] = json.loads(kept.read_text())
         return found
 
