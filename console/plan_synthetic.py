@@ -44,7 +44,12 @@ def facts(payload: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("generator", f"{payload['generator']} on {len(payload['columns'])} columns"),
         ("rows", f"{rows:,}" if isinstance(rows, int) else "as many as are estimated (or declared public)"),
-        ("error", f"mean L1 of noise alone: {', '.join(errors)}" if errors else "not known before the choices"),
+        (
+            "error",
+            f"mean L1 of noise alone: {', '.join(errors)}"
+            if errors
+            else "not known beforehand: of some columns it is not planned that they are measured",
+        ),
     ]
 
 

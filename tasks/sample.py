@@ -20,6 +20,7 @@ from tasks.progress import step
 from tasks.verification.files import VersionFolder, open_version
 from tasks.verification.published_model import read_published_model
 from tasks.verification.published_record import published_record
+from tasks.version.published_around import published_around
 from tasks.version.synthetic_files import write_pieces
 
 SUFFIXES: Final = (".parquet", ".csv")
@@ -41,9 +42,7 @@ def sample(
             target that cannot be written.
     Privacy: reads published files only.
     """
-    if to.suffix not in SUFFIXES or to.exists():
-        found = "it is there already" if to.exists() else f"the suffix {to.suffix!r}"
-        raise SpecRefused([Finding(str(to), "--to", found, "a new file ending in .parquet or .csv")])
+    _check_target(to)
     if not 0 <= rows <= MOST_ROWS:
         raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 0 to {MOST_ROWS}")])
     model, meaning = published_model(open_version(folder))
@@ -52,10 +51,31 @@ def sample(
     try:
         with step("sample"):
             write_pieces(synthetic_rows(model, meaning.contract, seed, rows, codes), [to], marks=marks)
+    except OSError as error:
+        to.unlink(missing_ok=True)
+        found = error.strerror or type(error).__name__
+        raise SpecRefused([Finding(str(to), "--to", found, "a file that can be written")]) from error
     except NothingPossible as nothing:
         found = f"a condition on {', '.join(where)} that no row meets"
         allowed = "a condition that the declared impossible combinations leave rows for"
         raise SpecRefused([Finding("the command", "--where", found, allowed)]) from nothing
+
+
+def _check_target(to: Path) -> None:
+    """Refuse a file that is there, of another kind, in no folder, or inside a version: a version never changes."""
+    allowed, remedy = "a new file ending in .parquet or .csv", ""
+    around = published_around(to)
+    if to.suffix not in SUFFIXES:
+        found = f"the suffix {to.suffix!r}"
+    elif to.exists() or to.is_symlink():
+        found = "it is there already"
+    elif not to.parent.is_dir():
+        found, remedy = "a folder that is not there", f"make the folder {to.parent}"
+    elif around is not None:
+        found, remedy = f"inside the release {around}", "name a file elsewhere: what is published never changes"
+    else:
+        return
+    raise SpecRefused([Finding(str(to), "--to", found, allowed, remedy)])
 
 
 def published_model(path: Path) -> tuple[Model, SyntheticMeaning]:

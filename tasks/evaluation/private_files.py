@@ -17,9 +17,9 @@ from contracts.errors import Finding, Refused
 from privacy.evaluation.scores import PrivateScores
 from tasks.evaluation.page import scores_page
 from tasks.settings import Workspace
+from tasks.version.published_around import published_around
 
 FOLDER: Final = "evaluations"
-_OF_A_STORE: Final = ("MANIFEST.json", "record.json", "latest")
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,13 @@ def _refuse_elsewhere(folder: Path, workspace: Workspace) -> None:
     """Refuse a folder that is not where it seems, or that is published."""
     private = (workspace.root.resolve() / workspace.private.name / FOLDER / folder.name).absolute()
     store = workspace.releases.resolve()
-    around = [parent for parent in private.parents if parent == store or _published(parent)]
+    around = [parent for parent in private.parents if parent == store]
+    around += [each for each in (published_around(folder),) if each is not None]
     around += [parent for parent in private.parents[:2] if any(parent.glob("*/v*/MANIFEST.json"))]
     if folder.resolve() != private or around:
         found = f"a link to {folder.resolve()}" if folder.resolve() != private else f"inside the store {around[0]}"
         allowed = "a private folder of the workspace: these scores are not released"
         raise Refused([Finding(str(folder), "folder", found, allowed, "move what stands in the way")])
-
-
-def _published(folder: Path) -> bool:
-    """Say whether a folder is a release in a store, a version, or one that is being written."""
-    return folder.name.startswith(".staging-") or any((folder / name).exists() for name in _OF_A_STORE)
 
 
 def _write(path: Path, text: str) -> None:

@@ -266,6 +266,29 @@ def test_a_condition_that_cannot_be_met_is_refused(
     assert told in str(refused.value)
 
 
+def test_no_rows_are_written_into_a_version_over_a_file_or_into_no_folder(
+    made: dict[str, Version], tmp_path: Path
+) -> None:
+    """A version never changes: not by its own model's rows either, nor through a link."""
+    folder = made["aim"].folder
+    (tmp_path / "link").symlink_to(folder / "data")
+    (tmp_path / "there.csv").write_text("mine")
+    (tmp_path / "dangling.csv").symlink_to(tmp_path / "nothing")
+    before = sorted(folder.rglob("*"))
+    for to, told in (
+        (folder / "data" / "more.csv", "inside the release"),
+        (folder / "more.parquet", "inside the release"),
+        (tmp_path / "link" / "more.csv", "inside the release"),
+        (tmp_path / "nowhere" / "more.csv", "a folder that is not there"),
+        (tmp_path / "there.csv", "it is there already"),
+        (tmp_path / "dangling.csv", "it is there already"),
+    ):
+        with pytest.raises(Refused, match=told):
+            sample(folder, rows=5, where={}, seed=PostProcessingSeed(1), to=to)
+    assert sorted(folder.rglob("*")) == before
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
 def test_only_synthetic_versions_are_sampled(versions: dict[str, Version], tmp_path: Path) -> None:
     """A version of tables has no model."""
     with pytest.raises(Refused, match="no record of synthetic rows"):

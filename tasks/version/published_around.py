@@ -1,0 +1,24 @@
+"""Whether a place lies inside what is published: nothing else may be written there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+_SIGNS: Final = ("MANIFEST.json", "record.json", "latest")
+
+
+def published_around(path: Path) -> Path | None:
+    """Return the folder of a release, of a version, or of one that is being written, in which a path lies.
+
+    Args:
+        path: a file that need not be there; links in front of it are followed too.
+    Returns:
+        The nearest such folder; None for a path outside.
+    """
+    above = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
+    return next((folder for folder in above if _published(folder)), None)
+
+
+def _published(folder: Path) -> bool:
+    return folder.name.startswith(".staging-") or any((folder / sign).exists() for sign in _SIGNS)
