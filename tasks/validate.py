@@ -130,7 +130,8 @@ def _finding(check: Check, contract: Contract) -> Finding:
         f"correct the data, or take {check.name!r} out of the contract's `gates`" if declared else "correct the data"
     )
     where = f"contract {contract.id}" + (f", column {check.column!r}" if check.column else "")
-    return Finding(where, f"gate {check.name}", "rows for which it does not hold", _allowed(check), remedy)
+    found = "too few rows" if check.kind == "rows" else "rows for which it does not hold"
+    return Finding(where, f"gate {check.name}", found, _allowed(check), remedy)
 
 
 def _allowed(check: Check) -> str:
