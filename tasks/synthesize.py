@@ -15,7 +15,7 @@ from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.generators.snapshot_source import SnapshotSource
-from privacy.ledger.grant import Grant
+from privacy.ledger.grant import Grant, Measurement, Selection, SumMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from tasks.post_processing_seed import seed_of_run
@@ -43,6 +43,16 @@ class Synthesis:
     seed: PostProcessingSeed
     rows: int
     rows_from: RowsFrom
+
+    @property
+    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
+        """The noisy marginals and sums, in the order in which they were drawn."""
+        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
+
+    @property
+    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
+        """Measurements and private choices, in the order in which they were drawn."""
+        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
 
 
 def synthesize(
@@ -76,9 +86,10 @@ def synthesize(
     with step("synthesize") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
-    logger.info("fitted %s: %d draws", plan.generator, len(fitted.measurements) + len(fitted.selections))
     rows, rows_from = rows_of(product, contract, model)
-    return Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
+    made = Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
+    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn))
+    return made
 
 
 def rows_of(product: SyntheticProduct, contract: Contract, model: Model) -> tuple[int, RowsFrom]:

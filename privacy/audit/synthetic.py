@@ -2,7 +2,8 @@
 
 1. the product fits the contract; rows, model and files are named as the product and the release say
 2. people are told the generator, the seed, the rows and the choices that are replayed
-3. each noisy marginal is over the whole declared domain of columns of the product, with the worst neighbour's moves
+3. each noisy marginal is over the whole declared domain of columns of the product, and each sum over rows of columns
+   of it, with the worst neighbour's moves
 4. each private choice is the one that was entered, and what was chosen is measured afterwards
 """
 
@@ -24,10 +25,12 @@ from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
 from privacy.audit.statements import validation_findings
-from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticRecord, SyntheticReplay
+from privacy.audit.sums import check_sum
+from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
 
 DrawnEvent = DiscreteLaplace | DiscreteGaussian | ExponentialMechanism
 CHOICES: Final = "measurements/choices.json"
+STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 
@@ -92,7 +95,8 @@ def required_files(replay: SyntheticReplay) -> frozenset[str]:
     """Return the files that a synthetic version must have."""
     files = {replay.rows.data, replay.model.values, replay.model.arrays, *FIXED_FILES}
     files |= {draw.measurements for draw in replay.draws if draw.measurements is not None}
-    return frozenset(files | ({CHOICES} if any(draw.index is not None for draw in replay.draws) else set()))
+    files |= {CHOICES} if any(draw.index is not None for draw in replay.draws) else set()
+    return frozenset(files | (set(STATISTIC_FILES) if statistics(replay) else set()))
 
 
 def csv_of_rows(replay: SyntheticReplay) -> str:
@@ -113,6 +117,21 @@ def choices(replay: SyntheticReplay) -> list[dict[str, Any]]:
         for draw in replay.draws
         if draw.index is not None
     ]
+
+
+def statistics(replay: SyntheticReplay) -> list[dict[str, Any]]:
+    """Return what the sums over rows add up, as it must stand in their own file."""
+    return [
+        {"key": draw.key, "number": draw.number, **as_written(draw.statistic)}
+        for draw in replay.draws
+        if draw.statistic is not None
+    ]
+
+
+def as_written(statistic: StatisticStatement) -> dict[str, Any]:
+    """Return a statement of a statistic as JSON values."""
+    shapes = {name: list(shape) for name, shape in statistic.shapes.items()}
+    return {"digest": statistic.digest, "parameters": statistic.parameters, "shapes": shapes}
 
 
 def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
@@ -181,7 +200,7 @@ def read_draws(replay: SyntheticReplay, *, where: str) -> tuple[tuple[DrawnEvent
 def check_marginals_and_choices(
     replay: SyntheticReplay, events: Sequence[DrawnEvent], meaning: SyntheticMeaning, *, where: str
 ) -> list[Finding]:
-    """Check each draw against the contract: marginals over declared domains, choices that are measured later."""
+    """Check each draw against the contract: marginals over declared domains, sums, measured choices."""
     findings: list[Finding] = []
     files: set[str] = set()
     for place, (draw, event) in enumerate(zip(replay.draws, events, strict=True)):
@@ -194,9 +213,12 @@ def check_marginals_and_choices(
         if isinstance(event, ExponentialMechanism):
             findings += _check_choice(replay.draws, place, where)
             continue
-        findings += _check_marginal(draw, meaning, at, where)
-        if draw.measurements in files:
-            found, allowed = shown(draw.measurements), "a file of its own for every marginal"
+        if draw.statistic is not None:
+            findings += check_sum(draw, draw.statistic, meaning.contract, meaning.names, at=at, where=where)
+        else:
+            findings += _check_marginal(draw, meaning, at, where)
+        if draw.measurements in {*files, *STATISTIC_FILES}:
+            found, allowed = shown(draw.measurements), "a file of its own for every measurement"
             findings.append(Finding(where, f"{at}.measurements", found, allowed, OTHER))
         files.add(draw.measurements or "")
     return findings
@@ -225,7 +247,7 @@ def _check_marginal(draw: SyntheticDraw, meaning: SyntheticMeaning, at: str, whe
 def _check_choice(draws: Sequence[SyntheticDraw], place: int, where: str) -> list[Finding]:
     """Check that a choice is the one that was entered, and that what was chosen is measured afterwards."""
     draw, at = draws[place], f"replay.draws[{place}]"
-    if draw.index is None or draw.measurements is not None or draw.shape:
+    if draw.index is None or draw.measurements is not None or draw.shape or draw.statistic is not None:
         found = "a choice without its index, or with a marginal"
         return [Finding(where, at, found, "the place of what was chosen, and no marginal", OTHER)]
     found = values_sha256(np.array([draw.index], dtype=np.int64))

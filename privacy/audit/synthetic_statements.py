@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,11 +11,20 @@ from privacy.audit.statements import Count, DrawStatement, Hash, Listed, RecordT
 Seed = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
+class StatisticStatement(Statement):
+    """What a sum over rows adds up: its parameters, with arrays by their digests, and the arrays' shapes."""
+
+    digest: Hash
+    parameters: dict[str, Any]
+    shapes: dict[Hash, Listed[Count]]
+
+
 class SyntheticDraw(DrawStatement):
-    """One draw: a noisy marginal in a file of its own, or a private choice among candidates."""
+    """One draw: a noisy marginal, or noisy sums over rows, in a file of its own, or a choice among candidates."""
 
     measurements: Text | None
     index: Count | None
+    statistic: StatisticStatement | None = None
 
 
 class ModelStatement(Statement):

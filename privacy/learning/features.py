@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -71,11 +71,16 @@ class FeatureSums:
         """Numbers in the sum."""
         return self.groups.count * 2 * int(self.frequencies.shape[1])
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """What it is made of, as JSON values with digests of the arrays."""
+        members = {"embedding": self.embedding.public, "groups": self.groups.public}
+        return {"kind": "feature_sums", "frequencies": sha256(self.frequencies), **members}
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of all its public parameters."""
-        members = {"embedding": self.embedding.public, "groups": self.groups.public}
-        return digest({"kind": "feature_sums", "frequencies": sha256(self.frequencies), **members})
+        return digest(self.public)
 
     def moves(self, adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
         """Return whole numbers whose squares add up to the largest squared change by one privacy unit."""

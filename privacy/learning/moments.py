@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import sqrt
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -112,11 +112,16 @@ class Moments:
         each = {"counts": 1, "sums": dimension, "diagonal": dimension, "full": dimension * (dimension + 1) // 2}
         return self.groups.count * sum(each[part] for part in self.parts)
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """What it is made of, as JSON values with digests of the arrays."""
+        members = {"embedding": self.embedding.public, "groups": self.groups.public}
+        return {"kind": "moments", "parts": list(self.parts), **members}
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of all its public parameters."""
-        members = {"embedding": self.embedding.public, "groups": self.groups.public}
-        return digest({"kind": "moments", "parts": list(self.parts), **members})
+        return digest(self.public)
 
     def moves(self, adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
         """Return whole numbers whose squares add up to the largest squared change by one privacy unit."""

@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
 from tasks.page import charts
 from tasks.page.pair_map import PairMap, pair_map
+from tasks.record import sums
 from tasks.version.synthetic_files import measurement_name
 from tasks.version.tidy import MEASUREMENTS
 
@@ -32,20 +34,33 @@ class MeasuredRow:
 
 
 @dataclass(frozen=True)
+class SumRow:
+    """Noisy sums over rows: what was added up, the rows' vectors, how many numbers, their noise, their file."""
+
+    what: str
+    vectors: str
+    numbers: str
+    noise: list[tuple[str, str]]
+    file: str
+
+
+@dataclass(frozen=True)
 class SyntheticView:
     """The synthetic part of the page.
 
     Args:
         measured: the marginals, at most `MOST_ROWS`.
-        more: how many are not shown.
+        sums: the sums over rows, at most `MOST_ROWS`.
+        more: how many of both are not shown.
         meetings: which columns were measured together, darker for less noise.
         expected: error that noise alone was expected to make, by number of columns.
         files: the data files.
     """
 
     measured: list[MeasuredRow]
+    sums: list[SumRow]
     more: int
-    meetings: PairMap
+    meetings: PairMap | None
     expected: list[tuple[str, str]]
     files: list[str]
 
@@ -70,12 +85,26 @@ def synthetic_view(facts: RunFacts, values: dict[str, Any]) -> SyntheticView | N
     stated = values["K.expected_error"]
     expected = [] if isinstance(stated, str) else list(stated.items())
     files = [file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")]
-    return SyntheticView(shown, max(0, len(drawn) - MOST_ROWS), _meetings(facts), expected, files)
+    summed = [_sum_row(each) for each in facts.synthesis.fitted.sums[:MOST_ROWS]]
+    more = len(facts.synthesis.measured) - len(shown) - len(summed)
+    return SyntheticView(shown, summed, more, _meetings(facts), expected, files)
 
 
-def _meetings(facts: RunFacts) -> PairMap:
+def _sum_row(each: SumMeasurement) -> SumRow:
+    return SumRow(
+        sums.what(each.statistic),
+        sums.vectors(each.statistic),
+        f"{each.values.size:,}",
+        [(sums.NUMBERS[part], f"{deviation:.3g}") for part, deviation in sums.deviations(each).items()],
+        f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
+    )
+
+
+def _meetings(facts: RunFacts) -> PairMap | None:
     """Find the least noise with which each pair of columns, and each column, was measured."""
     plan, made = facts.synthetic
+    if not made.fitted.measurements:
+        return None
     names = plan.asked.domain.columns
     least = np.full((len(names), len(names)), np.inf)
     for each in made.fitted.measurements:

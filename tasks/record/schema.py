@@ -106,11 +106,14 @@ def _of_rows() -> dict[str, Any]:
     either = {"measurements": {"type": ["string", "null"]}, "index": {"type": ["integer", "null"], "minimum": 0}}
     properties = {**draw["properties"], "coarsening": {"type": "null"}, "event": event, **either}
     del properties["listed"]
+    shapes = {"type": "object", "additionalProperties": {"type": "array", "items": _COUNT}}
+    parameters = {"type": "object", "description": "What is added up; arrays by their SHA-256."}
+    properties["statistic"] = _object({"digest": _HEX, "parameters": parameters, "shapes": shapes})
     digests = {"type": "object", "additionalProperties": _HEX}
     seed = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
     origin = {"enum": ["estimated", "public", "declared"]}
     return {
-        "draws": {"type": "array", "items": _object(properties)},
+        "draws": {"type": "array", "items": _object(properties, optional=("statistic",))},
         "model": _object({"kind": _TEXT, "values": _TEXT, "arrays": _TEXT, "rows": _COUNT, "sha256": digests}),
         "rows": _object({"number": _COUNT, "from": origin, "seed": seed, "data": _TEXT}),
         "notes": _NAMES,

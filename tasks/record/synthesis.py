@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from privacy.generators.rows import seed_text
+from privacy.ledger.grant import Measurement, SumMeasurement
+from tasks.record import sums
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
 from tasks.version.tidy import MEASUREMENTS
@@ -30,8 +32,21 @@ KNOWN_BIAS: Final = (
     "that no measured marginal shows are lost, rare combinations are smoothed, and combinations without people may "
     "appear. Inside a bin all values are equally likely"
 )
+BIAS_OF_SUMS: Final = (
+    "the model keeps the noisy sums over rows that were measured, and what was learned from them; what these do not "
+    "show is lost, rare rows become more like common ones, and combinations without people may appear. Inside a bin "
+    "all values are equally likely"
+)
 CONDITIONAL: Final = (
     "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
+)
+USES_OF_SUMS: Final = (
+    "Train and test models on the rows, explore, and develop programs; then ask the publisher for a release made for "
+    "the question.",
+    "Do not look for anybody in the rows: a row that resembles a person is chance.",
+    "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the model's "
+    "gaps are not in them.",
+    "Do not count combinations in the rows: ask for a release of tables, or of rows that are fitted to marginals.",
 )
 USES: Final = (
     "Totals, shares and tables of the measured columns are as good as their noise.",
@@ -63,13 +78,19 @@ def measured(run: Run) -> list[dict[str, Any]]:
     return [
         {
             "key": each.key,
-            "columns": " × ".join(each.clique) or "total",
-            "cells": each.values.size,
-            "deviation": f"{each.variance**0.5:.6g}",
+            **(sums.told(each) if isinstance(each, SumMeasurement) else _marginal(each)),
             "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
         }
-        for each in made.fitted.measurements
+        for each in made.measured
     ]
+
+
+def _marginal(each: Measurement) -> dict[str, Any]:
+    return {
+        "columns": " × ".join(each.clique) or "total",
+        "cells": each.values.size,
+        "deviation": f"{each.variance**0.5:.6g}",
+    }
 
 
 def choices(run: Run) -> list[dict[str, Any]] | str:
@@ -91,6 +112,16 @@ def decoding(run: Run) -> dict[str, str]:
     plan, _ = run.facts.synthetic
     forms = Decoder(run.facts.contract, plan.asked.domain.columns).forms
     return {form.name: DECODING["label" if form.values else form.kind].format(scale=form.scale) for form in forms}
+
+
+def known_bias(run: Run) -> str:
+    """Say what rows of such a model are known to get wrong."""
+    return BIAS_OF_SUMS if run.facts.synthetic[1].fitted.sums else KNOWN_BIAS
+
+
+def uses(run: Run) -> list[str]:
+    """Say what rows of such a model are good for."""
+    return list(USES_OF_SUMS if run.facts.synthetic[1].fitted.sums else USES)
 
 
 def constraints(run: Run) -> list[str] | str:
@@ -122,7 +153,7 @@ SYNTHESIS = Group(
         public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].asked.domain.columns)),
         public("rows", "Number of rows, and where it comes from.", rows),
         public("seed", "Seed of sampling, order and decoding.", lambda run: seed_text(run.facts.synthetic[1].seed)),
-        public("measured", "Marginals that were measured, with their noise.", measured),
+        public("measured", "Marginals, or sums over rows, that were measured, with their noise.", measured),
         public("choices", "Private choices of what to measure.", choices),
         public(
             "expected_error", "Mean L1 error of a marginal that noise alone makes, before estimation.", expected_error
@@ -136,9 +167,9 @@ SYNTHESIS = Group(
         public("sampling", "How rows come out of the model.", lambda run: SAMPLING),
         public("decoding", "How values come out of cells.", decoding),
         public("constraints", "What holds in every row.", constraints),
-        public("known_bias", "What the rows are known to get wrong.", lambda run: KNOWN_BIAS),
+        public("known_bias", "What the rows are known to get wrong.", known_bias),
         public("conditional_sampling", "Further rows.", lambda run: CONDITIONAL),
-        public("uses", "What the rows are good for, and what not.", lambda run: list(USES)),
+        public("uses", "What the rows are good for, and what not.", uses),
         unsourced("utility", "How close the rows are to the data: it is private, and not published."),
     ),
 )

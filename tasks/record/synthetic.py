@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import ZeroConcentrated
-from privacy.ledger.grant import Measurement, Selection
+from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
@@ -21,6 +21,7 @@ from tasks.record.synthesis import ROWS_FROM, SYNTHESIS
 from tasks.record.terms import UNIT
 from tasks.record.unprotected import UNPROTECTED
 
+Drawn = Measurement | SumMeasurement | Selection
 CHOOSER: Final = "exponential mechanism on rational scores, sampled exactly, without floating point"
 
 
@@ -28,18 +29,22 @@ def draws(run: Run) -> list[dict[str, Any]]:
     """List the draws as the journal has them: noisy marginals, and private choices of what to measure."""
     account = run.facts.account.terms.name
     entered = {entry.body["key"]: entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"}
-    return [_draw(entered[each.key], account, each) for each in drawn(run)]
+    return [_draw(entered[each.key], account, each) for each in run.facts.synthetic[1].drawn]
 
 
-def drawn(run: Run) -> list[Measurement | Selection]:
-    """Return measurements and choices in the order in which they were drawn."""
-    _, made = run.facts.synthetic
-    return sorted((*made.fitted.measurements, *made.fitted.selections), key=lambda each: each.number)
-
-
-def _draw(body: Mapping[str, Any], account: str, each: Measurement | Selection) -> dict[str, Any]:
-    told: dict[str, Any] = {"key": each.key, "what": "choice", "columns": list(each.clique), "event": body["event"]}
-    if isinstance(each, Measurement):
+def _draw(body: Mapping[str, Any], account: str, each: Drawn) -> dict[str, Any]:
+    columns = each.statistic.embedding.columns if isinstance(each, SumMeasurement) else each.clique
+    told: dict[str, Any] = {"key": each.key, "what": "choice", "columns": list(columns), "event": body["event"]}
+    if isinstance(each, SumMeasurement):
+        told |= {
+            "what": "sums over rows",
+            "cells": each.values.size,
+            "l2_sensitivity_squared": sum(move * move for move in each.event.moves),
+            "noise": noise_words(each.event),
+            "variance": each.variance,
+            "lattice": f"a row moves the sums by at most {each.statistic.move} units a part",
+        }
+    elif isinstance(each, Measurement):
         moves = each.event.moves
         told |= {
             "what": "measurement",
@@ -54,9 +59,12 @@ def _draw(body: Mapping[str, Any], account: str, each: Measurement | Selection) 
 
 
 def sensitivities(run: Run) -> list[dict[str, Any]]:
-    """List the distinct sensitivities of the marginals that were measured."""
-    moves = sorted({each.event.moves for each in drawn(run) if isinstance(each, Measurement)})
-    return [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
+    """List the distinct sensitivities of the marginals, and of the sums over rows [lattice units]."""
+    made = run.facts.synthetic[1]
+    moves = sorted({each.event.moves for each in made.fitted.measurements})
+    norms = sorted({sum(part * part for part in each.event.moves) for each in made.fitted.sums})
+    of_marginals = [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
+    return of_marginals + [{"of": "sums over rows, in lattice units", "l2_squared": norm} for norm in norms]
 
 
 def conversion_words(run: Run) -> str:
@@ -72,9 +80,11 @@ def conversion_words(run: Run) -> str:
 
 def mechanism(run: Run) -> str:
     """Say how noise is added, and what is chosen privately."""
-    kinds = sorted({each.event.kind.replace("_", " ") for each in drawn(run) if isinstance(each, Measurement)})
-    noise = f"{' and '.join(kinds)} noise on marginals"
-    chosen = any(isinstance(each, Selection) for each in drawn(run))
+    made = run.facts.synthetic[1]
+    kinds = sorted({each.event.kind.replace("_", " ") for each in made.measured})
+    on = [*(["marginals"] if made.fitted.measurements else []), *(["sums over rows"] if made.fitted.sums else [])]
+    noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}"
+    chosen = bool(made.fitted.selections)
     return f"{noise}; which ones, chosen by the exponential mechanism" if chosen else noise
 
 
@@ -85,7 +95,7 @@ def mechanism_choice(run: Run) -> dict[str, Any]:
 
 def samplers(run: Run) -> list[str]:
     """Name how each kind of draw is sampled."""
-    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in drawn(run)})
+    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in run.facts.synthetic[1].drawn})
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:
@@ -105,7 +115,7 @@ def row_count_origin(run: Run) -> str:
 def partitioning(run: Run) -> str:
     """Say how the files are split."""
     _, made = run.facts.synthetic
-    return f"none: all rows in one file, each of {len(made.fitted.measurements)} measured marginals in one of its own"
+    return f"none: all rows in one file, each of {len(made.measured)} measurements in one of its own"
 
 
 def groups_of(facts: RunFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.ledger.draws import values_digest
-from privacy.ledger.grant import Measurement, Selection
+from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from tasks.record.field import Run
-from tasks.record.synthetic import drawn
+from tasks.version.sum_files import statistic_part
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, measurement_name
 from tasks.version.tidy import DATA, MEASUREMENTS
 
@@ -20,7 +20,7 @@ def synthetic_part(run: Run) -> dict[str, Any]:
     entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
     costs = {key: body["costs"][facts.account.terms.name] for key, body in entered.items()}
     return {
-        "draws": [_draw(each, costs[each.key]) for each in drawn(run)],
+        "draws": [_draw(each, costs[each.key]) for each in run.facts.synthetic[1].drawn],
         "model": {
             "kind": made.model.kind,
             "values": MODEL_VALUES,
@@ -38,18 +38,19 @@ def synthetic_part(run: Run) -> dict[str, Any]:
     }
 
 
-def _draw(each: Measurement | Selection, cost: int) -> dict[str, Any]:
+def _draw(each: Measurement | SumMeasurement | Selection, cost: int) -> dict[str, Any]:
     return {
         "key": each.key,
         "number": each.number,
-        "clique": list(each.clique),
-        "shape": list(each.values.shape) if isinstance(each, Measurement) else [],
+        "clique": [] if isinstance(each, SumMeasurement) else list(each.clique),
+        "shape": [] if isinstance(each, Selection) else list(each.values.shape),
         "coarsening": None,
         "event": each.event.to_json(),
         "cost": cost,
         "sha256": each.sha256,
-        "measurements": f"{MEASUREMENTS}/{measurement_name(each)}.parquet" if isinstance(each, Measurement) else None,
+        "measurements": None if isinstance(each, Selection) else f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
         "index": each.index if isinstance(each, Selection) else None,
+        **({"statistic": statistic_part(each)} if isinstance(each, SumMeasurement) else {}),
     }
 
 

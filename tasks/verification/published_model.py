@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
@@ -19,10 +17,10 @@ from privacy.audit.synthetic_statements import ModelStatement
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.marginals.domain import Domain
+from tasks.verification.array_file import read_arrays
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, SudareError)
 OTHER_MODEL: Final = "the model is not the one that the record describes: do not use this version"
-MOST_NUMBERS: Final = 2**28
 
 
 def read_published_model(
@@ -46,7 +44,7 @@ def read_published_model(
         allowed = f"{shown(stated.kind)}, as the record says"
         return None, [Finding(stated.values, "kind", shown(parsed["kind"]), allowed, OTHER_MODEL)]
     try:
-        numbers = _arrays(arrays, parsed["shapes"])
+        numbers = read_arrays(arrays, parsed["shapes"])
         model = read_model(stated.kind, parsed["values"], numbers)
     except (*UNREADABLE, RecursionError) as error:
         return None, [Finding(stated.arrays, "the model", printable(str(error)), "a published model", OTHER_MODEL)]
@@ -73,42 +71,3 @@ def _check(
         for where, field, found, expected in pairs
         if found != expected
     ]
-
-
-def _arrays(data: bytes, shapes: Any) -> dict[str, NDArray[np.int64]]:
-    """Read the arrays: for each name as many values as its shape says, one name after the other.
-
-    Raises:
-        ValueError: not the form that models are published in.
-    """
-    if not isinstance(shapes, dict) or not all(_is_shape(shape) for shape in shapes.values()):
-        raise ValueError("shapes must be lists of whole numbers")
-    sizes = {name: prod(shape) for name, shape in shapes.items()}
-    file = pq.ParquetFile(pa.BufferReader(data))
-    if file.schema_arrow.names != ["array", "value"] or file.schema_arrow.field("value").type != pa.int64():
-        raise ValueError("columns must be array and value, of int64")
-    if file.metadata.num_rows != sum(sizes.values()) or file.metadata.num_rows > MOST_NUMBERS:
-        raise ValueError(f"{file.metadata.num_rows} values for shapes of {sum(sizes.values())}")
-    table = file.read()
-    table.validate(full=True)
-    if any(table.column(name).null_count for name in table.column_names):
-        raise ValueError("missing values")
-    labels = table.column("array").cast(pa.string()).combine_chunks()
-    values = table.column("value").to_numpy()
-    found: dict[str, NDArray[np.int64]] = {}
-    start = 0
-    while start < len(values):
-        name = labels[start].as_py()
-        if name not in sizes or name in found or sizes[name] == 0:
-            raise ValueError(f"the array {shown(name)} twice, or without a shape")
-        part = slice(start, start + sizes[name])
-        if pa.compute.any(pa.compute.not_equal(labels[part], name)).as_py():
-            raise ValueError(f"the array {shown(name)} is not whole")
-        found[name] = values[part].reshape(shapes[name])
-        start += sizes[name]
-    return found
-
-
-def _is_shape(shape: Any) -> bool:
-    whole = isinstance(shape, list) and all(isinstance(n, int) and not isinstance(n, bool) for n in shape)
-    return whole and all(1 <= n <= MOST_NUMBERS for n in shape) and prod(shape) <= MOST_NUMBERS

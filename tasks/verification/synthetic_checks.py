@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from contracts.contract import Contract
 from contracts.errors import Finding
-from privacy.accounting.events import ExponentialMechanism
+from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.audit.drawn import check_draws
 from privacy.audit.identity import check_listed
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, read_json, shown
 from privacy.audit.statements import Manifest
+from privacy.audit.sums import MOST_NORMS
 from privacy.audit.synthetic import (
     CHOICES,
     DrawnEvent,
@@ -29,13 +30,16 @@ from privacy.audit.synthetic import (
     read_synthetic,
     required_files,
 )
-from privacy.audit.synthetic_statements import SyntheticRecord
+from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticRecord
 from privacy.generators.generator import Model
+from privacy.learning.statistics import Statistic
 from tasks.progress import Bar
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.measured import check_measured
 from tasks.verification.product_checks import MOST_MOVES
+from tasks.verification.published_draws import PublishedValues
 from tasks.verification.published_model import read_published_model
+from tasks.verification.published_sums import check_sum_file, read_statistics
 from tasks.verification.reestimate import reestimate
 from tasks.verification.replay_rows import check_published_rows
 from tasks.verification.replay_tables import Outcome
@@ -63,6 +67,7 @@ class SyntheticChecks:
         self.events: tuple[DrawnEvent, ...] = ()
         self._sound = True
         self._values: dict[str, NDArray[np.int64]] = {}
+        self._statistics: dict[str, Statistic] = {}
         self._model: Model | None = None
         self._estimated_again = False
 
@@ -99,8 +104,11 @@ class SyntheticChecks:
         """Whether the draws' losses can be recomputed."""
         if not self.events:
             return None
-        noise = [event for event in self.events if not isinstance(event, ExponentialMechanism)]
-        return all(len(event.moves) <= MOST_MOVES for event in noise)
+        return all(
+            len(event.moves) <= (MOST_MOVES if draw.statistic is None else MOST_NORMS)
+            for draw, event in zip(self._record.replay.draws, self.events, strict=True)
+            if not isinstance(event, ExponentialMechanism)
+        )
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
@@ -122,7 +130,7 @@ class SyntheticChecks:
         return findings + check_told_synthetic(self._record, self.meaning, where=self._where)
 
     def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check marginals and choices against journal, charge and contract."""
+        """Check marginals, sums and choices against journal, charge and contract."""
         replay, skipped = self._record.replay, []
         self.events, findings = read_draws(replay, where=self._where)
         if run is None:
@@ -154,16 +162,22 @@ class SyntheticChecks:
         replay, measured = self._record.replay, sum(draw.index is None for draw in self._record.replay.draws)
         if self._model is None or self.meaning is None or len(self._values) != measured:
             return [], ["the model: it or the measurements cannot be read"]
-        return reestimate(replay, self.events, self._values, self.meaning, self._model, bar)
+        measured_values = PublishedValues(self._values, self._statistics)
+        return reestimate(replay, self.events, measured_values, self.meaning, self._model, bar)
 
     def _check_measurements(self, files: _Files) -> list[Finding]:
         """Check each file of measurements, and that of the choices."""
         findings: list[Finding] = []
+        if self.meaning is not None:
+            self._statistics = read_statistics(self._record.replay, self.meaning, files.read, findings)
         for draw, event in zip(self._record.replay.draws, self.events, strict=True):
             if isinstance(event, ExponentialMechanism) or draw.measurements is None or self.meaning is None:
                 continue
             data, contract = files.read(draw.measurements, findings), self.meaning.contract
             if data is None:
+                continue
+            if draw.statistic is not None:
+                findings += self._check_sum(data, draw, event, files)
                 continue
             where, clique = printable(draw.measurements), draw.clique
             columns, wrong = read_parquet(data, where=where, cells=contract, clique=clique, values=MEASURED)
@@ -179,6 +193,17 @@ class SyntheticChecks:
             if found != expected:
                 allowed = f"the {len(expected)} choices of the record"
                 findings.append(Finding(CHOICES, "the choices", shown(found), allowed, _OTHER_CHOICES))
+        return findings
+
+    def _check_sum(self, data: bytes, draw: SyntheticDraw, event: DrawnEvent, files: _Files) -> list[Finding]:
+        """Check a file of noisy sums, if what was added up could be rebuilt."""
+        statistic = self._statistics.get(draw.key)
+        if statistic is None or not isinstance(event, DiscreteGaussian):
+            files.skipped.append(f"{printable(draw.measurements or '')}: what was added up cannot be rebuilt")
+            return []
+        noisy, findings = check_sum_file(data, draw, event, statistic)
+        if noisy is not None:
+            self._values[draw.key] = noisy
         return findings
 
     def _check_rows(self, files: _Files) -> list[Finding]:

@@ -56,6 +56,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv", ".json": "application/json"}
 _TYPES = {
     "string": "sc:Text",
+    "int32": "sc:Integer",
     "int64": "sc:Integer",
     "double": "sc:Float",
     "bool": "sc:Boolean",
@@ -65,6 +66,8 @@ _ROLES = {
     "data": "Refined tables.",
     "rows": "Synthetic rows.",
     "measurements": "Noisy counts as they were drawn.",
+    "sums": "Noisy sums over rows as they were drawn.",
+    "statistics": "What was added up in each sum over rows.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
 }
@@ -77,7 +80,16 @@ _MEANINGS = {
     "structural_zero": "Whether the contract declares the cell impossible.",
     "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
-_OF_THE_MODEL = {"array": "Name of one of the model's arrays.", "value": "Its values in row-major order."}
+_OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
+_OF_SUMS = {
+    "part": "What is added up: counts, sums, products (diagonal or full), or features.",
+    "group": "Place of the group of rows, from 0.",
+    "i": "Place of the entry, from 0; of features the frequency. Missing for counts.",
+    "j": "Place of the other factor of a product; of features 0 for the cosine, 1 for the sine.",
+    "noisy": "Noisy sum, as it was drawn, in units of its lattice.",
+    "value": "The same in natural units.",
+    "variance": "Variance of the noise of the value.",
+}
 
 
 def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[str, Any]:
@@ -144,7 +156,8 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
-    meanings = {} if rows else _OF_THE_MODEL if file.role == "model" else _MEANINGS
+    by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS}
+    meanings = {} if rows else by_role.get(file.role, _MEANINGS)
     otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
     return {
@@ -166,6 +179,8 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _rows(file: WrittenFile) -> str:
     """Say what the rows are."""
+    if file.role in ("model", "statistics", "sums"):
+        return f"{file.rows} rows, one a number."
     if file.form == "dense":
         return f"{file.rows} rows, one a cell of the declared domain."
     if file.role == DATA:

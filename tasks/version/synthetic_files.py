@@ -1,4 +1,4 @@
-"""The files of a synthetic version: rows, raw noisy marginals, private choices, and the model in whole numbers.
+"""The files of a synthetic version: rows, raw noisy marginals and sums, private choices, the model in whole numbers.
 
 Rows and marginals are made and written piece by piece; in memory at once are the codes of all rows (four bytes a
 value) and one piece of values.
@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,12 +21,14 @@ from contracts.canonical import readable_json
 from contracts.decoding import Decoded
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
-from privacy.ledger.grant import Measurement, Selection
+from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
 from tasks.synthesize import Synthesis
+from tasks.version.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.version.row_arrays import arrow_array, row_schema
+from tasks.version.sum_files import sum_name, write_sums
 from tasks.version.tidy import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
 
 MODEL: Final = "model"
@@ -54,6 +55,8 @@ def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, 
     for measurement in made.fitted.measurements:
         name, width = measurement_name(measurement), half_width(measurement.event, CONFIDENCE)
         files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
+    if made.fitted.sums:
+        files += write_sums(made.fitted.sums, folder, marks=marks)
     if made.fitted.selections:
         (folder / CHOICES).parent.mkdir(exist_ok=True)
         (folder / CHOICES).write_bytes(readable_json([choice_entry(each) for each in made.fitted.selections]))
@@ -61,8 +64,10 @@ def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, 
     return (*files, *write_model(made.model, folder, marks=marks))
 
 
-def measurement_name(measurement: Measurement) -> str:
-    """Name a measurement's file after its number and columns."""
+def measurement_name(measurement: Measurement | SumMeasurement) -> str:
+    """Name a measurement's file after its number, and its columns or what was added up."""
+    if isinstance(measurement, SumMeasurement):
+        return sum_name(measurement)
     columns = _UNSAFE.sub("-", "_x_".join(measurement.clique))[:_LONGEST_NAME] or "total"
     return f"{measurement.number:04d}-{columns}"
 
@@ -125,22 +130,9 @@ def write_model(model: Model, folder: Path, *, marks: Mapping[str, str]) -> tupl
     (folder / MODEL).mkdir(parents=True, exist_ok=True)
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     (folder / MODEL_VALUES).write_bytes(readable_json({"kind": model.kind, "shapes": shapes, "values": values}))
-    names = list(arrays)
-    schema = pa.schema(
-        [
-            pa.field("array", pa.dictionary(pa.int32(), pa.string()), nullable=False),
-            pa.field("value", pa.int64(), nullable=False),
-        ],
-        metadata=dict(marks),
-    )
-    with pq.ParquetWriter(folder / MODEL_ARRAYS, schema, compression="zstd", use_dictionary=["array"]) as writer:
-        for place, name in enumerate(names):
-            flat = np.ascontiguousarray(arrays[name]).reshape(-1)
-            number = pa.array(np.full(flat.size, place, dtype=np.int32))
-            labels = pa.DictionaryArray.from_arrays(number, pa.array(names, pa.string()))
-            writer.write_batch(pa.RecordBatch.from_arrays([labels, pa.array(flat)], schema=schema))
+    write_arrays(arrays, folder / MODEL_ARRAYS, marks=marks)
     cells = sum(array.size for array in arrays.values())
     return (
         written(folder, MODEL_VALUES, "", "model", 1, ()),
-        written(folder, MODEL_ARRAYS, "", "model", cells, (("array", "string"), ("value", "int64"))),
+        written(folder, MODEL_ARRAYS, "", "model", cells, ARRAY_COLUMNS),
     )

@@ -97,6 +97,7 @@ class SyntheticScenario:
         seeded: whether the noise is drawn from a seed.
         clock: what the ledger's clock says.
         release: its name.
+        unit: the column of the privacy unit's ids; empty without one.
     """
 
     privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove, ZEROS, CONSTRAINTS}"
@@ -110,6 +111,7 @@ class SyntheticScenario:
     seeded: bool = False
     clock: str = "2026-03-04T05:06:07Z"
     release: str = "stays"
+    unit: str = ""
 
     def run(self, folder: Path) -> RunFacts:
         """Make the run for real: plan, reserve, open, fit, draw the seed, number the version, gather."""
@@ -133,7 +135,7 @@ class SyntheticScenario:
             description="description: {purpose: Tests of synthetic rows.}",
             table="stays",
             privacy=f"          {privacy}",
-            properties=STAY,
+            properties=(f"      - name: {self.unit}\n        logicalType: string\n" if self.unit else "") + STAY,
         )
         spec_text = SPEC.format(
             release=self.release,
@@ -152,9 +154,8 @@ class SyntheticScenario:
         ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: self.clock)
         spec, contract = request.spec, request.contract
         if not ledger.accounts():
-            terms = AccountTerms(
-                "stays-2024", "patients", "2024", "row", contract.adjacency, self.calculus, *self.cap
-            )
+            unit = contract.unit.column or "row"
+            terms = AccountTerms("stays-2024", "patients", "2024", unit, contract.adjacency, self.calculus, *self.cap)
             ledger.open_account(terms)
             ledger.bind_source(spec.source.name, "patients", time_block("2024"))
         return spec, contract, request.plan, ledger
@@ -240,3 +241,9 @@ def fixed() -> SyntheticScenario:
     )
     product = "{kind: synthetic, generator: fixed, options: {cliques: [[ward, floor], [arrived, left], [age, bill]]}}"
     return replace(aim(), privacy=privacy, product=product, release="fixed")
+
+
+def gaussians() -> SyntheticScenario:
+    """Noisy sums over rows instead of marginals: a centre, axes, a Gaussian for each ward; constraints."""
+    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6}}"
+    return replace(aim(), product=product, release="gaussians")

@@ -101,12 +101,12 @@ def swap_rows(folder: Path) -> None:
     write_rows(folder, table.take(pa.array(order)))
 
 
-def write_rows(folder: Path, table: pa.Table) -> None:
+def write_rows(folder: Path, table: pa.Table, name: str = DATA) -> None:
     """Write rows as both copies."""
     import polars as pl
 
-    pq.write_table(table, folder / DATA, compression="zstd")
-    pl.DataFrame(table).write_csv(folder / "data" / "stays.csv")
+    pq.write_table(table, folder / name, compression="zstd")
+    pl.DataFrame(table).write_csv((folder / name).with_suffix(".csv"))
 
 
 def model_of(folder: Path) -> tuple[Json, dict[str, np.ndarray]]:
@@ -145,8 +145,8 @@ def resample(folder: Path) -> None:
     rows = record["replay"]["rows"]
     contract = Contract.model_validate(record["replay"]["contract"])
     (piece,) = synthetic_rows(model, contract, PostProcessingSeed(int(rows["seed"], 16)), rows["number"])
-    schema = pq.read_schema(folder / DATA)
-    write_rows(folder, pa.Table.from_arrays([arrow_array(each) for each in piece], schema=schema))
+    schema = pq.read_schema(folder / rows["data"])
+    write_rows(folder, pa.Table.from_arrays([arrow_array(each) for each in piece], schema=schema), rows["data"])
 
 
 def break_order(folder: Path) -> None:
