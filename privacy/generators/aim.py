@@ -13,6 +13,8 @@ Deviations:
     - The model's counts in a score are rounded to whole rows, and √(2/π) σ is the exact mean of the discrete noise's
       size; for Laplace noise likewise.
     - With δ = 0 the budget is ε itself, noise is Laplace, and choices and measurements add up plainly.
+    - A clique measured again with noise below one row counts as no improvement: what is left goes into fewer rounds.
+      On Adult at epsilon 100 that halves the time, and the 2-way error of the rows is 0.0085 and not 0.0079.
     - A time limit ends the rounds early; what was not spent by then buys nothing, and a note says so.
 """
 
@@ -57,6 +59,8 @@ from privacy.marginals.uncertainty import mean_absolute
 
 _ROUNDS_A_COLUMN: Final = 16
 _BIAS_UNIT: Final = 1024
+_LEAST_VARIANCE: Final = 1.0
+"""Below it a measurement is finer than whole rows [rows²]."""
 
 
 class AimOptions(Options):
@@ -200,7 +204,9 @@ class _Aim:
             if schedule.last:
                 break
             # ANNEAL (algorithm 4)
-            improved = changed(before, model, clique) > noise_of(measured)
+            again = any(each.clique == clique for each in fitting.measurements[:-1])
+            too_fine = again and measured.variance < _LEAST_VARIANCE
+            improved = not too_fine and changed(before, model, clique) > noise_of(measured)
             schedule = schedule.annealed(improved).within(fitting.spending.left)
         return fitting.final(model, notes)
 

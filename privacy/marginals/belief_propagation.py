@@ -125,18 +125,18 @@ class BeliefPropagation:
     def _upward(self, number: int) -> Array:
         """Return the message to the parent: for each cell of the separator, the log of the sum of the node's row.
 
-        Rows are taken relative to where their largest cell was before; if one has moved too far for that, to where
-        the largest cells are now.
+        Rows are taken relative to where their largest cell was before, or to 0 at first; if one is too far from that
+        for floats, to where the largest cells are now.
         """
         kept = self._message[number]
         if kept is not None:
             return kept
         node, plan, inputs = self.tree.nodes[number], self._plans[number], self._inputs(number)
-        sums: Array | None = None
-        if self._shift[number] is not None:
-            sums = self._row_sums(number, inputs)
-            if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
-                sums = None
+        if self._shift[number] is None:
+            self._dead[number] = np.zeros(self.tree.domain.sizes(node.separator), dtype=np.bool_)
+        sums: Array | None = self._row_sums(number, inputs)
+        if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
+            sums = None
         if sums is None:
             top = plan.largest(inputs, node.separator)
             self._dead[number] = np.isneginf(top)

@@ -7,7 +7,7 @@ Where no factor and nothing that is asked for has all of three axes i, j, k, the
 and its sum over k is  exp(A) · (exp(B) · exp(C) summed over k),  a matrix product for each l; its sums over i and j
 are alike. The table itself is never made. Rows of B and C are taken relative to their largest value b[l, i], c[l, j]
 before they are exponentiated, so that nothing overflows; where A + b + c stays below `MOST_NATS`, what underflows is
-too small to matter in sums that are probabilities up to a moderate factor. Elsewhere there is no answer, and the
+too small to matter in sums above 1e-200. Elsewhere there is no answer, and the
 caller takes another way.
 
 Source: Koller and Friedman 2009, section 9.3 (sum-product variable elimination), for one variable.
@@ -26,8 +26,8 @@ import numpy as np
 from privacy.marginals.factor import Array
 
 Axes = tuple[int, ...]
-MOST_NATS: Final = 600.0
-"""exp(600) times the smallest positive float is below 1e-47: what underflows adds less than that to a sum."""
+MOST_NATS: Final = 200.0
+"""exp(200) times the smallest positive float is below 1e-236: what underflows adds less than that to a sum."""
 LEAST_CELLS: Final = 1 << 14
 """Of smaller tables the blocks are as fast."""
 LEAST_PRODUCT: Final = 200

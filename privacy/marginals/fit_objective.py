@@ -65,10 +65,11 @@ class FitObjective:
         tree = junction_tree(domain, [*self.cliques, *zeros])
         uniform = np.zeros(self.values.size)
         self._propagation = BeliefPropagation(tree, self._factors(uniform))
-        if np.isneginf(self._propagation.log_partition):
-            raise NothingPossible
         self._point = uniform
-        self.possible = self.marginals(uniform) > 0 if total > 0 else np.ones(self.values.size, dtype=np.bool_)
+        if zeros and np.isneginf(self._propagation.log_partition):
+            raise NothingPossible
+        anything = np.ones(self.values.size, dtype=np.bool_)
+        self.possible = self.marginals(uniform) > 0 if zeros and total > 0 else anything
         self._level = self._levelled()
         self._aim = self._level
 
