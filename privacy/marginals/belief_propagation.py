@@ -134,10 +134,8 @@ class BeliefPropagation:
         node, plan, inputs = self.tree.nodes[number], self._plans[number], self._inputs(number)
         if self._shift[number] is None:
             self._dead[number] = np.zeros(self.tree.domain.sizes(node.separator), dtype=np.bool_)
-        sums: Array | None = self._row_sums(number, inputs)
+        sums = self._row_sums(number, inputs)
         if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
-            sums = None
-        if sums is None:
             top = plan.largest(inputs, node.separator)
             self._dead[number] = np.isneginf(top)
             self._shift[number] = np.where(self._dead[number], 0.0, top)
