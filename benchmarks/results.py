@@ -21,7 +21,7 @@ class Row:
 
     Args:
         what: what was measured, in words.
-        measured: the number.
+        measured: the number; None where it could not be measured, and `settings` say why.
         unit: its unit.
         target: the number that was aimed at, or None.
         holds: whether the target is met; None where there is none.
@@ -31,7 +31,7 @@ class Row:
     """
 
     what: str
-    measured: float
+    measured: float | None
     unit: str
     target: float | str | None = None
     holds: bool | None = None

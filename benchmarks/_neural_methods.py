@@ -1,0 +1,53 @@
+"""Which generators the neural benchmark runs, with which options; those that are not registered are left out, aloud.
+
+Options are the generators' defaults, but for what must be declared: the label, about how many rows there are, and for
+ESR the norm to which vectors are clipped. 1 there is a recording of root mean square 307, on a converter of 12 bits:
+more than healthy recordings reach, about what seizures do. Nothing was chosen by a score on a table that is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from benchmarks._neural_fit import Method
+from privacy.generators.registry import generator, names
+
+FEW_BINS: Final = 16
+NEURAL: Final = ("p3gm", "ae", "vae", "dp_gm")
+MARGINAL: Final = ("aim", "mst", "privbayes")
+GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL)
+MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 200}
+"""Beyond these a fit takes hours."""
+CLIPS: Final[Mapping[str, float]] = {"esr": 1.0}
+
+
+def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str] | None) -> list[Method]:
+    """Return the methods for a table.
+
+    Args:
+        table: its name.
+        label: the column that is predicted.
+        columns: of the table.
+        rows: that the generator sees; rounded to thousands it counts as declared.
+        asked: generators that are wanted; all of them without it.
+    """
+    found = []
+    for name in asked or GENERATORS:
+        if name not in names():
+            print(f"{table}: {name} is left out: no generator of that name is registered")
+        elif columns > MOST_COLUMNS.get(name, columns):
+            print(f"{table}: {name} is left out: {columns} columns are too many for it")
+        else:
+            found.append(_method(name, table, label, max(1000, round(rows, -3))))
+    return found
+
+
+def _method(name: str, table: str, label: str, rows: int) -> Method:
+    """Give a generator those options that it has."""
+    wanted: dict[str, Any] = {"label": label, "rows_about": rows}
+    if table in CLIPS:
+        wanted["clip"] = CLIPS[table]
+    known = generator(name).options.model_fields
+    options = {option: value for option, value in wanted.items() if option in known}
+    return Method(name, options, FEW_BINS if name in MARGINAL else None)

@@ -1,0 +1,203 @@
+"""Tables 3 and 4 of the paper: classifiers that learned from made-up rows, tested on real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._neural_fit import DELTA, EPSILON, Kept, Method
+from benchmarks._neural_learners import BATCH, EPOCHS, accuracies, ranked
+from benchmarks._neural_methods import methods
+from benchmarks._neural_paper import AIMED, AIMED_AT_PICTURES, RANKED, RECOGNISED
+from benchmarks._neural_tables import Features, Table, folds_of
+from benchmarks.results import Row, Setting, machine
+
+Bins = int
+Learned = tuple[Features, NDArray[np.int64]]
+MANY_BINS: Final = 256
+PICTURE_SEEDS: Final = (1, 2, 3)
+_SCORES: Final = ("auroc", "auprc")
+_PACKAGES: Final = ("numpy", "scikit-learn", "xgboost-cpu", "torch")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is wanted.
+
+    Args:
+        kept: makes rows.
+        folds: of a cross-validation.
+        generators: their names; all of them for None.
+    """
+
+    kept: Kept
+    folds: int
+    generators: Sequence[str] | None
+
+    @property
+    def real(self) -> bool:
+        """Whether real rows are learned from too."""
+        return self.generators is None or "real" in self.generators
+
+    def methods(self, table: Table, rows: int) -> list[Method]:
+        """Return the methods for a table of which a generator sees so many rows."""
+        wanted = None if self.generators is None else [name for name in self.generators if name != "real"]
+        return methods(table.name, table.label, len(table.columns), rows, wanted) if wanted != [] else []
+
+
+def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> list[Row]:
+    """Cross-validate real rows and every generator.
+
+    Args:
+        load: gives the table with so many bins a number, where it leaves them open.
+        note: what a reader must know about the data.
+    """
+    table = load(MANY_BINS)
+    about: dict[str, Setting] = {"rows": len(table), "columns": len(table.columns), "note": note}
+    rows = []
+    if asked.real:
+        found = [_real(asked, table, fold) for fold in range(asked.folds)]
+        rows += _ranked_rows(asked, table.name, "real", found, about)
+    seen = len(table) * (asked.folds - 1) // asked.folds
+    for method in asked.methods(table, seen):
+        binned = load(method.bins or MANY_BINS)
+        reports = [_ranked_fold(asked, binned, method, fold) for fold in range(asked.folds)]
+        settings = about | {
+            "options": dict(method.options),
+            "bins": method.bins,
+            "seconds_of_a_fit": [report["seconds"] for _, report in reports],
+            "notes": reports[0][1]["notes"],
+        }
+        rows += _ranked_rows(asked, table.name, method.generator, [scores for scores, _ in reports], settings)
+    return rows
+
+
+def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
+    """Learn from as many made-up pictures as there are real ones, and recognise the real test pictures."""
+    rows = []
+    if asked.real:
+        scores = asked.kept.score([train.name, "real", EPOCHS], lambda: accuracies(_learned(train), _learned(test)))
+        rows += _recognised_rows(train, "real", [scores], {})
+    for method in asked.methods(train, len(train)):
+        reports = [_recognised(asked, train, test, method, seed) for seed in PICTURE_SEEDS]
+        found, seconds = [scores for scores, _ in reports], [report["seconds"] for _, report in reports]
+        settings: dict[str, Setting] = {"options": dict(method.options), "seconds_of_a_fit": list(seconds)}
+        rows += _recognised_rows(train, method.generator, found, settings)
+    return rows
+
+
+def _recognised(asked: Asked, train: Table, test: Table, method: Method, seed: int) -> tuple[Any, Mapping[str, Any]]:
+    """Fit to the training pictures, learn from what was made, and recognise the test pictures."""
+    made = asked.kept.made(method, train, "train", seed=seed)
+    mark = [train.name, method.generator, dict(method.options), seed, EPOCHS]
+    scores = asked.kept.score(mark, lambda: accuracies(train.made_up(made.codes, seed=0), _learned(test)))
+    return scores, made.report
+
+
+def _real(asked: Asked, table: Table, fold: int) -> Any:
+    train, test = _parts(asked, table, fold)
+    return asked.kept.score([table.name, "real", fold, asked.folds], lambda: ranked(_learned(train), _learned(test)))
+
+
+def _ranked_fold(asked: Asked, table: Table, method: Method, fold: int) -> tuple[Any, Mapping[str, Any]]:
+    """Fit to a fold's training rows, learn from what was made, and rank its test rows."""
+    train, test = _parts(asked, table, fold)
+    made = asked.kept.made(method, train, f"{fold}of{asked.folds}", seed=fold + 1)
+    mark = [table.name, method.generator, dict(method.options), method.bins, fold, asked.folds]
+
+    def measure() -> Any:
+        features, labels = train.made_up(made.codes, seed=fold)
+        return ranked((features, _positive(table, labels)), _learned(test))
+
+    return asked.kept.score(mark, measure), made.report
+
+
+def _parts(asked: Asked, table: Table, fold: int) -> tuple[Table, Table]:
+    train, test = folds_of(len(table), asked.folds)[fold]
+    return table.some(train), table.some(test)
+
+
+def _learned(table: Table) -> Learned:
+    labels = table.labels()
+    return table.features(), labels if table.positive is None else _positive(table, labels)
+
+
+def _positive(table: Table, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(labels == table.positive, dtype=np.int64)
+
+
+def _ranked_rows(asked: Asked, table: str, name: str, found: Sequence[Any], about: dict[str, Setting]) -> list[Row]:
+    """Return a row for AUROC and one for AUPRC: means of folds and learners."""
+    rows = []
+    paper = RANKED.get(table, {}).get(name, (None, None))
+    aimed = AIMED.get((table, name), (None, None))
+    for place, score in enumerate(_SCORES):
+        means = [fold["mean"][score] for fold in found]
+        learners: dict[str, Setting] = {
+            learner: round(fmean(fold[learner][score] for fold in found), 4)
+            for learner in found[0]
+            if learner != "mean"
+        }
+        settings: dict[str, Setting] = {
+            **machine(*_PACKAGES),
+            **about,
+            **_privacy(name),
+            "folds": asked.folds,
+            "paper_folds": 10,
+            "learners": learners,
+            "by_fold": [round(mean, 4) for mean in means],
+        }
+        measured, target = round(fmean(means), 4), aimed[place]
+        rows.append(
+            Row(
+                f"{table}, {name}, {score.upper()}",
+                measured,
+                "mean of 4 classifiers",
+                target=target,
+                holds=None if target is None else measured >= target,
+                paper=paper[place],
+                settings=settings,
+            )
+        )
+    return rows
+
+
+def _recognised_rows(table: Table, name: str, found: Sequence[Any], about: dict[str, Setting]) -> list[Row]:
+    """Return a row for each network."""
+    rows = []
+    for network in found[0]:
+        measured = round(fmean(each[network] for each in found), 4)
+        first = network == "CNN"
+        target = AIMED_AT_PICTURES.get((table.name, name)) if first else None
+        settings: dict[str, Setting] = {
+            **machine(*_PACKAGES),
+            **about,
+            **_privacy(name),
+            "by_seed": [round(each[network], 4) for each in found],
+            "classifier": f"{network}, {EPOCHS} epochs of Adam at 0.001, batches of {BATCH}",
+            "made_up_rows": len(table),
+            "split": "the data's own test rows",
+        }
+        rows.append(
+            Row(
+                f"{table.name}, {name}, accuracy of a {network}",
+                measured,
+                "of real test pictures",
+                target=target,
+                holds=None if target is None else measured >= target,
+                paper=RECOGNISED.get(table.name, {}).get(name) if first else None,
+                settings=settings,
+            )
+        )
+    return rows
+
+
+def _privacy(name: str) -> dict[str, Setting]:
+    if name == "real":
+        return {"epsilon": None, "note_on_privacy": "real rows, no privacy"}
+    return {"epsilon": str(EPSILON), "delta": str(DELTA), "adjacency": "add_remove"}
