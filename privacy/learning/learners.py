@@ -3,6 +3,7 @@
     Classifier     cross entropy of a network's outputs against a column
     LatentModel    the autoencoder family of P3GM: a decoder, an encoder whose mean and variance are each fixed or
                    trained, and a prior over latent vectors
+    ClusteredModel one latent model a cluster of a public partition, trained together (DP-GM)
 
 A loss term belongs to one row and depends on no other: per-row gradients exist, and clipping each bounds what one row
 does. Arrays in a learner (projection, prior) are public or released before; they enter its digest.
@@ -183,10 +184,71 @@ class LatentModel:
             raise CannotTrain("samples", self.samples, "a whole number from 1 to 64")
 
 
-Learner = Classifier | LatentModel
+@dataclass(frozen=True, eq=False)
+class ClusteredModel:
+    """One latent model a cluster: a row trains the member whose centre is nearest, and no other.
+
+    A row's gradient lies in its member's block of the parameters, so that clipping bounds what it does to all of them
+    together: the trainings cost what one costs (under add_remove, where a row that comes or goes is in one cluster).
+    All blocks get noise; sums are divided by the whole batch's expected size, to which Adam is indifferent.
+
+    Args:
+        members: at least two, with one optimizer, seed and averaging.
+        space: where distances are measured.
+        centres: public or released, shape (members, dimension of the space).
+    Source: DP-GM as P3GM's experiments have it: Acs, Melis, Castelluccia, De Cristofaro 2017.
+    """
+
+    members: tuple[LatentModel, ...]
+    space: FixedMean
+    centres: Array
+    kind: ClassVar[str] = "clustered_model"
+
+    def __post_init__(self) -> None:
+        _array(self, "centres", 2)
+        if type(self.members) is not tuple or any(type(member) is not LatentModel for member in self.members):
+            raise CannotTrain("members", "something else", "a tuple of LatentModel itself")
+        settings = {(each.optimizer, each.seed, each.averaging) for each in self.members}
+        if len(self.members) < 2 or len(settings) != 1:
+            raise CannotTrain(
+                "members", f"{len(self.members)}", "at least two, with one optimizer, seed and averaging"
+            )
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What steps the parameters."""
+        return self.members[0].optimizer
+
+    @property
+    def seed(self) -> int:
+        """Of the initial parameters, which differ between members."""
+        return self.members[0].seed
+
+    @property
+    def averaging(self) -> float | None:
+        """Decay of the exponential average of parameters."""
+        return self.members[0].averaging
+
+    @property
+    def parts(self) -> tuple[tuple[str, Network], ...]:
+        """The networks that are trained: "0/decoder", and so on."""
+        return tuple((f"{k}/{name}", part) for k, member in enumerate(self.members) for name, part in member.parts)
+
+    def check(self, layout: RowLayout) -> None:
+        """Refuse a layout that the members, or the space, do not fit."""
+        for member in self.members:
+            member.check(layout)
+        if type(self.space) is not FixedMean or self.space.axes.shape[0] != layout.width:
+            raise CannotTrain("space", "another space", f"FixedMean itself, of {layout.width} entries")
+        wanted = (len(self.members), self.space.axes.shape[1])
+        if self.centres.shape != wanted:
+            raise CannotTrain("centres", f"shape {self.centres.shape}", f"{wanted}: one a member, in the space")
+
+
+Learner = Classifier | LatentModel | ClusteredModel
+_LEARNERS: Final = (Classifier, LatentModel, ClusteredModel)
 _PARTS: Final = (
-    Classifier,
-    LatentModel,
+    *_LEARNERS,
     FixedMean,
     FixedDeviation,
     GaussianMixture,
@@ -205,8 +267,8 @@ def checked_learner(learner: object, layout: RowLayout) -> Learner:
     Raises:
         CannotTrain: with what is allowed.
     """
-    if not isinstance(learner, Classifier | LatentModel) or type(learner) not in (Classifier, LatentModel):
-        raise CannotTrain("learner", type(learner).__name__, "Classifier or LatentModel itself")
+    if not isinstance(learner, Learner) or type(learner) not in _LEARNERS:
+        raise CannotTrain("learner", type(learner).__name__, "Classifier, LatentModel or ClusteredModel itself")
     copy: Learner = _rebuilt(learner)
     copy.check(layout)
     return copy
@@ -237,7 +299,7 @@ def parameters_of(learner: Learner) -> int:
 
 def learner_digest(learner: Learner) -> str:
     """Return the SHA-256 (hex) of all that a learner says, arrays included."""
-    return digest({"kind": learner.kind, **{name: _told(value) for name, value in vars(learner).items()}})
+    return digest(_told(learner))
 
 
 def _told(value: Any) -> Any:
@@ -245,12 +307,14 @@ def _told(value: Any) -> Any:
         return {"shape": list(value.shape), "sha256": hashlib.sha256(value.tobytes()).hexdigest()}
     if hasattr(value, "to_json"):
         return value.to_json()
+    if isinstance(value, Learner):
+        return {"kind": value.kind, **{name: _told(each) for name, each in vars(value).items()}}
     if isinstance(value, FixedMean | FixedDeviation | GaussianMixture):
-        return {name: _told(each) for name, each in vars(value).items()}
-    return value
+        return {"kind": type(value).__name__, **{name: _told(each) for name, each in vars(value).items()}}
+    return [_told(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _checked(learner: Learner) -> None:
+def _checked(learner: Classifier | LatentModel) -> None:
     """Refuse what every learner must not have."""
     check_optimizer(learner.optimizer, learner.averaging)
     if type(learner.seed) is not int or not 0 <= learner.seed < 2**63:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from privacy.learning.layout import Head, RowLayout
-from privacy.learning.learners import Classifier, FixedDeviation, FixedMean, GaussianMixture, LatentModel, Learner
+from privacy.learning.learners import (
+    Classifier,
+    ClusteredModel,
+    FixedDeviation,
+    FixedMean,
+    GaussianMixture,
+    LatentModel,
+    Learner,
+)
 
 Apply = Callable[[str, Tensor], Tensor]
 """From the name of a part and its inputs to its outputs."""
@@ -160,14 +169,53 @@ class _Reconstruction:
         return total
 
 
-Loss = ClassifierLoss | LatentLoss
+class ClusteredLoss:
+    """The loss of the member whose centre is nearest."""
+
+    def __init__(self, learner: ClusteredModel, layout: RowLayout, device: torch.device) -> None:
+        self._members = [LatentLoss(member, layout, device) for member in learner.members]
+        self._centre = torch.tensor(learner.space.centre, device=device)
+        self._axes = torch.tensor(learner.space.axes, device=device)
+        self._centres = torch.tensor(learner.centres, device=device)
+
+    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+        """Return each member's losses of all rows, shape (members * rows,); for looking at made-up rows."""
+        return torch.cat([self._of(k, rows, apply, generator) for k in range(len(self._members))])
+
+    def apart(self, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
+        """Yield each member's loss with the rows that are its own, where there are some."""
+        places = (rows - self._centre) @ self._axes
+        nearest = (places[:, None] - self._centres).square().sum(2).argmin(1)
+        for k in range(len(self._members)):
+            own = rows[nearest == k]
+            if own.shape[0]:
+                yield partial(self._of, k), own
+
+    def _of(self, k: int, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+        return self._members[k](rows, lambda part, values: apply(f"{k}/{part}", values), generator)
 
 
-def loss_of(learner: Learner, layout: RowLayout, device: torch.device) -> Loss:
+Loss = Callable[[Tensor, Apply, torch.Generator], Tensor]
+"""From rows, what applies networks, and randomness for latent vectors to one loss a row."""
+
+
+def loss_of(learner: Learner, layout: RowLayout, device: torch.device) -> ClassifierLoss | LatentLoss | ClusteredLoss:
     """Return the loss of a learner on rows of a layout."""
-    if isinstance(learner, Classifier):
-        return ClassifierLoss(learner, layout, device)
-    return LatentLoss(learner, layout, device)
+    match learner:
+        case Classifier():
+            return ClassifierLoss(learner, layout, device)
+        case LatentModel():
+            return LatentLoss(learner, layout, device)
+        case ClusteredModel():
+            return ClusteredLoss(learner, layout, device)
+
+
+def apart(loss: Loss, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
+    """Yield losses with the rows that they are of: all rows together, but for those of clusters."""
+    if isinstance(loss, ClusteredLoss):
+        yield from loss.apart(rows)
+    elif rows.shape[0]:
+        yield loss, rows
 
 
 def _convolves(learner: LatentModel) -> bool:

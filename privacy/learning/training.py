@@ -20,7 +20,7 @@ from privacy.learning.clipping import Tape, add_clipped_sum, forward
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, RowLayout
 from privacy.learning.learners import Learner, learner_slots, parameters_of
-from privacy.learning.losses import loss_of
+from privacy.learning.losses import apart, loss_of
 from privacy.learning.network import Relu, Slot
 from privacy.learning.optimizer import Adam, rate
 
@@ -138,9 +138,10 @@ class Session:
         for start in range(0, codes.shape[0], self._rows_at_once):
             piece = self._layout.vectors(codes[start : start + self._rows_at_once])
             rows = torch.from_numpy(piece).to(self._device)
-            tape = Tape()
-            losses = self._loss(rows, partial(self._apply, tape=tape), self._generator)
-            add_clipped_sum(losses, tape, bound=bound, total=self._total)
+            for loss, own in apart(self._loss, rows):
+                tape = Tape()
+                losses = loss(own, partial(self._apply, tape=tape), self._generator)
+                add_clipped_sum(losses, tape, bound=bound, total=self._total)
         summed: Vector = self._total.cpu().numpy()
         return summed
 

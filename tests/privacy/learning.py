@@ -15,6 +15,7 @@ from privacy.learning.clipping import Tape, add_clipped_sum, forward
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import (
     Classifier,
+    ClusteredModel,
     FixedDeviation,
     FixedMean,
     GaussianMixture,
@@ -118,6 +119,13 @@ def convolving(**changed: Any) -> LatentModel:
         Linear(80, 21),
     )
     return p3gm(decoder=Network((2,), layers), samples=3, **changed)
+
+
+def clustered(**changed: Any) -> ClusteredModel:
+    """Three autoencoders, told apart by the projection of a row."""
+    space = fixed_mean()
+    centres = (mixed_layout().vectors(mixed_codes(3)) - space.centre) @ space.axes
+    return ClusteredModel(**{"members": (autoencoder(),) * 3, "space": space, "centres": centres, **changed})
 
 
 LEARNERS: dict[str, Learner] = {

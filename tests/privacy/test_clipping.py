@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 from privacy.learning.clipping import Tape, add_clipped_sum
+from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.training import Session, initial_state
 from tests.privacy.learning import (
     LEARNERS,
     classifier,
+    clustered,
     ghost,
     losses_of,
     mixed_codes,
@@ -89,6 +94,26 @@ def test_a_row_without_a_finite_gradient_is_left_out(name: str, value: float) ->
     assert scale == 0
     torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-6)
     assert float(after.norm()) > 0.1
+
+
+def test_a_row_of_a_cluster_moves_its_members_block_alone() -> None:
+    """Each member's block is the member's own clipped sum over its rows; a row more moves one block, by the bound."""
+    learner, rows = clustered(), mixed_codes(30)
+    start = initial_state(learner)
+    sums = []
+    for count in (30, 29):
+        session = Session(learner, LAYOUT, start, step=0, steps=1, execution=Execution("cpu", 7), seed=3)
+        sums.append(session.clipped_sum(rows[:count], bound=0.5).astype(np.float64))
+    blocks = np.cumsum([0, *(sum(part.parameters for _, part in member.parts) for member in learner.members)])
+    norms = [np.linalg.norm(sums[0][a:b]) for a, b in pairwise(blocks)]
+    places = (LAYOUT.vectors(rows) - learner.space.centre) @ learner.space.axes
+    nearest = np.square(places[:, None] - learner.centres).sum(2).argmin(1)
+    assert len(set(nearest.tolist())) == 3
+    assert all(0 < norm <= 0.5 * (nearest == k).sum() * (1 + 1e-5) for k, norm in enumerate(norms))
+    # deterministic members (no latent noise): the difference is the last row's, in its block
+    moved = [np.linalg.norm((sums[0] - sums[1])[a:b]) for a, b in pairwise(blocks)]
+    assert np.count_nonzero(np.array(moved) > 1e-5) == 1
+    assert moved[nearest[29]] == pytest.approx(0.5, rel=1e-4)
 
 
 def test_pieces_of_a_sample_add_up_to_its_sum() -> None:

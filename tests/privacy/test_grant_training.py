@@ -25,7 +25,7 @@ from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.learning import classifier, mixed_codes, mixed_layout, p3gm
+from tests.privacy.learning import classifier, clustered, mixed_codes, mixed_layout, p3gm
 from tests.privacy.ledgers import KEYED_HASH, Counted, Place, bind, request, terms
 
 RENYI = RenyiCalculus(Fraction(12))
@@ -66,7 +66,9 @@ def drawn(ledger: Ledger) -> list[tuple[str, dict[str, Any]]]:
     return [(body["key"], body["event"]) for body in entries]
 
 
-@pytest.mark.parametrize("learner", [SMALL, p3gm(), p3gm(averaging=0.9)], ids=["sgd", "adam", "averaged"])
+@pytest.mark.parametrize(
+    "learner", [SMALL, p3gm(), p3gm(averaging=0.9), clustered()], ids=["sgd", "adam", "averaged", "clustered"]
+)
 def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Place, learner: Learner) -> None:
     ledger = a_ledger(sqlite_place)
     told: list[tuple[int, int]] = []

@@ -18,7 +18,18 @@ from privacy.learning.losses import LatentLoss
 from privacy.learning.network import Convolution, Linear, Network, Relu, Reshape, Upsample, perceptron
 from privacy.learning.optimizer import Adam, Sgd
 from privacy.learning.training import Session, State, initial_state
-from tests.privacy.learning import CPU, autoencoder, classifier, mixed_codes, mixed_layout, mixture, p3gm, vae
+from tests.privacy.learning import (
+    CPU,
+    autoencoder,
+    classifier,
+    clustered,
+    fixed_mean,
+    mixed_codes,
+    mixed_layout,
+    mixture,
+    p3gm,
+    vae,
+)
 
 LAYOUT = mixed_layout()
 ROWS = torch.from_numpy(LAYOUT.vectors(mixed_codes(5)))
@@ -185,6 +196,24 @@ def test_a_latent_model_that_does_not_fit_its_rows_is_refused(changed: dict[str,
         p3gm(**changed).check(LAYOUT)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"members": (autoencoder(),)},
+        {"members": (autoencoder(), autoencoder(seed=9))},
+        {"members": [autoencoder(), autoencoder()]},
+        {"centres": np.zeros((2, 2))},
+        {"centres": np.zeros((3, 3))},
+        {"space": fixed_mean(width=20)},
+        {"members": (autoencoder(), autoencoder(), autoencoder(latent=3))},
+    ],
+)
+def test_a_clustered_model_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
+    clustered().check(LAYOUT)
+    with pytest.raises(CannotTrain):
+        clustered(**changed).check(LAYOUT)
+
+
 def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused() -> None:
     good = mixture()
     for changed in (
@@ -206,7 +235,9 @@ def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused() -> No
 
 
 def test_a_learners_digest_tells_arrays_and_numbers_apart() -> None:
-    known = {learner_digest(each) for each in (p3gm(), p3gm(seed=3), p3gm(prior=None), vae(), classifier())}
+    known = {
+        learner_digest(each) for each in (p3gm(), p3gm(seed=3), p3gm(prior=None), vae(), classifier(), clustered())
+    }
     moved = replace(mixture(), means=mixture().means + np.float32(1e-3))
-    assert len(known | {learner_digest(p3gm(prior=moved))}) == 6
+    assert len(known | {learner_digest(p3gm(prior=moved))}) == 7
     assert learner_digest(p3gm()) in known
