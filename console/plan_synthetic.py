@@ -33,8 +33,14 @@ def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
         "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
         "events": [event.to_json() for event in made.events],
         "megabytes": BASE_MEGABYTES + round(made.megabytes),
-        "seconds": round(BASE_SECONDS + made.seconds, 1),
+        "seconds": round(BASE_SECONDS + min(made.seconds, _time_limit(plan)), 1),
     }
+
+
+def _time_limit(plan: SyntheticPlan) -> float:
+    """Return the time limit of the fit, where its generator has one that is set [s]."""
+    limit = getattr(plan.options, "time_limit", None)
+    return float("inf") if limit is None else float(limit)
 
 
 def facts(payload: dict[str, Any]) -> list[tuple[str, str]]:

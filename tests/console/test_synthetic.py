@@ -155,6 +155,8 @@ def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, type
     assert plan["events"][0]["kind"] == "zero_concentrated"
     assert sum(step["share"] for step in plan["steps"]) == pytest.approx(1)
     assert float(plan["expected_error"]["1"]) > 0
+    limited = synthetic(shared, "limited", ("{degree: 2}", "{degree: 2, time_limit: 2}"))
+    assert typed("plan", str(limited), "--json", at=shared.workspace).json["seconds"] == 8
 
 
 @pytest.mark.parametrize(
