@@ -25,7 +25,7 @@ from contracts.blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import Event
-from privacy.generators.generator import Asked, Fitted
+from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan
 from privacy.generators.registry import generator
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.grant import Grant
@@ -155,28 +155,51 @@ def fitted_rows(method: Method, table: Table, *, seed: int, epsilon: Fraction, d
     """Plan, charge, fit and sample."""
     begun = time.perf_counter()
     with TemporaryDirectory() as folder:
-        fitted = fit(method, table, Path(folder), seed=seed, epsilon=epsilon, delta=delta)
+        release = charged(method, table, Path(folder), seed=seed, epsilon=epsilon, delta=delta)
+        fitted = release.fit(ArrayRows(table))
         codes = fitted.model.sample(len(table), seed=seed)
     report = {"seconds": round(time.perf_counter() - begun, 1), "notes": list(fitted.notes)}
     return Made(codes.astype(np.uint16), report)
 
 
-def fit(method: Method, table: Table, folder: Path, *, seed: int, epsilon: Fraction, delta: Fraction) -> Fitted:
-    """Plan, charge, and fit through the grant of a ledger in `folder`."""
+@dataclass(frozen=True, eq=False)
+class Charged:
+    """A release that is planned and paid for.
+
+    Args:
+        asked: what the generator is asked.
+        options: its options.
+        plan: its plan.
+        grant: opened.
+        made: the generator.
+    """
+
+    asked: Asked
+    options: Any
+    plan: GeneratorPlan
+    grant: Grant
+    made: Generator[Any]
+
+    def fit(self, rows: ArrayRows, *, grant: Any = None) -> Fitted:
+        """Fit; a second time all draws are replayed. Another grant may stand before this one."""
+        return self.made.fit(self.asked, self.options, self.plan, rows, grant or self.grant, lambda done, what: None)
+
+
+def charged(method: Method, table: Table, folder: Path, *, seed: int, epsilon: Fraction, delta: Fraction) -> Charged:
+    """Plan, and charge an account of a ledger in `folder`."""
     made = generator(method.generator)
     options = made.options.model_validate(dict(method.options))
     asked = Asked(table.domain, {}, "add_remove", 1, epsilon, delta, None, table.layout)
     plan = made.plan(asked, options)
-    grant = opened(folder, plan.events, seed=seed, epsilon=epsilon, delta=delta)
-    return made.fit(asked, options, plan, ArrayRows(table), grant, lambda done, what: None)
+    return Charged(asked, options, plan, opened(folder, plan.events, seed=seed, epsilon=epsilon, delta=delta), made)
 
 
 def opened(folder: Path, events: Sequence[Event], *, seed: int, epsilon: Fraction, delta: Fraction) -> Grant:
     """Open a ledger and an account that pays, reserve the events, and open the grant."""
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
     calculus = RenyiCalculus(best_order(epsilon, delta))
-    charged, room = int(epsilon * PICO), int(delta * ATTO)
-    terms = AccountTerms("account", "people", BLOCK, "row", "add_remove", calculus, 2 * charged + PICO, room)
+    paid, room = int(epsilon * PICO), int(delta * ATTO)
+    terms = AccountTerms("account", "people", BLOCK, "row", "add_remove", calculus, 2 * paid + PICO, room)
     ledger.open_account(terms)
     ledger.bind_source(SOURCE, "people", time_block(BLOCK))
     ledger.reserve(
@@ -193,7 +216,7 @@ def opened(folder: Path, events: Sequence[Event], *, seed: int, epsilon: Fractio
             scope="block",
             rows_per_unit=1,
             events=tuple(events),
-            epsilon=charged,
+            epsilon=paid,
             delta=room,
         )
     )

@@ -7,7 +7,7 @@ Pictures: a small convolutional network and one with a hidden layer, fixed seed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
@@ -61,23 +61,26 @@ LEARNERS: Final[Mapping[str, Callable[[], Any]]] = {
 }
 
 
-def ranked(train: tuple[Features, Labels], test: tuple[Features, Labels]) -> dict[str, dict[str, float]]:
-    """Return AUROC and AUPRC of every learner, and their means.
+def ranked(
+    train: tuple[Features, Labels], test: tuple[Features, Labels], *, learners: Sequence[str] = tuple(LEARNERS)
+) -> dict[str, dict[str, float]]:
+    """Return AUROC and AUPRC of learners, and their means.
 
     Args:
         train: features and labels (0, 1) to learn from.
         test: real ones.
+        learners: their names.
     Returns:
         learner, and "mean", -> {"auroc", "auprc"}. Training labels that are all equal give what chance gives.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     found = {}
-    for name, make in LEARNERS.items():
+    for name in learners:
         if len(np.unique(train[1])) < 2:
             scores = np.zeros(len(test[1]))
         else:
-            scores = make().fit(*train).predict_proba(test[0])[:, 1]
+            scores = LEARNERS[name]().fit(*train).predict_proba(test[0])[:, 1]
         found[name] = {
             "auroc": float(roc_auc_score(test[1], scores)),
             "auprc": float(average_precision_score(test[1], scores)),
@@ -88,7 +91,7 @@ def ranked(train: tuple[Features, Labels], test: tuple[Features, Labels]) -> dic
 
 def accuracies(train: tuple[Features, Labels], test: tuple[Features, Labels]) -> dict[str, float]:
     """Return the share of real pictures that networks recognise which were trained on made-up ones."""
-    return {name: _accuracy(make, train, test) for name, make in NETWORKS.items()}
+    return {name: accuracy(name, train, test) for name in NETWORKS}
 
 
 def _convolutional(classes: int) -> Any:
@@ -111,13 +114,13 @@ def _hidden_layer(classes: int) -> Any:
 NETWORKS: Final[Mapping[str, Callable[[int], Any]]] = {"CNN": _convolutional, "MLP": _hidden_layer}
 
 
-def _accuracy(make: Callable[[int], Any], train: tuple[Features, Labels], test: tuple[Features, Labels]) -> float:
+def accuracy(name: str, train: tuple[Features, Labels], test: tuple[Features, Labels]) -> float:
     """Train for a fixed number of epochs with Adam at 0.001 and batches of 256."""
     import torch
 
     with torch.random.fork_rng():
         torch.manual_seed(SEED)
-        network = make(int(max(train[1].max(), test[1].max())) + 1)
+        network = NETWORKS[name](int(max(train[1].max(), test[1].max())) + 1)
         optimizer = torch.optim.Adam(network.parameters(), 1e-3)
         pictures, labels = torch.from_numpy(train[0]), torch.from_numpy(train[1])
         for _ in range(EPOCHS):

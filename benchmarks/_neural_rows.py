@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._neural_fit import DELTA, EPSILON, Kept, Method
-from benchmarks._neural_learners import BATCH, EPOCHS, accuracies, ranked
+from benchmarks._neural_learners import BATCH, EPOCHS, SIDE, accuracies, ranked
 from benchmarks._neural_methods import methods
 from benchmarks._neural_paper import AIMED, AIMED_AT_PICTURES, RANKED, RECOGNISED
 from benchmarks._neural_tables import Features, Table, folds_of
-from benchmarks.results import Row, Setting, machine
+from benchmarks._plots import sheets
+from benchmarks.results import FOLDER, Row, Setting, machine
 
 Bins = int
 Learned = tuple[Features, NDArray[np.int64]]
 MANY_BINS: Final = 256
+ACROSS: Final = 10
+FIGURES: Final = FOLDER / "neural"
 PICTURE_SEEDS: Final = (1, 2, 3)
 _SCORES: Final = ("auroc", "auprc")
 _PACKAGES: Final = ("numpy", "scikit-learn", "xgboost-cpu", "torch")
@@ -79,9 +82,9 @@ def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> li
 
 def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
     """Learn from as many made-up pictures as there are real ones, and recognise the real test pictures."""
-    rows = []
+    rows: list[Row] = []
     if asked.real:
-        scores = asked.kept.score([train.name, "real", EPOCHS], lambda: accuracies(_learned(train), _learned(test)))
+        scores = asked.kept.score([train.name, "real", EPOCHS], lambda: accuracies(learned(train), learned(test)))
         rows += _recognised_rows(train, "real", [scores], {})
     for method in asked.methods(train, len(train)):
         reports = [_recognised(asked, train, test, method, seed) for seed in PICTURE_SEEDS]
@@ -91,17 +94,35 @@ def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
     return rows
 
 
+def side_by_side(asked: Asked, train: Table) -> None:
+    """Draw figure 1: real pictures, and each generator's first ones, a column a label."""
+    shown = {"real": _first_of_each(train.labels(), train.values["picture"])}
+    for method in asked.methods(train, len(train)):
+        codes = asked.kept.made(method, train, "train", seed=PICTURE_SEEDS[0]).codes
+        shown[method.generator] = _first_of_each(codes[:, -1].astype(np.int64), codes[:, :-1])
+    sheets(FIGURES / f"{train.name}-pictures.svg", f"{train.name}, epsilon 1", shown, across=ACROSS)
+
+
+def _first_of_each(labels: NDArray[np.int64], pixels: Any) -> NDArray[np.integer[Any]]:
+    """Return the first pictures of each label, a column a label; blank where there are too few."""
+    sheet = np.zeros((ACROSS, ACROSS, SIDE, SIDE), dtype=np.int64)
+    for label in range(ACROSS):
+        found = pixels[labels == label][:ACROSS].reshape(-1, SIDE, SIDE)
+        sheet[: len(found), label] = found
+    return sheet.reshape(-1, SIDE, SIDE)
+
+
 def _recognised(asked: Asked, train: Table, test: Table, method: Method, seed: int) -> tuple[Any, Mapping[str, Any]]:
     """Fit to the training pictures, learn from what was made, and recognise the test pictures."""
     made = asked.kept.made(method, train, "train", seed=seed)
     mark = [train.name, method.generator, dict(method.options), seed, EPOCHS]
-    scores = asked.kept.score(mark, lambda: accuracies(train.made_up(made.codes, seed=0), _learned(test)))
+    scores = asked.kept.score(mark, lambda: accuracies(train.made_up(made.codes, seed=0), learned(test)))
     return scores, made.report
 
 
 def _real(asked: Asked, table: Table, fold: int) -> Any:
     train, test = _parts(asked, table, fold)
-    return asked.kept.score([table.name, "real", fold, asked.folds], lambda: ranked(_learned(train), _learned(test)))
+    return asked.kept.score([table.name, "real", fold, asked.folds], lambda: ranked(learned(train), learned(test)))
 
 
 def _ranked_fold(asked: Asked, table: Table, method: Method, fold: int) -> tuple[Any, Mapping[str, Any]]:
@@ -112,7 +133,7 @@ def _ranked_fold(asked: Asked, table: Table, method: Method, fold: int) -> tuple
 
     def measure() -> Any:
         features, labels = train.made_up(made.codes, seed=fold)
-        return ranked((features, _positive(table, labels)), _learned(test))
+        return ranked((features, positive(table, labels)), learned(test))
 
     return asked.kept.score(mark, measure), made.report
 
@@ -122,12 +143,14 @@ def _parts(asked: Asked, table: Table, fold: int) -> tuple[Table, Table]:
     return table.some(train), table.some(test)
 
 
-def _learned(table: Table) -> Learned:
+def learned(table: Table) -> Learned:
+    """Return real rows as features and labels; 1 is the positive one, where there is one."""
     labels = table.labels()
-    return table.features(), labels if table.positive is None else _positive(table, labels)
+    return table.features(), labels if table.positive is None else positive(table, labels)
 
 
-def _positive(table: Table, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def positive(table: Table, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 1 for the positive label."""
     return np.asarray(labels == table.positive, dtype=np.int64)
 
 

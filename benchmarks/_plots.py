@@ -1,13 +1,19 @@
-"""Plots as SVG files: bars with deviations, lines with bands, and heat maps. They need no library to be drawn."""
+"""Plots as SVG files: bars, lines with bands, heat maps, sheets of pictures. They need no library to be drawn."""
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import Final
+from struct import pack
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 COLOURS: Final = ("#1b6ca8", "#d1495b", "#3a7d44", "#edae49", "#7b4b94", "#5c6b73", "#00798c")
 WIDTH: Final = 720
@@ -107,6 +113,37 @@ def heat(path: Path, title: str, names: Sequence[str], maps: Mapping[str, Sequen
     bottom = 52 + side * len(names) + 22
     parts.append(_text(gap, bottom, f"white 0, darkest {top:.4g}", "start"))
     _save(path, parts, width=width, height=bottom + 12)
+
+
+def sheets(path: Path, title: str, sheets_by_name: Mapping[str, NDArray[np.integer[Any]]], *, across: int) -> None:
+    """Draw sheets of grey pictures side by side: name -> pictures, shape (count, height, width), 0 to 255."""
+    side, gap = 200, 16
+    width = gap + len(sheets_by_name) * (side + gap)
+    parts = [_text(width / 2, 20, title, "middle", bold=True)]
+    tallest = 0.0
+    for place, (name, pictures) in enumerate(sheets_by_name.items()):
+        count, high, wide = pictures.shape
+        rows = count // across
+        grid = pictures[: rows * across].reshape(rows, across, high, wide).swapaxes(1, 2)
+        left, tall = gap + place * (side + gap), side * rows * high / (across * wide)
+        tallest = max(tallest, tall)
+        data = b64encode(_png(255 - grid.reshape(rows * high, across * wide))).decode()
+        size = f'x="{left}" y="52" width="{side}" height="{tall:.0f}"'
+        parts.append(_text(left + side / 2, 42, name, "middle"))
+        parts.append(f'<image {size} href="data:image/png;base64,{data}" style="image-rendering:pixelated"/>')
+    _save(path, parts, width=width, height=52 + tallest + gap)
+
+
+def _png(grey: NDArray[np.integer[Any]]) -> bytes:
+    """Write a grey picture of 8 bits as PNG."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return pack(">I", len(data)) + kind + data + pack(">I", zlib.crc32(kind + data))
+
+    high, wide = grey.shape
+    lines_of = np.concatenate([np.zeros((high, 1), np.uint8), grey.astype(np.uint8)], axis=1).tobytes()
+    head = chunk(b"IHDR", pack(">IIBBBBB", wide, high, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines_of, 9)) + chunk(b"IEND", b"")
 
 
 def _told(row: str, column: str, value: float | None) -> str:

@@ -21,10 +21,12 @@ from typing import Final
 
 from benchmarks import _neural_data as data
 from benchmarks._neural_composition import composition
-from benchmarks._neural_fit import Kept
+from benchmarks._neural_convergence import convergence
+from benchmarks._neural_fit import Kept, Method
+from benchmarks._neural_learners import accuracy, ranked
 from benchmarks._neural_paper import CREDIT_CANNOT_BE_HAD, RANKED
-from benchmarks._neural_rows import Asked, pictures, tables
-from benchmarks._neural_tables import Table
+from benchmarks._neural_rows import Asked, learned, pictures, positive, side_by_side, tables
+from benchmarks._neural_tables import Codes, Table, folds_of
 from benchmarks.results import Row, machine, write
 
 Section = Callable[[argparse.Namespace, Asked], list[Row]]
@@ -73,11 +75,45 @@ def _credit_table(path: Path, bins: int) -> Table:
 
 
 def _images(given: argparse.Namespace, asked: Asked) -> list[Row]:
-    """MNIST, and whatever else of its form is named."""
-    files = dict(part.split("=", 1) for part in given.images)
-    if not _left_out(given, "images: mnist"):
-        files = {"mnist": str(given.data / "mnist" / "mnist.npz"), **files}
-    return [row for name, path in files.items() for row in pictures(asked, *data.pictures(Path(path), name))]
+    """MNIST, and whatever else of its form is named, with a sheet of pictures each."""
+    rows = []
+    for name, path in _files(given).items():
+        train, test = data.pictures(path, name)
+        rows += pictures(asked, train, test)
+        side_by_side(asked, train)
+    return rows
+
+
+def _files(given: argparse.Namespace) -> dict[str, Path]:
+    named = {name: Path(path) for name, path in (part.split("=", 1) for part in given.images)}
+    return named if _left_out(given, "mnist") else {"mnist": given.data / "mnist" / "mnist.npz", **named}
+
+
+def _convergence(given: argparse.Namespace, asked: Asked) -> list[Row]:
+    """Pictures by a network's accuracy, Adult by XGBoost's AUROC on the first fold."""
+    if _left_out(given, "convergence"):
+        return []
+    train, test = data.pictures(given.data / "mnist" / "mnist.npz", "mnist")
+    real = learned(test)
+
+    def recognised(codes: Codes) -> float:
+        return accuracy("MLP", train.made_up(codes, seed=0), real)
+
+    rows = convergence(asked.kept, _trained(asked, train), train, recognised, "accuracy of an MLP")
+    table = data.adult(given.data)
+    seen, unseen = folds_of(len(table), asked.folds)[0]
+    people, others = table.some(seen), learned(table.some(unseen))
+
+    def ordered(codes: Codes) -> float:
+        features, labels = people.made_up(codes, seed=0)
+        return ranked((features, positive(table, labels)), others, learners=["XGBoost"])["XGBoost"]["auroc"]
+
+    return rows + convergence(asked.kept, _trained(asked, people), people, ordered, "AUROC of XGBoost")
+
+
+def _trained(asked: Asked, table: Table) -> list[Method]:
+    """Return those methods whose training the paper follows."""
+    return [method for method in asked.methods(table, len(table)) if method.generator in ("ae", "p3gm", "vae")]
 
 
 def _composition(given: argparse.Namespace, asked: Asked) -> list[Row]:
@@ -108,6 +144,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "isolet": _isolet,
     "credit": _credit,
     "images": _images,
+    "convergence": _convergence,
     "composition": _composition,
 }
 OTHERS: Final[dict[str, Section]] = {"bank": _bank, "acs": _acs}
