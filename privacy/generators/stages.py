@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
+from typing import Final
 
 from privacy.generators.generator import Asked, GeneratorPlan, PlannedStep
 from privacy.generators.options import Options
@@ -17,6 +19,9 @@ from privacy.generators.planning import (
     noise_in_words,
 )
 from privacy.generators.spending import Spending
+
+_SECONDS_A_CANDIDATE: Final = 4e-5
+"""Of each choice among all pairs."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ def plan_stages(asked: Asked, options: Options, stages: Stages, what: str, estim
         events=(*columns, *choices, *chosen),
         steps=tuple(steps),
         megabytes=options.max_model_megabytes,
-        seconds=drawing_seconds(draws) + estimates * estimation_seconds(0.0),
+        seconds=drawing_seconds(draws)
+        + estimates * estimation_seconds(0.0)
+        + _SECONDS_A_CANDIDATE * len(choices) * comb(len(columns), 2),
         expected_error=expected_error(asked.domain, one_way),
     )
