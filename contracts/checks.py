@@ -9,6 +9,9 @@
 | `domain:COLUMN` | in_set | values, missing | every value that is not null is one of the values |
 | `domain:COLUMN` | between | low, high, to, missing | every value that can be read lies within the bounds |
 
+Of a picture, `type:COLUMN` says that every value has the declared number of places, each a whole number, and
+`domain:COLUMN` that all of these are levels.
+
 A broken check does not stop a release (values are clipped or mapped, law 3) unless it is a gate: one that the
 contract names under `gates`, or one without which the format itself is broken (`columns`, `rows`, nulls in the id of
 the privacy unit). The outcome of a gate is unprotected, and the record says so.
@@ -20,11 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from contracts.contract import CategoryDomain, Column, Contract, MappingDomain
+from contracts.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
 
 Kind = Literal["columns", "rows", "not_null", "castable", "in_set", "between"]
 Parameter = str | int | tuple[str, ...]
-_READ_AS = {"integer": "integer", "decimal": "number", "date": "date"}
+_READ_AS = {"integer": "integer", "decimal": "number", "date": "date", "image": "levels"}
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,18 @@ def checks(contract: Contract) -> tuple[Check, ...]:
 def _column_checks(column: Column, gates: frozenset[str]) -> list[Check]:
     """The checks of one column."""
     name, domain = column.name, column.domain
-    missing = {"missing": domain.missing}
+    missing: dict[str, Parameter] = {"missing": domain.missing}
     found = [Check(f"nulls:{name}", "not_null", name, missing, f"nulls:{name}" in gates)]
     if isinstance(domain, CategoryDomain | MappingDomain):
         parameters = {"values": _values(domain), **missing}
         return [*found, Check(f"domain:{name}", "in_set", name, parameters, f"domain:{name}" in gates)]
-    read_as = {"to": _READ_AS[domain.kind]}
-    bounds = {"low": str(domain.bounds[0]), "high": str(domain.bounds[1])}
+    read_as: dict[str, Parameter] = {"to": _READ_AS[domain.kind]}
+    low, high = (0, domain.levels - 1) if isinstance(domain, ImageDomain) else domain.bounds
+    bounds: dict[str, Parameter] = {"low": str(low), "high": str(high)}
+    places: dict[str, Parameter] = {"places": domain.places} if isinstance(domain, ImageDomain) else {}
     return [
         *found,
-        Check(f"type:{name}", "castable", name, {**read_as, **missing}, f"type:{name}" in gates),
+        Check(f"type:{name}", "castable", name, {**read_as, **missing, **places}, f"type:{name}" in gates),
         Check(f"domain:{name}", "between", name, {**bounds, **read_as, **missing}, f"domain:{name}" in gates),
     ]
 

@@ -7,6 +7,8 @@ How a value is read, whatever its type in the source (text, numbers, dates, bool
 - A number is read as a double; numbers are compared as doubles, so 0.1 in the data is 0.1 in the contract.
   Infinity is clipped like any large number; NaN is null. In an integer domain 39.0 is 39 and 39.5 is unreadable.
 - A date is read as DuckDB reads it, YYYY-MM-DD; of a timestamp the day counts.
+- A picture is a list of numbers. One of another length than the declared, or none, is a picture of the level of
+  nulls; so is, place by place, what is no whole number. Levels outside are clipped.
 - A text under `missing` is null, and so is what cannot be read. A text that is no category is `other` where that is
   declared, and null where it is not.
 """
@@ -16,7 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from contracts.contract import CategoryDomain, Column, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.contract import (
+    CategoryDomain,
+    Column,
+    DateDomain,
+    DecimalDomain,
+    ImageDomain,
+    IntegerDomain,
+    MappingDomain,
+)
 
 BinnedDomain = IntegerDomain | DecimalDomain
 MOST_BRANCHES = 32
@@ -46,11 +56,13 @@ def value_sql(column: Column, raw: str) -> str:
         column: the column.
         raw: SQL for the value as delivered (a quoted name).
     Returns:
-        Of type ENUM of the known texts (categories, mapping), DOUBLE (numbers) or DATE.
+        Of type ENUM of the known texts (categories, mapping), DOUBLE (numbers), DATE, or DOUBLE[] (pictures).
     """
     domain = column.domain
     if isinstance(domain, DateDomain):
         return f"TRY_CAST({raw} AS DATE)"
+    if isinstance(domain, ImageDomain):
+        return f"TRY_CAST({raw} AS DOUBLE[])"
     if isinstance(domain, IntegerDomain | DecimalDomain):
         return f"TRY_CAST({raw} AS DOUBLE)"
     words = "ENUM(" + ", ".join(literal(text) for text in known_texts(domain)) + ")"
@@ -69,10 +81,27 @@ def code_sql(column: Column, value: str, raw: str) -> str:
     """
     domain = column.domain
     kind = code_type(column.size)
+    if isinstance(domain, ImageDomain):
+        return _picture_code(domain, value, kind)
     if isinstance(domain, CategoryDomain | MappingDomain):
         return _listed_code(domain, value, raw, kind)
     code = _date_code(domain, value, kind) if isinstance(domain, DateDomain) else _bin_code(domain, value, kind)
     return f"CASE WHEN {null_sql(column, value)} THEN {domain.null_code}::{kind} ELSE {code} END"
+
+
+def _picture_code(domain: ImageDomain, value: str, kind: str) -> str:
+    """Codes of a picture, an array of fixed length: each level clipped, misfits at the level of nulls."""
+    level = f"{domain.null_code}::{kind}"
+    clipped = f"CAST(greatest(0, least({domain.levels - 1}, x)) AS {kind})"
+    each = f"list_transform({value}, lambda x: CASE WHEN {misfit_level('x')} THEN {level} ELSE {clipped} END)"
+    fits = f"COALESCE(len({value}) = {domain.places}, FALSE)"
+    codes = f"CASE WHEN {fits} THEN {each} ELSE list_resize([]::{kind}[], {domain.places}, {level}) END"
+    return f"CAST({codes} AS {kind}[{domain.places}])"
+
+
+def misfit_level(level: str) -> str:
+    """Return SQL that is true where a place of a picture, read as a number, is no whole number."""
+    return f"({level} IS NULL OR isnan({level}) OR {level} <> floor({level}))"
 
 
 def null_sql(column: Column, value: str) -> str:

@@ -9,19 +9,21 @@ from pydantic import model_validator
 
 from contracts.domain_terms import Frozen
 from contracts.domains import Domain
+from contracts.image import ImageDomain
 from contracts.written import Label, Problem, refuse
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LogicalType = Literal["integer", "number", "string", "date", "boolean"]
+LogicalType = Literal["integer", "number", "string", "date", "boolean", "array"]
 DOMAIN_KINDS: dict[str, tuple[str, ...]] = {
     "integer": ("integer", "decimal", "categories", "mapping"),
     "number": ("decimal", "categories", "mapping"),
     "string": ("categories", "mapping"),
     "date": ("date", "categories", "mapping"),
     "boolean": ("categories", "mapping"),
+    "array": ("image",),
 }
 
 
@@ -64,7 +66,10 @@ class Cells(Protocol):
 
 
 class Column(Frozen):
-    """One column of the contract. Codes run from 0 to `size` - 1; `labels[code]` names the cell."""
+    """One column of the contract. Codes run from 0 to `size` - 1; `labels[code]` names the cell.
+
+    A picture has `length` codes, one for each place, and `labels` are the levels of a place.
+    """
 
     name: Label
     logical_type: LogicalType
@@ -87,6 +92,11 @@ class Column(Frozen):
     def size(self) -> int:
         """The number of cells."""
         return len(self.domain.labels)
+
+    @property
+    def length(self) -> int:
+        """The number of codes of a value: 1, but for pictures, which have one for each place."""
+        return self.domain.places if isinstance(self.domain, ImageDomain) else 1
 
     @property
     def ordered(self) -> bool:

@@ -16,7 +16,7 @@ def check_names(columns: Sequence[Column], unit: Unit) -> tuple[str, ...]:
     if unit.column is not None:
         names.append(f"nulls:{unit.column}")
     for column in columns:
-        typed = [f"type:{column.name}"] if column.ordered else []
+        typed = [f"type:{column.name}"] if column.ordered or column.length > 1 else []
         names += [f"nulls:{column.name}", *typed, f"domain:{column.name}"]
     return tuple(names)
 
@@ -76,6 +76,10 @@ def _zero_problems(terms: PrivacyTerms, columns: Mapping[str, Column], declared:
                 if name not in declared or name == terms.unit.column:
                     allowed = "a column with a domain"
                     problems.append(Problem(f"the column {name!r}", allowed, nearest(name, columns), at))
+                continue
+            if columns[name].length > 1:
+                allowed = "columns of single values"
+                problems.append(Problem(f"{name!r}, a column of pictures", allowed, "drop it", at))
                 continue
             known = columns[name].labels
             for spot, label in enumerate(labels):

@@ -108,6 +108,10 @@ def constraint_problems(
             continue
         wrong = list(_unknown(constraint, columns, declared, (*at, kind)))
         known = all(name in columns for name in constraint.pair)
+        pictures = [name for name in constraint.pair if known and columns[name].length > 1]
+        if pictures:
+            found = f"{pictures[0]!r}, a column of pictures"
+            wrong.append(Problem(found, "columns of single values", "drop the constraint", (*at, kind)))
         if known and not wrong and kind == "less_or_equal":
             wrong = _incomparable(columns[constraint.pair[0]], columns[constraint.pair[1]], (*at, kind))
         elif known and not wrong and constraint.determines is not None:

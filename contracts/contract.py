@@ -24,6 +24,7 @@ from contracts.domains import (
     MappingDomain,
 )
 from contracts.errors import ContractRefused, Finding
+from contracts.image import ImageDomain
 from contracts.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
 from contracts.written import Label, nearest, refuse
 
@@ -40,6 +41,7 @@ __all__ = [
     "DateDomain",
     "DecimalDomain",
     "Domain",
+    "ImageDomain",
     "IntegerDomain",
     "LogicalType",
     "MappingDomain",
@@ -93,6 +95,10 @@ class Contract(PrivacyTerms):
         names = [column.name for column in self.columns]
         allowed = "one of " + ", ".join(names)
         raise ContractRefused([Finding(f"contract {self.id}", "column", repr(name), allowed, nearest(name, names))])
+
+    def pictures(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return the columns of pictures among some columns; among all of them without it."""
+        return tuple(c.name for c in self.columns if c.domain.kind == "image" and (names is None or c.name in names))
 
     def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return the number of cells of each column of a clique."""

@@ -1,4 +1,4 @@
-"""From codes to values on the way out: labels as they are, numbers and dates uniformly from their bins, in order.
+"""From codes to values on the way out: labels and pictures as they are, numbers uniformly from their bins, in order.
 
 A number is drawn on a lattice: whole numbers for integers, days for dates, multiples of 10^-s for decimals, where s
 is the number of decimals of the column's bounds and edges (columns that the contract orders share the larger s). So
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from contracts.column import Column
@@ -23,6 +24,7 @@ from contracts.constraints import order_pairs
 from contracts.contract import Contract
 from contracts.domain_terms import NULL_LABEL
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.image import ImageDomain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     Words = Callable[[int, int], NDArray[np.uint64]]
     """Gives, for the number of a stream and a count, that many 64-bit words; streams are independent."""
 
-Kind = Literal["label", "integer", "number", "date", "boolean"]
+Kind = Literal["label", "integer", "number", "date", "boolean", "picture"]
 ROUNDS: Final = 16
 _EXACT: Final = 2**53
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -45,15 +47,17 @@ class Form:
 
     Args:
         name: the column.
-        kind: labels, whole numbers, numbers, days, or true and false.
+        kind: labels, whole numbers, numbers, days, true and false, or pictures.
         values: of listed domains the value of each code as text, None for a missing one; else empty.
         scale: decimals of the numbers.
+        places: of a picture, row by row; 1 else.
     """
 
     name: str
     kind: Kind
     values: tuple[str | None, ...] = ()
     scale: int = 0
+    places: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +66,13 @@ class Decoded:
 
     Args:
         form: how they are published.
-        numbers: codes of a listed domain; else multiples of 10^-scale, or days since 1970-01-01.
+        numbers: codes of a listed domain; else multiples of 10^-scale, or days since 1970-01-01; the levels of
+            pictures, shape (rows, places).
         missing: True where there is none.
     """
 
     form: Form
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64] | NDArray[np.uint8]
     missing: NDArray[np.bool_]
 
 
@@ -97,6 +102,8 @@ def form_of(column: Column, scale: int) -> Form:
         kind = kinds.get(column.logical_type)
         typed = kind is not None and all(value is None or _is_usual(value, kind) for value in values)
         return Form(column.name, kind if typed and kind is not None else "label", values)
+    if isinstance(domain, ImageDomain):
+        return Form(column.name, "picture", places=domain.places)
     if isinstance(domain, DateDomain):
         return Form(column.name, "date")
     whole = isinstance(domain, IntegerDomain) or (column.logical_type == "integer" and scale == 0)
@@ -128,13 +135,15 @@ class Decoder:
         self._groups = _groups(len(names), self._pairs)
         scales = [max(decimals(columns[other]) for other in group) for group in self._groups]
         self.forms = tuple(form_of(column, scale) for column, scale in zip(columns, scales, strict=True))
+        self._starts = [0, *accumulate(column.length for column in columns)]
+        self._levels = {column.name: column.size for column in columns}
         self._lattices = [_lattice(column, scale) for column, scale in zip(columns, scales, strict=True)]
 
     def decode(self, codes: NDArray[np.integer], *, piece: int, words: Words) -> tuple[Decoded, ...]:
         """Decode one piece of rows.
 
         Args:
-            codes: shape (rows, columns).
+            codes: shape (rows, codes): one a column, one a place of pictures.
             piece: number of the piece; each has random words of its own.
             words: random words.
         Returns:
@@ -148,7 +157,12 @@ class Decoder:
         found: list[Decoded] = []
         spans: list[tuple[NDArray[np.int64], NDArray[np.int64]] | None] = []
         for place, form in enumerate(self.forms):
-            column = np.asarray(codes[:, place], dtype=np.int64)
+            start = self._starts[place]
+            if form.kind == "picture":
+                found.append(self._pictures(form, codes[:, start : start + form.places]))
+                spans.append(None)
+                continue
+            column = np.asarray(codes[:, start], dtype=np.int64)
             missing, span = self._span(place, column)
             drawn = column if span is None else _drawn(*span, words(_stream(piece, place, 0), column.size))
             found.append(Decoded(form, drawn, missing))
@@ -156,6 +170,15 @@ class Decoder:
         for group in sorted({each for each in self._groups if len(each) > 1}):
             self._put_in_order(group, found, spans, piece, words)
         return tuple(found)
+
+    def _pictures(self, form: Form, codes: NDArray[np.integer]) -> Decoded:
+        """Take a column of pictures as it is."""
+        import numpy as np
+
+        most = self._levels[form.name] - 1
+        if codes.size and not (codes.min() >= 0 and codes.max() <= most):
+            raise ValueError(f"column {form.name}: codes must lie between 0 and {most}")
+        return Decoded(form, codes.astype(np.uint8), np.zeros(codes.shape[0], dtype=np.bool_))
 
     def _span(
         self, place: int, codes: NDArray[np.int64]

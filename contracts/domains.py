@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from contracts.bins import DECIMALS, INTEGERS, MAX_CELLS, bin_index
 from contracts.domain_terms import NULL_LABEL, DeclaredDomain, clashes, increasing, target_value, within
+from contracts.image import ImageDomain
 from contracts.periods import Granularity, count_periods, period_index, period_label, periods
 from contracts.written import (
     Bounds,
@@ -219,5 +220,6 @@ class DateDomain(DeclaredDomain):
 
 
 Domain = Annotated[
-    CategoryDomain | MappingDomain | IntegerDomain | DecimalDomain | DateDomain, Field(discriminator="kind")
+    CategoryDomain | MappingDomain | IntegerDomain | DecimalDomain | DateDomain | ImageDomain,
+    Field(discriminator="kind"),
 ]

@@ -12,7 +12,16 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from contracts.code_sql import code_sql, identifier, value_sql
-from contracts.contract import NULL_LABEL, CategoryDomain, Column, Contract, DateDomain, IntegerDomain, MappingDomain
+from contracts.contract import (
+    NULL_LABEL,
+    CategoryDomain,
+    Column,
+    Contract,
+    DateDomain,
+    ImageDomain,
+    IntegerDomain,
+    MappingDomain,
+)
 from contracts.errors import ContractRefused, Finding
 from contracts.written import nearest
 
@@ -73,7 +82,7 @@ def decode(column: Column, codes: NDArray[np.integer[Any]], uniforms: NDArray[np
     Returns:
         String, Int64, Float64 or Date; null where the code is the cell of nulls.
     Raises:
-        ValueError: shapes differ, a code is no cell, or a uniform is outside [0, 1).
+        ValueError: shapes differ, a code is no cell, a uniform is outside [0, 1), or the column holds pictures.
     Privacy: post-processing of released codes.
     """
     import numpy as np
@@ -84,6 +93,8 @@ def decode(column: Column, codes: NDArray[np.integer[Any]], uniforms: NDArray[np
     if isinstance(domain, CategoryDomain | MappingDomain):
         labels = [None if label == NULL_LABEL else label for label in column.labels]
         return pl.Series(column.name, labels, dtype=pl.String).gather(codes.astype(np.uint32))
+    if isinstance(domain, ImageDomain):
+        raise ValueError(f"column {column.name}: pictures have no bins to draw from")
     bins: list[tuple[Any, Any]] = list(domain.bins)
     is_null = codes >= len(bins)
     place = np.where(is_null, 0, codes)

@@ -59,7 +59,9 @@ def tables_of(product: TablesProduct, contract: Contract) -> tuple[TableSpec, ..
     Raises:
         SpecRefused: a short form cannot be written out over this contract.
     """
-    placed, problems = expand(product, [column.name for column in contract.columns])
+    pictures = contract.pictures()
+    columns = [column.name for column in contract.columns if column.name not in pictures]
+    placed, problems = expand(product, columns)
     if problems:
         raise SpecRefused([_finding(problem) for problem in problems])
     return tuple(table for _, table in placed)

@@ -244,7 +244,8 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     findings = _unit_findings(spec, contract)
     if isinstance(spec.product, SyntheticProduct):
         problems = synthetic_problems(spec.product, contract)
-        return findings + [spec.finding(("product", *at), problem) for at, problem in problems]
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _format_findings(spec, spec.product, contract)
     findings += _table_findings(spec, contract)
     if spec.product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
@@ -255,6 +256,16 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
         findings.append(spec.finding(("product", "total"), problem))
     return findings
+
+
+def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
+    """Pictures are published as Parquet lists; CSV has none."""
+    pictures = contract.pictures(product.names(contract))
+    if not pictures or "csv" not in spec.publish.formats:
+        return []
+    found = f"csv with {pictures[0]!r}, a column of pictures"
+    remedy = "write formats: [parquet], or leave the column out of `columns:`"
+    return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
 
 
 def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
@@ -269,7 +280,8 @@ def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """Tables name columns of the contract, and are not too large for their form."""
     names = [column.name for column in contract.columns]
-    tables, problems = expand(spec.tables_product, names)
+    pictures = contract.pictures()
+    tables, problems = expand(spec.tables_product, [name for name in names if name not in pictures])
     findings = [spec.finding(("product", "tables"), problem) for problem in problems]
     for place, table in tables:
         at: FieldPath = ("product", "tables", place)
@@ -280,7 +292,12 @@ def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
                 remedy = "drop it: it is the privacy unit's id, which is never published"
             problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
             findings.append(spec.finding(at, problem))
-        if not unknown:
+        for spot, name in enumerate(table.columns):
+            if name in pictures:
+                found, remedy = f"{name!r}, a column of pictures", "drop it: a picture has no cells to count"
+                problem = Problem(found, "columns of single values", remedy, ("columns", spot))
+                findings.append(spec.finding(at, problem))
+        if not unknown and not set(pictures) & set(table.columns):
             problems = form_problems(table, spec.tables_product, contract, ("tables", place))
             findings += [spec.finding(("product",), problem) for problem in problems]
             findings += _neighbour_findings(spec, contract, at, table)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from contracts.checks import Check
-from contracts.code_sql import identifier, literal, null_sql, value_sql
-from contracts.contract import CategoryDomain, Column, Contract, DateDomain, IntegerDomain, MappingDomain
+from contracts.code_sql import identifier, literal, misfit_level, null_sql, value_sql
+from contracts.contract import (
+    CategoryDomain,
+    Column,
+    Contract,
+    DateDomain,
+    ImageDomain,
+    IntegerDomain,
+    MappingDomain,
+)
 
 
 def violation_sql(check: Check, contract: Contract) -> str:
@@ -28,6 +36,8 @@ def violation_sql(check: Check, contract: Contract) -> str:
     if check.kind == "not_null":
         return _absent(column, raw)
     value = value_sql(column, raw)
+    if isinstance(column.domain, ImageDomain):
+        return _picture_violation(check, column.domain, raw, value)
     if isinstance(column.domain, CategoryDomain | MappingDomain):
         return f"NOT {_absent(column, raw)} AND {value} IS NULL"
     if check.kind == "castable":
@@ -36,6 +46,15 @@ def violation_sql(check: Check, contract: Contract) -> str:
     kind = "DATE" if isinstance(column.domain, DateDomain) else "DOUBLE"
     low, high = (f"CAST({literal(str(bound))} AS {kind})" for bound in column.domain.bounds)
     return f"NOT {null_sql(column, value)} AND NOT {value} BETWEEN {low} AND {high}"
+
+
+def _picture_violation(check: Check, domain: ImageDomain, raw: str, value: str) -> str:
+    """True where a picture has another number of places, or a place that is no whole number; or no level."""
+    fits = f"COALESCE(len({value}) = {domain.places}, FALSE)"
+    if check.kind == "castable":
+        return f"{raw} IS NOT NULL AND NOT ({fits} AND len(list_filter({value}, lambda x: {misfit_level('x')})) = 0)"
+    outside = f"NOT {misfit_level('x')} AND NOT x BETWEEN 0 AND {domain.levels - 1}"
+    return f"{fits} AND len(list_filter({value}, lambda x: {outside})) > 0"
 
 
 def _absent(column: Column, raw: str) -> str:

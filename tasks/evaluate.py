@@ -55,11 +55,16 @@ def evaluate(
     Returns:
         α-way errors for α = 1, 2, 3, the mutual information error, and accuracies; private.
     Raises:
-        Refused: the snapshot is of another contract, a column is missing, or a table has no rows.
+        Refused: the snapshot is of another contract, a column is missing or holds pictures, or a table has no rows.
         EvaluationExtraMissing: a target is named and the extra is not installed.
     Privacy: nothing is drawn or charged, and the result must not be shown to anybody who may not see the rows.
     """
     check_target(columns, target)
+    pictures = contract.pictures(list(columns))
+    if pictures:
+        found = f"{pictures[0]!r}, a column of pictures"
+        allowed = "columns of single values: pictures have no marginals to compare"
+        raise Refused([Finding("the evaluation", "columns", found, allowed)])
     if table.contract_digest != contract.digest:
         allowed = "the contract that encoded the snapshot"
         found = "another contract than the snapshot's"

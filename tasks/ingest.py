@@ -32,6 +32,7 @@ from tasks.snapshot.snapshot import (
     private_folder,
 )
 from tasks.source.deliver import Advance, deliver, explanation
+from tasks.source.pictures import check_pictures
 from tasks.source.read_csv import read_csv
 from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
 from tasks.source.reading import Reading, check_columns, check_distinct, refuse
@@ -124,6 +125,8 @@ def _make(
                 explain=explain,
                 advance=_part(bar, 0.0, READ),
             )
+            whole = source.path if source.format == "parquet" and source.select is None else None
+            check_pictures(connection, contract, where=reading.where, parquet=whole)
             _bound(connection, contract, key, reading.where, explain)
             _encode(connection, contract, explain, _part(bar, READ, ENCODED))
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))

@@ -46,7 +46,7 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
             published = public_copy(record)
             (folder / "record.json").write_bytes(readable_json(published))
             (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
-            (folder / "record.html").write_text(render_page(published, facts), encoding="utf-8")
+            (folder / "record.html").write_text(render_page(published, facts, folder), encoding="utf-8")
             _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error

@@ -46,6 +46,10 @@ def sample(
     if not 0 <= rows <= MOST_ROWS:
         raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 0 to {MOST_ROWS}")])
     model, meaning = published_model(open_version(folder))
+    pictures = meaning.contract.pictures(meaning.names)
+    if pictures and to.suffix == ".csv":
+        found = f"a CSV file for {pictures[0]!r}, a column of pictures"
+        raise SpecRefused([Finding(str(to), "--to", found, "a file ending in .parquet")])
     codes = {column: _codes(meaning.contract, meaning.names, column, labels) for column, labels in where.items()}
     marks = {"sudare_sampled_from": folder.resolve().name, "sudare_seed": seed_text(seed)}
     try:
@@ -109,6 +113,9 @@ def _codes(contract: Contract, names: Sequence[str], column: str, labels: Sequen
     if column not in names:
         found = f"the column {column!r}"
         raise Refused([Finding("the command", "--where", found, listed(names), nearest(column, names))])
+    if contract.pictures([column]):
+        found = f"a condition on {column!r}, a column of pictures"
+        raise Refused([Finding("the command", "--where", found, "columns of single values")])
     known = contract.column(column).labels
     unknown = [label for label in labels if label not in known]
     if unknown:

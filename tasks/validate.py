@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 RESULT_FILE = "validation.private.json"
 SHOWN = 12
 LAID_OUT = 0.4
-_NOUNS: dict[object, str] = {"integer": "a whole number", "number": "a number", "date": "a date"}
+_NOUNS: dict[object, str] = {"integer": "a whole number", "number": "a number", "date": "a date", "levels": "levels"}
 
 
 def warm() -> None:
@@ -145,6 +145,8 @@ def _allowed(check: Check) -> str:
         case "not_null":
             return "a value in every row"
         case "castable":
+            if "places" in given:
+                return f"{given['places']} whole numbers in every row that has a value"
             return f"{_NOUNS[given['to']]} in every row that has a value"
         case "in_set":
             return "one of " + _listing(given["values"])

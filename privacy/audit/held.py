@@ -20,6 +20,7 @@ from contracts.contract import Contract
 from contracts.domain_terms import NULL_LABEL
 from contracts.domains import DateDomain, DecimalDomain, IntegerDomain
 from contracts.errors import Finding
+from contracts.image import ImageDomain
 from privacy.audit.readable import printable
 
 _BROKEN: Final = "the rows break what the contract declares: do not use them"
@@ -31,7 +32,8 @@ class PublishedColumn:
     """One column of published rows.
 
     Args:
-        values: numbers, days since 1970-01-01, flags, or places among `texts`.
+        values: numbers, days since 1970-01-01, flags, or places among `texts`; of pictures their levels, shape (rows,
+            places).
         missing: True where there is no value.
         texts: of a column of texts, the texts that the values stand for.
     """
@@ -81,8 +83,14 @@ def check_rows(
 
 
 def codes_of(contract: Contract, name: str, column: PublishedColumn) -> NDArray[np.int64]:
-    """Return the cell that each value lies in; -1 for none."""
+    """Return the cell that each value lies in, of a picture 0; -1 for none."""
     declared = contract.column(name)
+    if isinstance(declared.domain, ImageDomain):
+        shape, most = (column.missing.size, declared.length), declared.size - 1
+        if column.values.shape != shape or column.missing.any():
+            return np.full(column.missing.size, -1, dtype=np.int64)
+        outside = ((column.values < 0) | (column.values > most)).any(axis=1)
+        return np.where(outside, -1, 0)
     null = declared.labels.index(NULL_LABEL) if NULL_LABEL in declared.labels else -1
     domain = declared.domain
     if isinstance(domain, IntegerDomain | DecimalDomain | DateDomain):

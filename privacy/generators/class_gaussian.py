@@ -81,6 +81,7 @@ class ClassGaussian:
 
     name: ClassVar[str] = "class_gaussian"
     options = ClassGaussianOptions
+    takes_pictures: ClassVar[bool] = True
 
     def plan(self, asked: Asked, options: ClassGaussianOptions) -> GeneratorPlan:
         """Plan the three sums.

@@ -165,7 +165,11 @@ class Fitted:
 
 
 class Generator(Protocol, Generic[OptionsT]):
-    """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`."""
+    """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`.
+
+    One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
+    the others are refused such columns before they plan.
+    """
 
     name: ClassVar[str]
     options: type[OptionsT]

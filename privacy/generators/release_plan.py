@@ -16,7 +16,7 @@ from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, CannotGenerate, Generator, GeneratorPlan
-from privacy.generators.registry import generator
+from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import Domain
 
@@ -70,6 +70,7 @@ def plan_synthetic(
     Privacy: reads no data; the composed ε of the events is at most the spec's, whatever the generator.
     """
     made_by: Generator[Any] = generator(product.generator)
+    _refuse_pictures(made_by, product, contract)
     asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
     made = made_by.plan(asked, options)
     charged = delta_down(delta) if asked.delta else 0
@@ -84,6 +85,26 @@ def plan_synthetic(
             f"allowed: at most {epsilon}, the charge; do: raise epsilon, or mend the generator"
         )
     return SyntheticPlan(product.generator, options, asked, made, cost, charged)
+
+
+def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contract: Contract) -> None:
+    """Refuse columns of pictures for a generator that measures marginals: a picture has no cells to count."""
+    pictures = contract.pictures(product.names(contract))
+    if pictures and not getattr(made_by, "takes_pictures", False):
+        taking = ", ".join(name for name in names() if _takes_pictures(name))
+        raise CannotGenerate(
+            f"product.columns: {pictures[0]!r} holds pictures, which {product.generator!r} cannot make; allowed: "
+            f"columns of single values, or a generator that learns from rows ({taking}); do: leave it out of "
+            "`columns:`, or choose such a generator"
+        )
+
+
+def _takes_pictures(name: str) -> bool:
+    """Whether a generator makes pictures; one that cannot be loaded does not."""
+    try:
+        return bool(getattr(generator(name), "takes_pictures", False))
+    except CannotGenerate:
+        return False
 
 
 def asked_of(product: SyntheticProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal) -> Asked:

@@ -25,6 +25,7 @@ from contracts.canonical import digest
 from contracts.column import Column
 from contracts.contract import Contract
 from contracts.domains import CategoryDomain, MappingDomain
+from contracts.image import ImageDomain
 
 Kind = Literal["number", "category", "array"]
 HeadKind = Literal["unit", "flag", "choice"]
@@ -269,6 +270,9 @@ def _column_layout(column: Column) -> ColumnLayout:
     domain = column.domain
     if isinstance(domain, CategoryDomain | MappingDomain):
         return ColumnLayout(column.name, "category", np.eye(column.size, dtype=np.float64))
+    if isinstance(domain, ImageDomain):
+        levels = np.arange(domain.levels, dtype=np.float64) / (domain.levels - 1)
+        return ColumnLayout(column.name, "array", levels[:, None], domain.places)
     low, high = (_number(end) for end in domain.bounds)
     span = high - low if high > low else 1.0
     middles = [((_number(first) + _number(last)) / 2 - low) / span for first, last in domain.bins]

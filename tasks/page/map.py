@@ -77,8 +77,8 @@ def draw_map(values: Counts, up: Axis, right: Axis, *, side: int) -> Map:
     block = ceil(max(values.shape) / side)
     sums = block_sums(values, block)
     largest = max(float(sums.max()), 10.0)
-    picture = _address(png(shades(sums, largest)[::-1], palette()))
-    legend = _address(png(np.arange(1, LEVELS + 1, dtype=np.uint8)[None, :], palette()))
+    picture = address(png(shades(sums, largest)[::-1], palette()))
+    legend = address(png(np.arange(1, LEVELS + 1, dtype=np.uint8)[None, :], palette()))
     label = (
         f"Map of {up.name} by {right.name}: {int((sums > 0).sum()):,} of {sums.size:,} "
         f"{'cells' if block == 1 else 'squares'} are above zero, the largest {float(sums.max()):,.0f}."
@@ -128,7 +128,8 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def _address(picture: bytes) -> str:
+def address(picture: bytes) -> str:
+    """Return a picture as an address that holds all of it."""
     return "data:image/png;base64," + b64encode(picture).decode("ascii")
 
 

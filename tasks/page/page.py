@@ -31,12 +31,13 @@ TOTAL_WORDS = {
 _HEX = re.compile(r"[0-9a-f]{40,}")
 
 
-def render_page(record: dict[str, Any], facts: RunFacts) -> str:
+def render_page(record: dict[str, Any], facts: RunFacts, folder: Path) -> str:
     """Render the public record as a page.
 
     Args:
         record: the public record; all words and fields come from it.
         facts: the run; its released tables are drawn.
+        folder: the version's folder; has the published rows.
     Returns:
         str: HTML, self-contained; every text is escaped.
     Privacy: reads the public copy of the record and released values only.
@@ -56,7 +57,7 @@ def render_page(record: dict[str, Any], facts: RunFacts) -> str:
         loss_unit=words.loss_unit(values),
         budget=_budget(values),
         tables=table_views(facts, values),
-        synthetic=synthetic_view(facts, values),
+        synthetic=synthetic_view(facts, values, folder),
         groups=groups_of(facts, GROUPS),
         confidence=round(100 * CONFIDENCE),
         missing=set(record["not_available"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +14,11 @@ from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
 from tasks.page import charts
+from tasks.page.contact_sheet import ContactSheet, contact_sheets
 from tasks.page.pair_map import PairMap, pair_map
 from tasks.record import sums
 from tasks.version.synthetic_files import measurement_name
-from tasks.version.tidy import MEASUREMENTS
+from tasks.version.tidy import DATA, MEASUREMENTS
 
 MOST_ROWS: Final = 60
 
@@ -55,6 +57,7 @@ class SyntheticView:
         meetings: which columns were measured together, darker for less noise.
         expected: error that noise alone was expected to make, by number of columns.
         files: the data files.
+        sheets: contact sheets of columns of pictures.
     """
 
     measured: list[MeasuredRow]
@@ -63,9 +66,10 @@ class SyntheticView:
     meetings: PairMap | None
     expected: list[tuple[str, str]]
     files: list[str]
+    sheets: list[ContactSheet]
 
 
-def synthetic_view(facts: RunFacts, values: dict[str, Any]) -> SyntheticView | None:
+def synthetic_view(facts: RunFacts, values: dict[str, Any], folder: Path) -> SyntheticView | None:
     """Prepare the synthetic part of the page from released values; None for a release of tables."""
     if facts.synthesis is None:
         return None
@@ -85,9 +89,10 @@ def synthetic_view(facts: RunFacts, values: dict[str, Any]) -> SyntheticView | N
     stated = values["K.expected_error"]
     expected = [] if isinstance(stated, str) else list(stated.items())
     files = [file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")]
+    sheets = contact_sheets(facts, folder / DATA / f"{facts.spec.release}.parquet")
     summed = [_sum_row(each) for each in facts.synthesis.fitted.sums[:MOST_ROWS]]
     more = len(facts.synthesis.measured) - len(shown) - len(summed)
-    return SyntheticView(shown, summed, more, _meetings(facts), expected, files)
+    return SyntheticView(shown, summed, more, _meetings(facts), expected, files, sheets)
 
 
 def _sum_row(each: SumMeasurement) -> SumRow:

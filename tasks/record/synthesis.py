@@ -26,6 +26,7 @@ DECODING: Final = {
     "integer": "a whole number drawn uniformly from its bin",
     "number": "a number of {scale} decimals drawn uniformly from its bin",
     "date": "a day drawn uniformly from its period",
+    "picture": "the levels of its places, row by row of the picture",
 }
 KNOWN_BIAS: Final = (
     "the model keeps what was measured and is as independent as possible otherwise: dependencies between columns "

@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 
 from contracts.contract import Column, Contract
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.image import ImageDomain
 from contracts.privacy_terms import Scope
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.record.field import NONE, Group, Run, auditor, public
@@ -41,6 +42,8 @@ def _values(column: Column) -> str:
         case IntegerDomain() | DecimalDomain():
             low, high = column.domain.bounds
             return f"{low} to {high} in {len(column.domain.bins)} bins"
+        case ImageDomain(height=height, width=width, levels=levels):
+            return f"pictures of {height} x {width} places of {levels} levels"
         case DateDomain():
             first, last = column.domain.bounds
             return f"{first} to {last} by {column.domain.granularity}"
@@ -53,6 +56,8 @@ def _misfits(column: Column) -> str:
     match column.domain:
         case CategoryDomain(other=other) | MappingDomain(other=other):
             return f"counted as {other}" if other is not None else "treated as null"
+        case ImageDomain():
+            return "levels clipped; what is no level, and every place of a picture of another size, treated as null"
         case _:
             return "clipped to the bounds; unreadable ones treated as null"
 

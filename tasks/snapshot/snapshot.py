@@ -129,9 +129,13 @@ def keyed_hash(
 
 
 def _little_endian(values: pa.Array) -> Any:
-    """Return the bytes of an integer column, least significant byte first."""
+    """Return the bytes of a column of integers, or of arrays of them, least significant byte first."""
+    import pyarrow as pa
+
     if values.null_count:
         raise SudareError("a code is null: the encoding is broken; report this")
+    if pa.types.is_fixed_size_list(values.type):
+        return _little_endian(values.flatten())
     array = values.to_numpy(zero_copy_only=True)
     return memoryview(array.astype(array.dtype.newbyteorder("<"), copy=False)).cast("B")
 

@@ -6,6 +6,9 @@ reads them:
 
     COLUMN         the text as delivered, or the category's own spelling; null where missing
     COLUMN as TO   the same as an integer, number or date; null where it cannot be read
+
+A picture is seen as `a picture`, and as its least and its largest level in two rows; null where it does not have the
+declared places, each a whole number.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import duckdb
 
 from contracts.checks import Check
 from contracts.code_sql import identifier, literal, null_sql, value_sql
-from contracts.contract import Column, Contract
+from contracts.contract import Column, Contract, ImageDomain
 from contracts.violations import violation_sql
 
 ROWS = "snapshot.raw"
@@ -55,6 +58,11 @@ def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, checks: S
     laid = [Values("delivered", "the rows", tuple(check for check in checks if check.column not in columns))]
     for place, column in enumerate(contract.columns):
         own = tuple(check for check in checks if check.column == column.name)
+        if isinstance(column.domain, ImageDomain):
+            reading = _reading_pictures(column, own, contract)
+            connection.execute(f"CREATE TABLE values_{place} AS {reading} FROM {ROWS}")
+            laid.append(Values(f"values_{place}", f"the different extremes of {column.name}", own))
+            continue
         different = f"SELECT DISTINCT {identifier(column.name)} FROM {ROWS}"
         connection.execute(f"CREATE TABLE values_{place} AS {_reading(column, own, contract)} FROM ({different})")
         laid.append(Values(f"values_{place}", f"the different values of {column.name}", own))
@@ -64,6 +72,19 @@ def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, checks: S
 def as_read(column: str, to: object) -> str:
     """Name the column that holds the values of `column` as they are read."""
     return f"{column} as {to}"
+
+
+def _reading_pictures(column: Column, checks: Sequence[Check], contract: Contract) -> str:
+    """Write the SELECT that reads a column of pictures: whether there is one, and its extremes."""
+    raw, value = identifier(column.name), value_sql(column, identifier(column.name))
+    [misfit] = [violation_sql(check, contract) for check in checks if check.kind == "castable"]
+    to = next(check.parameters["to"] for check in checks if "to" in check.parameters)
+    ends = f"[list_min({value}), list_max({value})]"
+    level = f"unnest(CASE WHEN {raw} IS NOT NULL AND NOT ({misfit}) THEN {ends} ELSE [NULL]::DOUBLE[] END)"
+    return (
+        f"SELECT DISTINCT CASE WHEN {raw} IS NOT NULL THEN 'a picture' END AS {raw}, "
+        f"{level} AS {identifier(as_read(column.name, to))}"
+    )
 
 
 def _reading(column: Column, checks: Sequence[Check], contract: Contract) -> str:

@@ -28,6 +28,7 @@ from tasks.version.row_arrays import arrow_array, arrow_type
 
 OTHER_ROWS: Final = "the rows are not what the published model and seed give: do not use them"
 _BYTES_A_VALUE: Final = 64
+_BYTES_A_PLACE: Final = 8
 _SPARE_BYTES: Final = 2**22
 _MOST_FINDINGS: Final = 20
 
@@ -96,7 +97,8 @@ def _check_form(file: Any, forms: Sequence[Form], stated: RowsStatement) -> list
         return [Finding(where, "rows", found_rows, allowed, OTHER_ROWS)]
     unpacked = sum(metadata.row_group(group).total_byte_size for group in range(len(sizes)))
     longest = sum(max((len(text.encode()) for text in form.values if text is not None), default=0) for form in forms)
-    most = stated.number * (_BYTES_A_VALUE * len(forms) + longest) + _SPARE_BYTES
+    places = sum(form.places for form in forms)
+    most = stated.number * (_BYTES_A_VALUE * len(forms) + longest + _BYTES_A_PLACE * places) + _SPARE_BYTES
     if unpacked > most:
         return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_ROWS)]
     return []
@@ -109,6 +111,9 @@ def _compare(rows: Any, piece: Sequence[Decoded], start: int, where: str) -> Ite
         found = _plain(rows.column(name).combine_chunks())
         if found.equals(expected):
             continue
+        if pa.types.is_fixed_size_list(expected.type):
+            yield from _compare_pictures(found, expected, name, start, where)
+            continue
         same = pc.fill_null(pc.equal(found, expected), False)
         both = pc.and_(pc.is_null(found), pc.is_null(expected))
         differing = np.flatnonzero(~np.asarray(pc.or_(same, both).to_numpy(zero_copy_only=False)))
@@ -118,6 +123,23 @@ def _compare(rows: Any, piece: Sequence[Decoded], start: int, where: str) -> Ite
             allowed = f"{shown(expected[row].as_py())}, sampled again"
             more = f" ({differing.size - 1} more rows differ)" if differing.size > 1 else ""
             yield Finding(where, field, f"{shown(found[row].as_py())}{more}", allowed, OTHER_ROWS)
+
+
+def _compare_pictures(found: Any, expected: Any, name: str, start: int, where: str) -> Iterator[Finding]:
+    """Yield the first picture that leaves what it must be."""
+    field = f"column {printable(name)}"
+    if found.null_count or found.flatten().null_count:
+        yield Finding(where, field, "a missing value", "a level at every place", OTHER_ROWS)
+        return
+    one, other = (np.asarray(each.flatten().to_numpy()).reshape(len(expected), -1) for each in (found, expected))
+    rows = np.flatnonzero((one != other).any(axis=1))
+    if rows.size:
+        row = int(rows[0])
+        place = int(np.flatnonzero(one[row] != other[row])[0])
+        allowed = f"{other[row, place]}, sampled again"
+        more = f" ({rows.size - 1} more rows differ)" if rows.size > 1 else ""
+        at = f"{field}, row {start + row + 1}, place {place + 1}"
+        yield Finding(where, at, f"{one[row, place]}{more}", allowed, OTHER_ROWS)
 
 
 def _plain(array: Any) -> Any:
@@ -131,6 +153,9 @@ def _published(column: Any) -> PublishedColumn:
     array = column.combine_chunks()
     array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
     missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_fixed_size_list(array.type):
+        values = np.asarray(array.flatten().fill_null(0).to_numpy(zero_copy_only=False))
+        return PublishedColumn(values.reshape(len(array), -1) if not array.null_count else values, missing)
     if pa.types.is_dictionary(array.type):
         places = array.indices.fill_null(len(array.dictionary)).to_numpy(zero_copy_only=False)
         return PublishedColumn(places.astype(np.int64), missing, array.dictionary.to_pylist())

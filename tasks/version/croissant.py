@@ -56,6 +56,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv", ".json": "application/json"}
 _TYPES = {
     "string": "sc:Text",
+    "uint8": "sc:Integer",
     "int32": "sc:Integer",
     "int64": "sc:Integer",
     "double": "sc:Float",
@@ -195,6 +196,7 @@ def _field(name: str, source: str, typed: tuple[str, str], means: str) -> dict[s
         "@id": name,
         "name": column,
         "description": means,
-        "dataType": _TYPES[kind],
+        "dataType": _TYPES[kind.partition("[")[0]],
+        **({"repeated": True} if kind.endswith("]") else {}),
         "source": {"fileObject": {"@id": source}, "extract": {"column": column}},
     }

@@ -14,7 +14,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def row_schema(forms: Sequence[Form], marks: Mapping[str, str]) -> pa.Schema:
-    """Return the schema of the published rows: labels in dictionaries, numbers, days, flags; all may miss."""
+    """Return the schema of the published rows: labels in dictionaries, numbers, days, flags, pictures."""
     return pa.schema([pa.field(form.name, arrow_type(form)) for form in forms], metadata=dict(marks))
 
 
@@ -24,6 +24,8 @@ def arrow_type(form: Form) -> pa.DataType:
         size = len(form.values)
         index = pa.int8() if size <= 1 << 7 else pa.int16() if size <= 1 << 15 else pa.int32()
         return pa.dictionary(index, pa.string())
+    if form.kind == "picture":
+        return pa.list_(pa.field("element", pa.uint8()), form.places)
     return {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32(), "boolean": pa.bool_()}[form.kind]
 
 
@@ -31,6 +33,9 @@ def arrow_array(decoded: Decoded) -> pa.Array:
     """Return one column of a piece; null where a value is missing."""
     form, numbers, missing = decoded.form, decoded.numbers, decoded.missing
     kind = arrow_type(form)
+    if form.kind == "picture":
+        levels = pa.array(np.ascontiguousarray(numbers, dtype=np.uint8).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(levels, type=kind)
     if form.kind == "label":
         known = [value for value in form.values if value is not None]
         codes = pa.array(np.where(missing, 0, numbers), mask=missing).cast(kind.index_type)

@@ -121,6 +121,8 @@ def write_pieces(
 
 def type_name(kind: pa.DataType) -> str:
     """Name a column's type as the record does."""
+    if pa.types.is_fixed_size_list(kind):
+        return f"{kind.value_type}[{kind.list_size}]"
     return "string" if pa.types.is_dictionary(kind) else "date" if pa.types.is_date(kind) else str(kind)
 
 

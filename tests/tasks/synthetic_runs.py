@@ -98,6 +98,7 @@ class SyntheticScenario:
         clock: what the ledger's clock says.
         release: its name.
         unit: the column of the privacy unit's ids; empty without one.
+        properties: the columns of the contract, as YAML.
     """
 
     privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove, ZEROS, CONSTRAINTS}"
@@ -112,6 +113,7 @@ class SyntheticScenario:
     clock: str = "2026-03-04T05:06:07Z"
     release: str = "stays"
     unit: str = ""
+    properties: str = STAY
 
     def run(self, folder: Path) -> RunFacts:
         """Make the run for real: plan, reserve, open, fit, draw the seed, number the version, gather."""
@@ -135,7 +137,8 @@ class SyntheticScenario:
             description="description: {purpose: Tests of synthetic rows.}",
             table="stays",
             privacy=f"          {privacy}",
-            properties=(f"      - name: {self.unit}\n        logicalType: string\n" if self.unit else "") + STAY,
+            properties=(f"      - name: {self.unit}\n        logicalType: string\n" if self.unit else "")
+            + self.properties,
         )
         spec_text = SPEC.format(
             release=self.release,
