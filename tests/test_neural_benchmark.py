@@ -1,0 +1,63 @@
+"""The neural benchmark's own parts: bins, folds, and a generator run and scored from beginning to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks._neural_fit import Kept, Method
+from benchmarks._neural_rows import Asked, tables
+from benchmarks._neural_tables import Category, Number, Table, equal_bins, folds_of, whole_bins
+
+
+@pytest.mark.parametrize("column", [whole_bins([0, 1, 5, 20, 99]), equal_bins(-1, 1, 16, whole=False)])
+def test_a_made_up_number_lies_in_its_bin(column: Number) -> None:
+    """Encoding a number that was drawn from a bin gives that bin again; what lies outside is clipped."""
+    codes = np.repeat(np.arange(column.size), 200)
+    scaled = column.features(codes, np.random.default_rng(1))[:, 0].astype(np.float64)
+    low, high = column.lows[0], column.highs[-1]
+    drawn = low + scaled * (high - low)
+    exact = np.rint(drawn) if column.whole else drawn
+    assert ((exact >= column.lows[codes] - 1e-6) & (exact <= column.highs[codes] + 1e-6)).all()
+    assert np.mean(column.codes(exact) == codes) > 0.99
+    assert (column.codes(np.array([low - 9, high + 9])) == [0, column.size - 1]).all()
+
+
+def test_folds_share_no_row_and_leave_none_out() -> None:
+    """Each row is tested once, and never by a generator that has seen it."""
+    parts = folds_of(101, 3)
+    assert sorted(np.concatenate([test for _, test in parts])) == list(range(101))
+    assert all(not set(train) & set(test) and len(train) + len(test) == 101 for train, test in parts)
+
+
+def test_a_generator_is_fitted_to_training_rows_and_scored_on_the_others(tmp_path: Path) -> None:
+    """On a table whose number tells the label, rows made at a large epsilon teach what real ones do; kept is kept."""
+    asked = Asked(Kept(tmp_path), 2, ("real", "class_gaussian"))
+    first = tables(asked, lambda bins: _table())
+    found = {row.what: row.measured for row in first}
+    real, made = found["small, real, AUROC"], found["small, class_gaussian, AUROC"]
+    assert real is not None
+    assert made is not None
+    assert real > 0.9
+    assert made > 0.8
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert [row.measured for row in tables(asked, lambda bins: _table())] == [row.measured for row in first]
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+
+
+def test_what_is_kept_depends_on_the_options(tmp_path: Path) -> None:
+    """Rows of one option are not taken for those of another."""
+    kept, table = Kept(tmp_path), _table().some(np.arange(300))
+    for clip in (0.5, 1.0):
+        kept.made(Method("class_gaussian", {"label": "label", "clip": clip}), table, "all", seed=1)
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def _table() -> Table:
+    generator = np.random.default_rng(3)
+    label = generator.integers(0, 2, 1600)
+    number = np.clip(generator.normal(20 + 30 * label, 12), 0, 99)
+    columns = {"number": whole_bins([*range(0, 100, 4), 99]), "label": Category(("no", "yes"))}
+    return Table("small", columns, {"number": np.rint(number), "label": label}, "label")
