@@ -1,7 +1,7 @@
 """Generators that learn from rows, and the best that count, beside P3GM's paper; epsilon 1, delta 1e-5.
 
     python -m benchmarks.neural [--data DIR] [--only SECTION ...] [--folds N] [--generators NAME ...]
-        [--images NAME=PATH.npz ...] [--credit creditcard.csv] [--kept DIR]
+        [--images [NAME=]PATH.npz ...] [--credit creditcard.csv] [--kept DIR]
 
 A generator sees the training rows only; classifiers learn from what it made up and are tested on real rows. "real"
 among the generators means learning from the real training rows: no privacy, the upper end. The paper takes 10 folds;
@@ -85,7 +85,10 @@ def _images(given: argparse.Namespace, asked: Asked) -> list[Row]:
 
 
 def _files(given: argparse.Namespace) -> dict[str, Path]:
-    named = {name: Path(path) for name, path in (part.split("=", 1) for part in given.images)}
+    named = {}
+    for part in given.images:
+        name, _, path = part.rpartition("=")
+        named[name or Path(path).stem] = Path(path)
     return named if _left_out(given, "mnist") else {"mnist": given.data / "mnist" / "mnist.npz", **named}
 
 
@@ -159,7 +162,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=sorted({**SECTIONS, **OTHERS}), default=None)
     parser.add_argument("--folds", type=int, default=3, help="of the cross-validation; the paper has 10")
     parser.add_argument("--generators", nargs="+", default=None, help="of the registry; `real` for the real rows")
-    parser.add_argument("--images", nargs="+", default=[], metavar="NAME=PATH", help="28 x 28 arrays in an .npz")
+    parser.add_argument("--images", nargs="+", default=[], metavar="[NAME=]PATH", help="28 x 28 arrays in an .npz")
     parser.add_argument("--credit", type=Path, default=None, help="creditcard.csv of Kaggle Credit")
     parser.add_argument("--kept", type=Path, default=Path("build") / "neural")
     return parser.parse_args()

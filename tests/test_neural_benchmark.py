@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks._neural_data import credit, pictures
 from benchmarks._neural_fit import Kept, Method
 from benchmarks._neural_rows import Asked, tables
 from benchmarks._neural_tables import Category, Number, Table, equal_bins, folds_of, whole_bins
@@ -61,3 +62,22 @@ def _table() -> Table:
     number = np.clip(generator.normal(20 + 30 * label, 12), 0, 99)
     columns = {"number": whole_bins([*range(0, 100, 4), 99]), "label": Category(("no", "yes"))}
     return Table("small", columns, {"number": np.rint(number), "label": label}, "label")
+
+
+def test_credit_and_pictures_are_read_as_they_are_handed_out(tmp_path: Path) -> None:
+    """Kaggle's file has quoted names and a quoted class; pictures stand in four arrays, as Fashion-MNIST's do."""
+    names = ["Time", *(f"V{place}" for place in range(1, 29)), "Amount", "Class"]
+    lines = [",".join(f'"{name}"' for name in names)]
+    lines += [",".join([*(f"{row}.5" for _ in names[1:]), f'"{row % 2}"']) for row in range(4)]
+    (tmp_path / "creditcard.csv").write_text("\n".join(lines) + "\n")
+    table = credit(tmp_path / "creditcard.csv", bins=8)
+    assert table.labels().tolist() == [0, 1, 0, 1]
+    assert table.codes().shape == (4, 30)
+    shapes = {"x_train": (6, 28, 28), "y_train": (6,), "x_test": (2, 28, 28), "y_test": (2,)}
+    arrays = {name: np.arange(np.prod(shape)).reshape(shape) % 10 for name, shape in shapes.items()}
+    np.savez(tmp_path / "few.npz", **{name: array.astype(np.uint8) for name, array in arrays.items()})
+    train, test = pictures(tmp_path / "few.npz", "few")
+    assert (len(train), len(test), train.codes().shape[1]) == (6, 2, 28 * 28 + 1)
+    features, labels = train.made_up(train.codes(), seed=0)
+    assert np.array_equal(features, train.features())
+    assert np.array_equal(labels, train.labels())
