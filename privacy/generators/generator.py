@@ -20,6 +20,7 @@ from contracts.errors import SudareError
 from privacy.accounting.events import Event
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
+from privacy.learning.trained import Trained
 from privacy.ledger.grant import Grant, Measurement, Selection
 from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.counts import Clique, PrivateCounts
@@ -155,6 +156,7 @@ class Fitted:
         selections: what was chosen, in order.
         notes: what a reader of the record should know.
         sums: the noisy sums over rows that were measured, in order.
+        trainings: what was trained by DP-SGD, in order.
     """
 
     model: Model
@@ -162,6 +164,7 @@ class Fitted:
     selections: tuple[Selection, ...]
     notes: tuple[str, ...] = ()
     sums: tuple[SumMeasurement, ...] = ()
+    trainings: tuple[Trained, ...] = ()
 
 
 class Generator(Protocol, Generic[OptionsT]):

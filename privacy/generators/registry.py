@@ -10,11 +10,13 @@ from privacy.generators.generator import CannotGenerate, Generator
 
 GROUP: Final = "sudare.generators"
 _BUILT_IN: Final = {
+    "ae": "privacy.generators.p3gm:AutoEncoder",
     "aim": "privacy.generators.aim:Aim",
     "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
     "fixed": "privacy.generators.fixed:Fixed",
     "independent": "privacy.generators.independent:Independent",
     "mst": "privacy.generators.mst:MaximumSpanningTree",
+    "p3gm": "privacy.generators.p3gm:P3gm",
     "privbayes": "privacy.generators.privbayes:PrivBayes",
 }
 

@@ -132,6 +132,8 @@ class LatentModel:
             2 * number_variance.
         number_variance: > 0; for "gaussian" only.
         kl_weight: >= 0; the paper's is 1.
+        log_variance_start: added to what the network of the deviation gives, so that the training may begin near a
+            variance that fits the prior.
         samples: latent vectors a row; their gradients are averaged before clipping.
         optimizer, seed, averaging: as of `Classifier`.
     Source: P3GM, equations 5 to 9; PGM and P3GM fix the mean, AE the deviation too, VAE neither.
@@ -147,6 +149,7 @@ class LatentModel:
     numbers: NumberLoss = "bernoulli"
     number_variance: float = 1.0
     kl_weight: float = 1.0
+    log_variance_start: float = 0.0
     samples: int = 1
     averaging: float | None = None
     kind: ClassVar[str] = "latent_model"
@@ -180,6 +183,8 @@ class LatentModel:
         for what, value, least in (("number_variance", self.number_variance, 1e-9), ("kl_weight", self.kl_weight, 0)):
             if type(value) is not float or not least <= value <= 1e9:
                 raise CannotTrain(what, value, f"a float from {least:g} to 10^9")
+        if type(self.log_variance_start) is not float or not -20 <= self.log_variance_start <= 20:
+            raise CannotTrain("log_variance_start", self.log_variance_start, "a float from -20 to 20")
         if type(self.samples) is not int or not 1 <= self.samples <= 64:
             raise CannotTrain("samples", self.samples, "a whole number from 1 to 64")
 

@@ -63,7 +63,8 @@ class LatentLoss:
             log_variance = None
             latent = mean[:, None] + noise * learner.deviation.deviation
         else:
-            log_variance = apply("deviation", rows).clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
+            started = apply("deviation", rows) + learner.log_variance_start
+            log_variance = started.clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
             latent = mean[:, None] + noise * (log_variance / 2).exp()[:, None]
         outputs = apply("decoder", latent.flatten(0, 1) if _convolves(learner) else latent)
         outputs = outputs.reshape(rows.shape[0], learner.samples, -1)

@@ -1,0 +1,88 @@
+"""Options of the generators that train a decoder by DP-SGD."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from privacy.learning.plan import Schedule
+
+Labels = Literal["components", "joined"]
+_BATCHES = 100
+_SMALLEST_BATCH = 100
+
+
+class LatentOptions(BaseModel):
+    """What every one of them may be asked; unknown options are refused.
+
+    Args:
+        rows_about: about how many rows there are; declared, since under add_remove the true number is private. Only
+            the learning rate and the sampling depend on it, no guarantee does [rows].
+        label: a column of listed values whose shares among the rows are kept.
+        hidden: widths of the decoder's hidden layers.
+        batch: expected rows a step; a hundredth of rows_about, and at least 100, when not given [rows].
+        epochs: how often a row is expected to take part.
+        learning_rate: of Adam; it falls to 0 along a cosine.
+        gradient_norm: to which a row's gradient is clipped.
+        checkpoints: how often the training is made durable; a crash costs the steps since the last one.
+        reserve: how many such losses are paid for beforehand.
+        device: "cpu", "cuda", or "auto": CUDA where there is one.
+        rows_at_once: rows whose gradients are computed together: memory, nothing else.
+        max_memory_megabytes: most memory that the fit may take [MB of 2^20 bytes].
+        time_limit: stop after so many seconds; the same spec run again goes on from the last checkpoint [s].
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows_about: int = Field(ge=1, le=10**12)
+    label: str | None = None
+    hidden: tuple[int, ...] = Field(default=(200,), min_length=0, max_length=8)
+    batch: int | None = Field(default=None, ge=1)
+    epochs: float = Field(default=20, gt=0, le=10**6, allow_inf_nan=False)
+    learning_rate: float = Field(default=2e-3, gt=0, le=10, allow_inf_nan=False)
+    gradient_norm: float = Field(default=1.0, ge=1e-6, le=1e6, allow_inf_nan=False)
+    checkpoints: int = Field(default=20, ge=1, le=5000)
+    reserve: int = Field(default=1, ge=0, le=1000)
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
+    rows_at_once: int = Field(default=1024, ge=1)
+    max_memory_megabytes: float = Field(default=4096, gt=0, allow_inf_nan=False)
+    time_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @property
+    def schedule(self) -> Schedule:
+        """How rows are sampled, and for how long.
+
+        Raises:
+            CannotTrain: a batch of more than the declared rows.
+        """
+        batch = self.batch or min(self.rows_about, max(_SMALLEST_BATCH, self.rows_about // _BATCHES))
+        epochs = Fraction(self.epochs).limit_denominator(10**6)
+        return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+
+
+class PhasedOptions(LatentOptions):
+    """Options of `p3gm` and `ae`.
+
+    Args:
+        dimensions: principal axes that are kept, fewer where there are not so many entries.
+        components: of the mixture; of each label's own, where labels are components.
+        labels: "components", each label has components of its own and rows take the label of theirs; "joined", the
+            label is one more column of the rows that are trained on, as in the paper.
+        rounds: of expectation and maximisation; one is enough for one component a label.
+        clip: norm to which vectors are clipped about their centre. Without it the root of 1/16 a number or pixel,
+            1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
+        first_share: of the budget that centre, axes and mixture take, the training taking the rest.
+        spread: root mean square of the latent vectors' entries.
+        variance_hidden: widths of the hidden layers of the network that gives a row's variance (`p3gm`).
+    """
+
+    dimensions: int = Field(default=20, ge=1, le=256)
+    components: int = Field(default=1, ge=1, le=256)
+    labels: Labels = "components"
+    rounds: int = Field(default=5, ge=1, le=100)
+    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    first_share: float = Field(default=0.4, ge=0.01, le=0.99)
+    spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
+    variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)

@@ -1,0 +1,157 @@
+"""The mixture that latent vectors come from: measured by rounds of DP-EM in the projected space, then scaled.
+
+    MEASURE    counts, sums and second moments of rows shared out among the components, round by round
+    SCALE      so that latent entries have a given root mean square; the decoder's training starts from there
+
+Where the label is one of the projected columns, components begin where a row of each label would lie if only its
+label were known, so that they part by labels from the first round on; that is public but for the released axes.
+
+With a label whose cells own components, a row is shared out among its own label's components only, so that the
+components' weights keep the labels' noisy counts.
+
+Source: P3GM, section 3.1.1; Park, Foulds, Chaudhuri, Welling 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from privacy.generators.projection import Projected, Projection
+from privacy.learning.embedding import Embedding
+from privacy.learning.groups import Labels
+from privacy.learning.lattice import Array
+from privacy.learning.learners import FixedMean, GaussianMixture
+from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
+from privacy.learning.moments import Blocks, Moments
+from privacy.learning.whole_network import LatentMixture, whole
+from privacy.marginals.seeds import PostProcessingSeed
+
+_WEIGHT_BITS: Final = 9
+_SEED: Final = PostProcessingSeed(20210106)
+_WEIGHT: Final = 2**40
+_NARROWER: Final = 0.5
+"""How much narrower than all rows components are in the beginning, where nothing else parts them."""
+_ROOM: Final = 1.5
+"""The norm bound in the projected space, over the rows' root mean square norm there."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What mixture is wanted; public.
+
+    Args:
+        components: in all, or of each label.
+        labels: the column whose cells own components; None for none.
+        rounds: of expectation and maximisation.
+        spread: root mean square of the latent entries.
+        joined: the label's entries of a projected vector, where the label is among the projected columns.
+    """
+
+    components: int
+    labels: Labels | None
+    rounds: int
+    spread: float
+    joined: range | None = None
+
+    def statistic(self, embedding: Embedding) -> Moments:
+        """Return a stand-in of the same bounds as each round's statistic."""
+        return mixture_statistic(
+            self._initial(embedding, np.ones(embedding.dimension)),
+            embedding,
+            weight_bits=_WEIGHT_BITS,
+            labels=self.labels,
+        )
+
+    def fit(
+        self, projection: Projection, made: Projected, measure: Callable[[Moments, int], Blocks], *, deviation: float
+    ) -> Mixture:
+        """Fit the mixture in the projected space; one draw a round.
+
+        Args:
+            projection: what is projected.
+            made: centre and axes.
+            measure: draws.
+            deviation: of the noise of a count [rows].
+        Privacy: that of the rounds' draws.
+        """
+        reach = Fraction(_ROOM * math.sqrt(float(made.variances.sum()))).limit_denominator(10**6)
+        bound = min(projection.bound, max(reach, projection.bound / 100))
+        axes = made.axes if projection.projects else None
+        embedding = projection.embedding(made.centre, axes, bound=bound)
+        initial = self._started(self._initial(embedding, made.variances), made)
+        floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
+        least = max(1.0, 2 * deviation)
+        fitted = fit_mixture(
+            measure,
+            initial,
+            embedding,
+            rounds=self.rounds,
+            weight_bits=_WEIGHT_BITS,
+            floor=floor,
+            least=least,
+            labels=self.labels,
+        )
+        return fitted
+
+    def scale(self, made: Projected) -> float:
+        """Return what projected vectors are multiplied with to be latent ones."""
+        return self.spread / math.sqrt(max(float(made.variances.mean()), 1e-9))
+
+    def _started(self, initial: Mixture, made: Projected) -> Mixture:
+        """Narrow the components that share their rows, and part them by the joined label."""
+        if self.labels is not None:
+            return initial
+        means = initial.means * _NARROWER
+        if self.joined is not None:
+            entries = np.eye(len(self.joined)) - made.centre[self.joined]
+            anchors = entries @ made.axes[self.joined]
+            means = means + anchors[np.arange(self.components) % len(anchors)]
+        return replace(initial, means=means, covariances=initial.covariances * _NARROWER**2)
+
+    def _initial(self, embedding: Embedding, variances: Array) -> Mixture:
+        floor = smallest_floor(embedding)
+        count = 0 if self.labels is None else self.labels.count
+        return initial_mixture(
+            self.components, variances=variances, covariance="full", floor=floor, seed=_SEED, labels=count
+        )
+
+
+def fixed_mean(made: Projected, scale: float) -> FixedMean:
+    """Return the encoder's mean: the projection, scaled."""
+    return FixedMean(made.centre.astype(np.float32), (made.axes * scale).astype(np.float32))
+
+
+def prior_of(mixture: Mixture, scale: float) -> GaussianMixture:
+    """Return the mixture of latent vectors that a training's divergence is taken to."""
+    weights = np.maximum(mixture.weights, 1e-6)
+    factors = np.tril(mixture.cholesky()) * scale
+    return GaussianMixture(
+        (weights / weights.sum()).astype(np.float32),
+        (mixture.means * scale).astype(np.float32),
+        factors.astype(np.float32),
+    )
+
+
+def log_variance_start(mixture: Mixture, scale: float) -> float:
+    """Return the mean log variance that latent vectors keep under the mixture, less log 4: reconstruction wants less.
+
+    A vector's divergence from a component is least where its variance along each axis is 1 / the precision's entry.
+    """
+    precisions = np.diagonal(np.linalg.inv(mixture.covariances), axis1=1, axis2=2)
+    logs = -np.log(np.maximum(precisions, 1e-12)).mean(axis=1) + 2 * math.log(scale) - math.log(4)
+    return float(np.clip(mixture.weights @ logs, -20.0, 20.0))
+
+
+def latents_of(mixture: Mixture, scale: float) -> LatentMixture:
+    """Return the mixture of latent vectors in whole numbers."""
+    return LatentMixture(
+        np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
+        whole(mixture.means * scale),
+        whole(np.tril(mixture.cholesky()) * scale),
+    )

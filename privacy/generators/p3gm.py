@@ -1,0 +1,234 @@
+"""P3GM: phase one embeds rows in a principal subspace with a mixture prior, phase two trains variance and decoder.
+
+    MEASURE   the centre of all rows' vectors, and their second moment about it: the axes        (`projection`)
+    MEASURE   a Gaussian mixture of the projected rows, by rounds of DP-EM                       (`latent_prior`)
+    TRAIN     the decoder, and the network that gives a row's variance, by DP-SGD with the encoder's mean fixed
+    SAMPLE    a component, a latent vector of it, the decoder's outputs, and what they say
+
+Noisy sums and training are one release: Rényi losses of all draws are added up, and the training's noise is
+calibrated to what the sums leave. `ae` fixes the variance too, at 0 (equation 9).
+
+Source: Takagi, Takahashi, Cao, Yoshikawa 2021, section 3. Deviates in: axes from Gaussian noise on the second moment
+(the Wishart mechanism is not private); EM's statistics under one joint bound; Poisson sampling; domains and bounds
+from the contract; labels that own components (`labels: joined` is the paper's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import ClassVar, Final
+
+import numpy as np
+
+from privacy.accounting.events import DiscreteGaussian
+from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.label_shares import shares_kept
+from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
+from privacy.generators.projection import Projected, Projection, checked_layout, projected
+from privacy.generators.training_budget import (
+    check_relation,
+    generator_plan,
+    plan_of,
+    planned_training,
+    sum_events,
+    sum_in_words,
+    sum_noises,
+)
+from privacy.generators.training_run import SUMS_DONE, Timer, train
+from privacy.generators.whole_decoder import Layers, layers_of, whole_decoder
+from privacy.learning.groups import Labels
+from privacy.learning.layout import RowLayout
+from privacy.learning.learners import FixedDeviation, LatentModel
+from privacy.learning.mixture import Mixture
+from privacy.learning.moments import Blocks, Moments
+from privacy.learning.network import Network, perceptron
+from privacy.learning.optimizer import Adam
+from privacy.learning.outputs import output_columns
+from privacy.ledger.grant import Grant
+from privacy.ledger.measurement import SumMeasurement
+from privacy.marginals.sensitivity import GaussianNoise
+
+_CENTRE: Final = Fraction(1)
+_AXES: Final = Fraction(5)
+_MIXTURE: Final = Fraction(14)
+"""How the sums' part of the budget is split."""
+_SEED: Final = 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """What the options make of the columns; public."""
+
+    layout: RowLayout
+    projection: Projection
+    prior: Prior
+    owner: str | None
+    decoder: Network
+    deviation: Network | FixedDeviation
+
+    @property
+    def parameters(self) -> int:
+        trained = self.deviation.parameters if isinstance(self.deviation, Network) else 0
+        return self.decoder.parameters + trained
+
+    @property
+    def statistics(self) -> tuple[Moments, ...]:
+        """Stand-ins of all sums, in order."""
+        axes = (self.projection.axes_statistic(None),) if self.projection.projects else ()
+        rounds = (self.prior.statistic(self.projection.stand_in()),) * self.prior.rounds
+        return (self.projection.centre_statistic(), *axes, *rounds)
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Shares of the sums' part of the budget."""
+        axes = (_AXES,) if self.projection.projects else ()
+        return (_CENTRE, *axes, *(_MIXTURE / self.prior.rounds,) * self.prior.rounds)
+
+
+class P3gm:
+    """Fits a decoder of latent vectors in a private principal subspace."""
+
+    name: ClassVar[str] = "p3gm"
+    options = PhasedOptions
+    trains_variance: ClassVar[bool] = True
+
+    def plan(self, asked: Asked, options: PhasedOptions) -> GeneratorPlan:
+        """Plan the sums, and the training in what they leave.
+
+        Raises:
+            CannotGenerate: no such label, replace_one, several rows a unit, a batch of more than the declared rows,
+                too small a charge, or too little memory or time.
+        """
+        form = self._form(asked, options)
+        statistics = form.statistics
+        events = sum_events(asked, statistics, self._noises(asked, options, form), self.name)
+        plan = planned_training(asked, options, parameters=form.parameters, beside=events, what=self.name)
+        width = form.projection.width
+        told = self._told(form, options, events, statistics)
+        return generator_plan(options, told, events, plan, parameters=form.parameters, width=width, what=self.name)
+
+    def fit(
+        self,
+        asked: Asked,
+        options: PhasedOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+    ) -> Fitted:
+        """Measure the embedding, train the decoder, and round it to whole numbers.
+
+        Raises:
+            OutOfTime: the time limit has passed; the same run again goes on from the last checkpoint.
+            TrainingDiverged: the training came to nothing; what was drawn stays charged.
+            GrantExceeded: more was planned than the grant holds; nothing was drawn.
+        Privacy: exactly the planned events; those of the reserve only after a crash.
+        """
+        timer, form = Timer(options, progress), self._form(asked, options)
+        rows, noises = counts.rows(asked.domain.columns), self._noises(asked, options, form)
+        drawn: list[SumMeasurement] = []
+
+        def measure(statistic: Moments) -> SumMeasurement:
+            timer.told(SUMS_DONE * len(drawn) / len(noises), "measuring the embedding")
+            key = f"measurement-{len(drawn) + 1:04d}"
+            drawn.append(grant.measure_sums(rows, statistic, noise=noises[len(drawn)], key=key))
+            return drawn[-1]
+
+        def blocks(statistic: Moments, _turn: int) -> Blocks:
+            made = measure(statistic)
+            return statistic.blocks(made.values, variance=made.variance)
+
+        # PHASE ONE: centre, axes, mixture
+        made = projected(form.projection, measure)
+        mixture = form.prior.fit(form.projection, made, blocks, deviation=sqrt(1.5 / float(noises[-1].rho)))
+        # PHASE TWO: variance and decoder
+        learner = self._learner(form, options, made, mixture)
+        trained_rows = counts.rows(form.projection.names)
+        trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
+        model, notes = self._model(asked, options, form, made, mixture, layers_of(trained, "decoder"))
+        progress(1.0, "done")
+        return Fitted(model, (), (), notes, tuple(drawn), (trained,))
+
+    def _form(self, asked: Asked, options: PhasedOptions) -> _Form:
+        """Return what the options make of the columns, or refuse what must fail."""
+        layout = checked_layout(asked, options.label, self.name)
+        check_relation(asked, self.name)
+        owner = options.label if options.labels == "components" else None
+        names = tuple(name for name in layout.names if name != owner)
+        projection = Projection(layout, names, options.dimensions, options.clip)
+        labels = Labels(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
+        rounds = 1 if labels is not None and options.components == 1 else options.rounds
+        joined = projection.entries(options.label) if options.label is not None and owner is None else None
+        prior = Prior(options.components, labels, rounds, options.spread, joined)
+        width, latent = projection.width, projection.latent
+        decoder = perceptron(latent, *options.hidden, outputs=width)
+        variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
+        return _Form(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
+
+    def _noises(self, asked: Asked, options: PhasedOptions, form: _Form) -> tuple[GaussianNoise, ...]:
+        return sum_noises(asked, options.first_share, form.weights)
+
+    def _told(
+        self, form: _Form, options: PhasedOptions, events: Sequence[DiscreteGaussian], statistics: Sequence[Moments]
+    ) -> list[tuple[str, int, float, str]]:
+        """Say what is measured before the training: name, draws, share of the budget, noise."""
+        names = ("centre", "second moment") if form.projection.projects else ("centre",)
+        rounds, whole = form.prior.rounds, sum(form.weights)
+        noise = [sum_in_words(e, s.move) for e, s in zip(events, statistics, strict=True)]
+        shares = [float(each / whole) * options.first_share for each in form.weights]
+        told = [(name, 1, shares[place], noise[place]) for place, name in enumerate(names)]
+        return [*told, ("mixture", rounds, sum(shares[len(names) :]), noise[-1])]
+
+    def _learner(self, form: _Form, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
+        scale = form.prior.scale(made)
+        return LatentModel(
+            form.projection.latent,
+            form.decoder,
+            fixed_mean(made, scale),
+            form.deviation,
+            prior_of(mixture, scale) if self.trains_variance else None,
+            Adam(options.learning_rate, decay="cosine"),
+            _SEED,
+            log_variance_start=log_variance_start(mixture, scale) if self.trains_variance else 0.0,
+        )
+
+    def _model(
+        self,
+        asked: Asked,
+        options: PhasedOptions,
+        form: _Form,
+        made: Projected,
+        mixture: Mixture,
+        layers: Layers,
+    ) -> tuple[DecoderModel, tuple[str, ...]]:
+        """Put latents and decoder together, in whole numbers."""
+        network, notes = whole_decoder(layers)
+        latents = latents_of(mixture, form.prior.scale(made))
+        if form.owner is None and options.label is not None:
+            latents = shares_kept(latents, network, form.layout, options.label, made.means)
+        impossible: Mapping[tuple[str, ...], np.ndarray] = asked.impossible
+        owners = mixture.owners if mixture.owners is not None else np.zeros(0, dtype=np.int64)
+        model = DecoderModel(
+            rows=round(made.rows),
+            columns=output_columns(form.layout),
+            latents=latents,
+            network=network,
+            reading="logits",
+            spreads=np.zeros(form.projection.width, dtype=np.int64),
+            label=form.owner,
+            labels=owners,
+            impossible=impossible,
+        )
+        return model, notes
+
+
+class AutoEncoder(P3gm):
+    """As P3GM, with latent vectors that are the projected rows themselves: the decoder alone is trained."""
+
+    name: ClassVar[str] = "ae"
+    trains_variance: ClassVar[bool] = False

@@ -1,0 +1,162 @@
+"""What a release with a training costs: noisy sums first, and a training calibrated to what they leave. No data.
+
+The sums take a share of the zCDP budget that (epsilon, delta) would be; the training's noise multiplier is then the
+least with which the Rényi losses of all draws together fit into (epsilon, delta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.convert import rho_for
+from privacy.accounting.events import DiscreteGaussian, Event, PoissonSampledGaussian
+from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan, PlannedStep
+from privacy.generators.latent_options import LatentOptions
+from privacy.generators.spending import split, too_small
+from privacy.learning.calibration import calibrated_multiplier
+from privacy.learning.errors import CannotTrain
+from privacy.learning.plan import TrainingPlan, checked_useful
+from privacy.learning.statistics import Statistic, sum_event
+from privacy.marginals.sensitivity import GaussianNoise
+
+_MULTIPLICATIONS_A_SECOND: Final = 1e10
+_NUMBERS_A_SECOND: Final = 3e7
+_MEGABYTE: Final = 2**20
+_UNCERTAIN: Final = 4
+"""A time limit is refused where this many times less than the estimate."""
+
+
+def check_relation(asked: Asked, what: str) -> None:
+    """Refuse a relation or contribution bound under which Poisson-sampled noise is not accounted for.
+
+    Raises:
+        CannotGenerate: with what the contract would have to declare.
+    """
+    if asked.adjacency != "add_remove" or asked.public_total is not None:
+        raise CannotGenerate(
+            f"{what}: adjacency is {asked.adjacency}; allowed: add_remove, without a public total: each row is "
+            "sampled by a coin of its own; do: declare add_remove, or take class_gaussian"
+        )
+    if asked.rows_per_unit != 1:
+        raise CannotGenerate(
+            f"{what}: max_rows_per_unit is {asked.rows_per_unit}; allowed: 1: a unit is sampled and clipped as one "
+            "row; do: bound the contribution of a unit to one row, or take class_gaussian"
+        )
+
+
+def sum_noises(asked: Asked, share: float, weights: Sequence[Fraction]) -> tuple[GaussianNoise, ...]:
+    """Split the noisy sums' share of the whole zCDP budget over them.
+
+    Raises:
+        CannotGenerate: too small a charge.
+    """
+    try:
+        rho = rho_for(asked.epsilon, asked.delta) * Fraction(share).limit_denominator(10**6)
+        return tuple(GaussianNoise(part) for part in split(rho, weights))
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+
+
+def sum_events(
+    asked: Asked, statistics: Sequence[Statistic], noises: Sequence[GaussianNoise], what: str
+) -> tuple[DiscreteGaussian, ...]:
+    """Return the events of the sums, from stand-ins of the same bounds.
+
+    Raises:
+        CannotGenerate: too small a charge.
+    """
+    try:
+        return tuple(
+            sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
+            for each, noise in zip(statistics, noises, strict=True)
+        )
+    except (AmountRefused, ValueError) as refused:
+        raise CannotGenerate(f"{what}: {refused}; do: raise epsilon, or clip less") from refused
+
+
+def planned_training(
+    asked: Asked, options: LatentOptions, *, parameters: int, beside: Sequence[Event], what: str
+) -> TrainingPlan:
+    """Calibrate the training to what the sums leave of the charge.
+
+    Raises:
+        CannotGenerate: a batch of more than the declared rows, or noise that drowns what could be learnt.
+    """
+    try:
+        schedule = options.schedule
+        multiplier = calibrated_multiplier(schedule, epsilon=asked.epsilon, delta=asked.delta, beside=tuple(beside))
+        plan = _plan(options, multiplier)
+        plan.clipped_to(parameters)
+        return checked_useful(plan, parameters, epsilon=asked.epsilon)
+    except (CannotTrain, AmountRefused) as refused:
+        raise CannotGenerate(f"{what}: {refused}") from refused
+
+
+def plan_of(options: LatentOptions, events: Sequence[Event]) -> TrainingPlan:
+    """Return the training that was planned, from the events of a generator's plan."""
+    last = events[-1]
+    if not isinstance(last, PoissonSampledGaussian):
+        raise ValueError("the plan's last events must be a training's")
+    return _plan(options, last.noise_multiplier)
+
+
+def _plan(options: LatentOptions, multiplier: Fraction) -> TrainingPlan:
+    norm = Fraction(options.gradient_norm).limit_denominator(10**6)
+    return options.schedule.plan(noise_multiplier=multiplier, clipping_norm=norm)
+
+
+def generator_plan(
+    options: LatentOptions,
+    sums: Sequence[tuple[str, int, float, str]],
+    beside: Sequence[Event],
+    plan: TrainingPlan,
+    *,
+    parameters: int,
+    width: int,
+    what: str,
+) -> GeneratorPlan:
+    """Say what a fit will draw and take, and refuse what cannot be done in the memory or the time that there is.
+
+    Args:
+        options: limits.
+        sums: what is measured beforehand: name, draws, share of the budget, noise in words.
+        beside: the events of these.
+        plan: the training.
+        parameters: how many are trained.
+        width: entries of a row.
+        what: the generator's name.
+    Raises:
+        CannotGenerate: with the limit that would do.
+    """
+    megabytes = (
+        4 * (8 * parameters + 8 * width * min(options.rows_at_once, int(plan.expected_batch_size)))
+        + 48 * width * width
+        + options.rows_about * width
+    ) / _MEGABYTE
+    a_step = 6 * parameters * float(plan.expected_batch_size) / _MULTIPLICATIONS_A_SECOND
+    seconds = 1 + plan.steps * (1e-3 + a_step + parameters / _NUMBERS_A_SECOND)
+    seconds += 2 * options.rows_about * width * width / _MULTIPLICATIONS_A_SECOND * (len(sums) > 1)
+    if megabytes > options.max_memory_megabytes:
+        raise CannotGenerate(
+            f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes "
+            f"{options.max_memory_megabytes:g}; do: raise it, or take a smaller batch or narrower hidden layers"
+        )
+    if options.time_limit is not None and options.time_limit * _UNCERTAIN < seconds:
+        raise CannotGenerate(
+            f"{what}: time_limit {options.time_limit:g} s is too short for {plan.steps} steps, which take about "
+            f"{seconds:,.0f} s; do: raise time_limit, or take fewer epochs or narrower hidden layers"
+        )
+    steps = [PlannedStep(name, count, share, noise) for name, count, share, noise in sums]
+    noise = f"Poisson-sampled Gaussian, noise multiplier {float(plan.noise_multiplier):.4g}, {plan.steps} steps"
+    steps.append(PlannedStep("training", plan.checkpoints, 1 - sum(each.share for each in steps), noise))
+    return GeneratorPlan((*beside, *plan.events), tuple(steps), megabytes, seconds, {})
+
+
+def sum_in_words(event: DiscreteGaussian, move: int) -> str:
+    """Say what the noise of a sum is."""
+    deviation = math.sqrt(float(event.sigma_squared)) / move
+    return f"discrete Gaussian, standard deviation {deviation:.3g} times one row's bound"

@@ -1,0 +1,75 @@
+"""The training within a fit: through the grant, with the time left told and the time limit kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+from privacy.generators.generator import OutOfTime, Progress
+from privacy.generators.latent_options import LatentOptions
+from privacy.learning.execution import Execution
+from privacy.learning.learners import Learner
+from privacy.learning.plan import TrainingPlan
+from privacy.learning.rows import PrivateRows
+from privacy.learning.trained import Trained
+from privacy.ledger.grant import Grant
+
+Clock = Callable[[], float]
+KEY: Final = "training-0001"
+SUMS_DONE: Final = 0.2
+"""Share of the progress that is told when the sums are measured."""
+
+
+class Timer:
+    """The time limit of a fit, and what is told on the way.
+
+    Args:
+        options: with the limit.
+        progress: told a share from 0 to 1.
+        clock: seconds since any moment.
+    """
+
+    def __init__(self, options: LatentOptions, progress: Progress, clock: Clock = time.monotonic) -> None:
+        self._limit, self._progress, self._clock, self._began = options.time_limit, progress, clock, clock()
+
+    def told(self, share: float, what: str) -> None:
+        """Tell how far it is.
+
+        Raises:
+            OutOfTime: the limit has passed; what was drawn is durable.
+        """
+        if self._limit is not None and self._clock() - self._began >= self._limit:
+            raise OutOfTime(
+                f"time_limit {self._limit:g} s has passed while {what}; do: run the same spec again, which goes on "
+                "from the last checkpoint; with another time_limit it is another release, and is charged anew"
+            )
+        self._progress(share, what)
+
+    def training(self, start: float) -> Callable[[int, int], None]:
+        """Return what a training is told by: steps done, of how many; `start` is the share done before."""
+        began, first = self._clock(), [0]
+
+        def told(done: int, steps: int) -> None:
+            first[0] = first[0] or done
+            passed = done - first[0]
+            left = (self._clock() - began) / passed * (steps - done) if passed else math.nan
+            said = f"training, step {done} of {steps}" + ("" if math.isnan(left) else f", about {left:.0f} s left")
+            self.told(start + (1 - start) * 0.99 * done / steps, said)
+
+        return told
+
+
+def train(
+    grant: Grant, rows: PrivateRows, learner: Learner, plan: TrainingPlan, options: LatentOptions, timer: Timer
+) -> Trained:
+    """Train through the grant.
+
+    Raises:
+        OutOfTime: the limit has passed; the same run again goes on from the last checkpoint.
+        TrainingDiverged: the parameters are of no use; what was drawn stays charged.
+    """
+    execution = Execution(options.device, options.rows_at_once)
+    told = timer.training(SUMS_DONE)
+    return grant.train(rows, learner, plan=plan, key=KEY, execution=execution, progress=told)

@@ -1,0 +1,189 @@
+"""Generators that train a decoder, through a real ledger: planned events, resuming, labels, conditions, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from contracts.contract import Adjacency
+from privacy.accounting.convert import best_epsilon
+from privacy.accounting.events import PoissonSampledGaussian
+from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
+from privacy.generators.models import read_model
+from privacy.generators.registry import generator, names
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.rows import PrivateRows
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.domain import Domain
+from tests.privacy.generating import Stopped, start, stopping_after
+from tests.privacy.ledgers import KEYED_HASH, Place
+
+LEVELS = np.linspace(0, 1, 101)[:, None]
+LAYOUT = RowLayout(
+    (
+        *(ColumnLayout(f"x{place}", "number", LEVELS) for place in range(4)),
+        ColumnLayout("colour", "category", np.eye(2)),
+        ColumnLayout("kind", "category", np.eye(3)),
+    )
+)
+MEANS = np.array([[0.2, 0.8, 0.5, 0.5], [0.8, 0.8, 0.4, 0.5], [0.5, 0.2, 0.6, 0.5]])
+DELTA = Fraction(1, 10**6)
+ROWS = 3000
+QUICK: dict[str, Any] = {"rows_about": ROWS, "batch": 150, "epochs": 10, "hidden": (16,), "checkpoints": 4}
+PHASED = ("p3gm", "ae")
+ALL = PHASED
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small are faster on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def table(rows: int = ROWS) -> NDArray[np.uint8]:
+    """Three clouds of shares 1/2, 1/3 and 1/6; red is common in the last one only."""
+    generator = np.random.default_rng(3)
+    kind = generator.choice(3, rows, p=[1 / 2, 1 / 3, 1 / 6])
+    numbers = np.clip(np.rint((MEANS[kind] + generator.normal(0, 0.05, (rows, 4))) * 100), 0, 100)
+    colour = generator.random(rows) < np.array([0.1, 0.1, 0.9])[kind]
+    return np.column_stack([numbers, colour, kind]).astype(np.uint8)
+
+
+@dataclass
+class Rows:
+    """A source of rows that has no marginals."""
+
+    codes: NDArray[np.uint8]
+
+    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
+        layout = LAYOUT.select(chosen or LAYOUT.names)
+        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
+
+    def marginals(self, cliques: Sequence[Any]) -> tuple[PrivateCounts, ...]:
+        raise AssertionError("no marginal is asked for")
+
+
+def question(epsilon: Fraction = Fraction(8), adjacency: Adjacency = "add_remove", rows_per_unit: int = 1) -> Asked:
+    domain = Domain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
+    return Asked(domain, {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
+
+
+def same(one: Any, other: Any) -> bool:
+    (values, arrays), (values_again, arrays_again) = one.to_arrays(), other.to_arrays()
+    return values == values_again and all((each == arrays_again[name]).all() for name, each in arrays.items())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str) -> None:
+    """And the plan's events compose to the charge, no more and hardly less."""
+    run = start(sqlite_place, generator(name), question(Fraction(2)), label="kind", **QUICK)
+    fitted = run.fit(Rows(table()))  # type: ignore[arg-type]
+    assert run.drawn() == list(run.plan.events)[:-1]
+    assert isinstance(run.plan.events[-1], PoissonSampledGaussian)
+    assert [each.event for each in fitted.sums] == run.drawn()[: len(fitted.sums)]
+    assert [len(each.draws) for each in fitted.trainings] == [4]
+    epsilon = best_epsilon(run.plan.events, DELTA)[0]
+    assert 1.99 < epsilon <= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("p3gm", {}),
+        ("p3gm", {"components": 2, "rounds": 2}),
+        ("p3gm", {"labels": "joined", "components": 12, "rounds": 6}),
+        ("ae", {}),
+        ("ae", {"dimensions": 3}),
+    ],
+)
+def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, options: dict[str, Any]) -> None:
+    quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
+    run = start(sqlite_place, generator(name), question(Fraction(8)), label="kind", **quick, **options)
+    model = run.fit(Rows(table(20_000))).model  # type: ignore[arg-type]
+    made = model.sample(6000, seed=4)
+    assert model.rows == pytest.approx(20_000, abs=100)
+    assert np.bincount(made[:, 5], minlength=3) / 6000 == pytest.approx([1 / 2, 1 / 3, 1 / 6], abs=0.06)
+    for kind in range(3):
+        cloud = made[made[:, 5] == kind]
+        assert cloud[:, :4].mean(axis=0) / 100 == pytest.approx(MEANS[kind], abs=0.2)
+        assert cloud[:, 4].mean() == pytest.approx([0.1, 0.1, 0.9][kind], abs=0.3)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> None:
+    """A fit that stops goes on from the last checkpoint, and draws nothing twice."""
+    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK)
+    with pytest.raises(Stopped):
+        run.fit(Rows(table()), stopping_after(80))  # type: ignore[arg-type]
+    begun = len(run.drawn())
+    assert 0 < begun < len(run.plan.events) - 1
+    first = run.fit(Rows(table()))  # type: ignore[arg-type]
+    assert run.drawn() == list(run.plan.events)[:-1]
+    assert same(first.model, run.fit(Rows(table()[:0])).model)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, name: str) -> None:
+    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK)
+    model = run.fit(Rows(table())).model  # type: ignore[arg-type]
+    again = read_model(model.kind, *model.to_arrays())
+    assert (again.sample(500, seed=1) == model.sample(500, seed=1)).all()
+    assert set(again.sample(300, seed=1, where={"kind": [2]})[:, 5]) == {2}
+    assert set(again.sample(300, seed=1, where={"colour": [0], "kind": [0, 1]})[:, 4]) == {0}
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("rows", [0, 1])
+def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, name: str, rows: int) -> None:
+    run = start(sqlite_place, generator(name), question(Fraction(1)), label="kind", **QUICK)
+    model = run.fit(Rows(table(rows))).model  # type: ignore[arg-type]
+    assert 0 <= model.rows < 1000
+    assert model.sample(100, seed=0).shape == (100, 6)
+
+
+def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -> None:
+    """The interval that was running is durable by then: nothing is drawn twice."""
+    run = start(sqlite_place, generator("ae"), question(), label="kind", **QUICK, time_limit=1000)
+    late = run.options.model_copy(update={"time_limit": 1e-3})
+    grant = run.ledger.open_grant(run.run_key)
+    with pytest.raises(OutOfTime, match="goes on from the last checkpoint"):
+        run.generator.fit(run.asked, late, run.plan, Rows(table()), grant, lambda done, what: None)  # type: ignore[arg-type]
+    run.fit(Rows(table()))  # type: ignore[arg-type]
+    assert run.drawn() == list(run.plan.events)[:-1]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("options", "changed", "message"),
+    [
+        ({"label": "sort"}, {}, "is not among the columns"),
+        ({"label": "x0"}, {}, "a number in bins"),
+        ({}, {"delta": Fraction(0)}, "a delta above 0"),
+        ({}, {"adjacency": "replace_one"}, "adjacency is replace_one"),
+        ({}, {"rows_per_unit": 2}, "max_rows_per_unit is 2"),
+        ({"batch": 4000}, {}, "batch is 4000; allowed: at most the declared number of rows, 3000"),
+        ({}, {"epsilon": Fraction(1, 1000)}, "do: take an epsilon of about|an epsilon of at least"),
+        ({"max_memory_megabytes": 0.01}, {}, "max_memory_megabytes"),
+        ({"time_limit": 1e-3}, {}, "time_limit 0.001 s is too short"),
+    ],
+)
+def test_what_must_fail_is_refused_by_the_plan(
+    name: str, options: dict[str, Any], changed: dict[str, Any], message: str
+) -> None:
+    made = generator(name)
+    with pytest.raises(CannotGenerate, match=message):
+        made.plan(replace(question(), **changed), made.options(**{"label": "kind", **QUICK, **options}))
+
+
+def test_they_are_registered() -> None:
+    assert set(ALL) <= set(names())
