@@ -88,7 +88,8 @@ def synthesize(
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
-    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn))
+    checkpoints = sum(len(each.draws) for each in fitted.trainings)
+    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn) + checkpoints)
     return made
 
 

@@ -19,7 +19,13 @@ from pydantic import ValidationError
 from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, synthetic_problems
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, event_from_json
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    PoissonSampledGaussian,
+    event_from_json,
+)
 from privacy.audit.drawn import worst_moves
 from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences
 from privacy.audit.readable import printable, shown
@@ -27,8 +33,9 @@ from privacy.audit.replay import values_sha256
 from privacy.audit.statements import validation_findings
 from privacy.audit.sums import check_sum
 from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
+from privacy.audit.trainings import check_trainings
 
-DrawnEvent = DiscreteLaplace | DiscreteGaussian | ExponentialMechanism
+DrawnEvent = DiscreteLaplace | DiscreteGaussian | ExponentialMechanism | PoissonSampledGaussian
 CHOICES: Final = "measurements/choices.json"
 STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
@@ -144,7 +151,7 @@ def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
     told = fields.get("rows")
     rows = told if isinstance(told, dict) else {}
-    measured = [draw.measurements for draw in replay.draws if draw.index is None]
+    measured = [draw.measurements for draw in replay.draws if draw.measurements is not None]
     listed = fields.get("measured")
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     options = meaning.product.options
@@ -184,13 +191,16 @@ def read_draws(replay: SyntheticReplay, *, where: str) -> tuple[tuple[DrawnEvent
     events: list[DrawnEvent] = []
     findings = []
     for place, draw in enumerate(replay.draws):
-        at, allowed = f"replay.draws[{place}].event", "noise on a marginal, or a choice by the exponential mechanism"
+        at, allowed = (
+            f"replay.draws[{place}].event",
+            "noise on a marginal or on sums over rows, a private choice, or an interval of a training",
+        )
         try:
             event = event_from_json(draw.event)
         except SudareError as error:
             findings.append(Finding(where, at, printable(str(error)), allowed, _UNDERSTATED))
             continue
-        if isinstance(event, DiscreteLaplace | DiscreteGaussian | ExponentialMechanism):
+        if isinstance(event, DrawnEvent):
             events.append(event)
         else:
             findings.append(Finding(where, at, event.kind, allowed, _UNDERSTATED))
@@ -201,14 +211,20 @@ def check_marginals_and_choices(
     replay: SyntheticReplay, events: Sequence[DrawnEvent], meaning: SyntheticMeaning, *, where: str
 ) -> list[Finding]:
     """Check each draw against the contract: marginals over declared domains, sums, measured choices."""
-    findings: list[Finding] = []
+    findings = check_trainings(replay.draws, meaning.contract, where=where)
     files: set[str] = set()
     for place, (draw, event) in enumerate(zip(replay.draws, events, strict=True)):
         at = f"replay.draws[{place}]"
+        if draw.training is not None:
+            continue
         unknown = [name for name in draw.clique if name not in meaning.names]
         if unknown or len(set(draw.clique)) < len(draw.clique):
             found = f"columns {shown(list(draw.clique))}" if not unknown else f"the column {shown(unknown[0])}"
             findings.append(Finding(where, f"{at}.clique", found, "columns of the product, each once", OTHER))
+            continue
+        if isinstance(event, PoissonSampledGaussian):
+            allowed = "such an event for an interval of a training alone"
+            findings.append(Finding(where, f"{at}.event.kind", event.kind, allowed, _UNDERSTATED))
             continue
         if isinstance(event, ExponentialMechanism):
             findings += _check_choice(replay.draws, place, where)

@@ -19,12 +19,25 @@ class StatisticStatement(Statement):
     shapes: dict[Hash, Listed[Count]]
 
 
+class TrainingStatement(Statement):
+    """One interval of a training by DP-SGD.
+
+    Its plan (rationals as text), the digest of what was trained, and which interval it is; None for an attempt that
+    was interrupted and lost.
+    """
+
+    plan: dict[str, Any]
+    learner: Hash
+    interval: Count | None
+
+
 class SyntheticDraw(DrawStatement):
-    """One draw: a noisy marginal, or noisy sums over rows, in a file of its own, or a choice among candidates."""
+    """One draw: a noisy marginal or sums over rows, in a file of its own, a choice, or an interval of a training."""
 
     measurements: Text | None
     index: Count | None
     statistic: StatisticStatement | None = None
+    training: TrainingStatement | None = None
 
 
 class ModelStatement(Statement):

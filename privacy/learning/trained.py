@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner, learner_slots
+from privacy.learning.plan import TrainingPlan
 
 Vector = NDArray[np.float32]
 
@@ -25,6 +26,8 @@ class Trained:
         parameters: the flat vector, float32.
         draws: keys of its checkpoints, in order.
         sha256: digest of the last checkpoint.
+        plan: sampling, clipping, noise and event.
+        checkpoint: the last checkpoint as it was drawn, int64; two float32 a word.
     """
 
     learner: Learner
@@ -32,6 +35,13 @@ class Trained:
     parameters: Vector
     draws: tuple[str, ...]
     sha256: str
+    plan: TrainingPlan
+    checkpoint: NDArray[np.int64]
+
+    @property
+    def key(self) -> str:
+        """What the keys of its draws begin with."""
+        return self.draws[-1].rpartition("/")[0]
 
     @cached_property
     def layers(self) -> Mapping[tuple[str, int], tuple[Vector, Vector]]:
@@ -43,3 +53,15 @@ class Trained:
             )
             for slot in learner_slots(self.learner)
         }
+
+
+def packed(vector: Vector) -> NDArray[np.int64]:
+    """Lay float32 out in whole words, two a word, as a draw's file holds them."""
+    even = np.zeros(vector.size + vector.size % 2, "<f4")
+    even[: vector.size] = vector
+    return even.view("<i8").astype(np.int64)
+
+
+def unpacked(words: NDArray[np.int64], size: int) -> Vector:
+    """Take the first numbers out of whole words."""
+    return words.astype("<i8").view("<f4")[:size].astype(np.float32)

@@ -22,7 +22,7 @@ from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.trained import Trained
+from privacy.learning.trained import Trained, packed, unpacked
 from privacy.learning.training import Session, State, initial_state, state_size
 from privacy.ledger.once import DrawOnce, Reserve
 from privacy.ledger.training_entrance import Training
@@ -40,14 +40,15 @@ def train(
     """Train from checkpoint to checkpoint, replaying those that are there; see `Grant.train`."""
     plan, learner = training.plan, training.learner
     state, digest, reserve, asked = initial_state(learner), "", Reserve(key, plan.reserve), training.asked(key)
+    words: NDArray[np.int64] = np.empty(0, np.int64)
     for place, each in enumerate(asked):
         told = _Told(progress, place * plan.checkpoint_every, plan.steps)
         make = partial(_interval, state=state, training=training, place=place, source=source, told=told)
         draw = once.drawn(each, (rows,), rows._read, make, reserve=reserve)
         told.raise_what_it_raised()
-        state, digest = State.of(learner, _unpacked(draw.values, state_size(learner))), draw.sha256
+        state, digest, words = State.of(learner, unpacked(draw.values, state_size(learner))), draw.sha256, draw.values
         _check_converged(state, training, place, key)
-    return Trained(learner, training.layout, state.trained, tuple(each.key for each in asked), digest)
+    return Trained(learner, training.layout, state.trained, tuple(each.key for each in asked), digest, plan, words)
 
 
 def noisy_step(session: Session, codes: Codes, *, plan: TrainingPlan, clipped_to: float, source: RandomBytes) -> None:
@@ -98,7 +99,7 @@ def _interval(
     for done in range(1, plan.checkpoint_every + 1):
         noisy_step(session, codes, plan=plan, clipped_to=clipped_to, source=source)
         told.done(done)
-    return _packed(session.state().to_vector())
+    return packed(session.state().to_vector())
 
 
 def _session(training: Training, state: State, place: int, *, seed: int) -> Session:
@@ -118,14 +119,3 @@ def _check_converged(state: State, training: Training, place: int, key: str) -> 
             f"training {key!r} has diverged within {steps} steps: its parameters or its loss on a made-up row are no "
             "finite numbers. What was drawn stays charged. Start another release with a smaller learning rate"
         )
-
-
-def _packed(vector: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Lay float32 out in whole words, two a word, as a draw's file holds them."""
-    even = np.zeros(vector.size + vector.size % 2, "<f4")
-    even[: vector.size] = vector
-    return even.view("<i8").astype(np.int64)
-
-
-def _unpacked(words: NDArray[np.int64], size: int) -> NDArray[np.float32]:
-    return words.astype("<i8").view("<f4")[:size].astype(np.float32)

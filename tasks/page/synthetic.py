@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from privacy.learning.trained import Trained
 from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
@@ -16,7 +17,7 @@ from tasks.facts import RunFacts
 from tasks.page import charts
 from tasks.page.contact_sheet import ContactSheet, contact_sheets
 from tasks.page.pair_map import PairMap, pair_map
-from tasks.record import sums
+from tasks.record import sums, trainings
 from tasks.version.synthetic_files import measurement_name
 from tasks.version.tidy import DATA, MEASUREMENTS
 
@@ -47,13 +48,26 @@ class SumRow:
 
 
 @dataclass(frozen=True)
+class TrainingRow:
+    """One training: what was trained and how, its parameters, the noise of a step, its draws, its file."""
+
+    what: str
+    parameters: str
+    noise: str
+    draws: str
+    file: str
+
+
+@dataclass(frozen=True)
 class SyntheticView:
     """The synthetic part of the page.
 
     Args:
         measured: the marginals, at most `MOST_ROWS`.
         sums: the sums over rows, at most `MOST_ROWS`.
-        more: how many of both are not shown.
+        trainings: the trainings by DP-SGD.
+        counted: how many of each, in words.
+        more: how many marginals and sums are not shown.
         meetings: which columns were measured together, darker for less noise.
         expected: error that noise alone was expected to make, by number of columns.
         files: the data files.
@@ -62,6 +76,8 @@ class SyntheticView:
 
     measured: list[MeasuredRow]
     sums: list[SumRow]
+    trainings: list[TrainingRow]
+    counted: str
     more: int
     meetings: PairMap | None
     expected: list[tuple[str, str]]
@@ -91,8 +107,25 @@ def synthetic_view(facts: RunFacts, values: dict[str, Any], folder: Path) -> Syn
     files = [file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")]
     sheets = contact_sheets(facts, folder / DATA / f"{facts.spec.release}.parquet")
     summed = [_sum_row(each) for each in facts.synthesis.fitted.sums[:MOST_ROWS]]
+    trained = [_training_row(each, facts) for each in trainings.last_numbers(facts)]
     more = len(facts.synthesis.measured) - len(shown) - len(summed)
-    return SyntheticView(shown, summed, more, _meetings(facts), expected, files, sheets)
+    return SyntheticView(shown, summed, trained, _counted(facts), more, _meetings(facts), expected, files, sheets)
+
+
+def _counted(facts: RunFacts) -> str:
+    """Say how many marginals, sums over rows and trainings there are."""
+    fitted = facts.synthetic[1].fitted
+    kinds = [("marginal", fitted.measurements), ("sum over rows", fitted.sums), ("training", fitted.trainings)]
+    many = {"marginal": "marginals", "sum over rows": "sums over rows", "training": "trainings"}
+    parts = [f"{len(each)} {name if len(each) == 1 else many[name]}" for name, each in kinds if each]
+    return " and ".join(parts) or "nothing"
+
+
+def _training_row(each: tuple[Trained, int], facts: RunFacts) -> TrainingRow:
+    trained, number = each
+    told = trainings.told(trained, number)
+    draws = sum(other is trained for other, _ in trainings.drawn(facts))
+    return TrainingRow(told["trained"], f"{told['cells']:,}", told["noise"], f"{draws:,}", told["file"])
 
 
 def _sum_row(each: SumMeasurement) -> SumRow:

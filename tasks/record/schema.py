@@ -102,18 +102,23 @@ def _of_rows() -> dict[str, Any]:
     """Describe what only a synthetic release states: measurements and choices, the model, the rows and their seed."""
     draw = _draw()
     choice = _object({"kind": {"const": "exponential_mechanism"}, "epsilon": _RATIONAL})
-    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], choice]}
+    sampled = {"noise_multiplier": _RATIONAL, "sampling_probability": _RATIONAL, "steps": _COUNT}
+    interval_of = _object({"kind": {"const": "poisson_sampled_gaussian"}, **sampled})
+    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], choice, interval_of]}
     either = {"measurements": {"type": ["string", "null"]}, "index": {"type": ["integer", "null"], "minimum": 0}}
     properties = {**draw["properties"], "coarsening": {"type": "null"}, "event": event, **either}
     del properties["listed"]
     shapes = {"type": "object", "additionalProperties": {"type": "array", "items": _COUNT}}
     parameters = {"type": "object", "description": "What is added up; arrays by their SHA-256."}
+    plan = {"type": "object", "description": "Sampling, clipping, noise and steps; rationals as text."}
+    interval = {"type": ["integer", "null"], "minimum": 0}
+    properties["training"] = _object({"plan": plan, "learner": _HEX, "interval": interval})
     properties["statistic"] = _object({"digest": _HEX, "parameters": parameters, "shapes": shapes})
     digests = {"type": "object", "additionalProperties": _HEX}
     seed = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
     origin = {"enum": ["estimated", "public", "declared"]}
     return {
-        "draws": {"type": "array", "items": _object(properties, optional=("statistic",))},
+        "draws": {"type": "array", "items": _object(properties, optional=("statistic", "training"))},
         "model": _object({"kind": _TEXT, "values": _TEXT, "arrays": _TEXT, "rows": _COUNT, "sha256": digests}),
         "rows": _object({"number": _COUNT, "from": origin, "seed": seed, "data": _TEXT}),
         "notes": _NAMES,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from privacy.generators.rows import seed_text
 from privacy.ledger.grant import Measurement, SumMeasurement
-from tasks.record import sums
+from tasks.record import sums, trainings
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
 from tasks.version.tidy import MEASUREMENTS
@@ -83,6 +83,9 @@ def measured(run: Run) -> list[dict[str, Any]]:
             "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
         }
         for each in made.measured
+    ] + [
+        {"key": trained.draws[-1], **trainings.told(trained, number)}
+        for trained, number in trainings.last_numbers(run.facts)
     ]
 
 
@@ -115,14 +118,20 @@ def decoding(run: Run) -> dict[str, str]:
     return {form.name: DECODING["label" if form.values else form.kind].format(scale=form.scale) for form in forms}
 
 
+def learns_from_rows(run: Run) -> bool:
+    """Say whether sums over rows were measured, or anything was trained on them."""
+    fitted = run.facts.synthetic[1].fitted
+    return bool(fitted.sums or fitted.trainings)
+
+
 def known_bias(run: Run) -> str:
     """Say what rows of such a model are known to get wrong."""
-    return BIAS_OF_SUMS if run.facts.synthetic[1].fitted.sums else KNOWN_BIAS
+    return BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS
 
 
 def uses(run: Run) -> list[str]:
     """Say what rows of such a model are good for."""
-    return list(USES_OF_SUMS if run.facts.synthetic[1].fitted.sums else USES)
+    return list(USES_OF_SUMS if learns_from_rows(run) else USES)
 
 
 def constraints(run: Run) -> list[str] | str:
@@ -154,7 +163,9 @@ SYNTHESIS = Group(
         public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].asked.domain.columns)),
         public("rows", "Number of rows, and where it comes from.", rows),
         public("seed", "Seed of sampling, order and decoding.", lambda run: seed_text(run.facts.synthetic[1].seed)),
-        public("measured", "Marginals, or sums over rows, that were measured, with their noise.", measured),
+        public(
+            "measured", "Marginals and sums over rows that were measured, and trainings, with their noise.", measured
+        ),
         public("choices", "Private choices of what to measure.", choices),
         public(
             "expected_error", "Mean L1 error of a marginal that noise alone makes, before estimation.", expected_error

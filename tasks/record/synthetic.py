@@ -12,6 +12,7 @@ from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
+from tasks.record import trainings
 from tasks.record.account import LEDGER, noise_words
 from tasks.record.evidence import OUTPUT
 from tasks.record.field import NONE, Fill, Group, Run
@@ -29,7 +30,9 @@ def draws(run: Run) -> list[dict[str, Any]]:
     """List the draws as the journal has them: noisy marginals, and private choices of what to measure."""
     account = run.facts.account.terms.name
     entered = {entry.body["key"]: entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"}
-    return [_draw(entered[each.key], account, each) for each in run.facts.synthetic[1].drawn]
+    told = [_draw(entered[each.key], account, each) for each in run.facts.synthetic[1].drawn]
+    told += trainings.entered(run.facts, account)
+    return sorted(told, key=lambda each: int(entered[each["key"]]["number"]))
 
 
 def _draw(body: Mapping[str, Any], account: str, each: Drawn) -> dict[str, Any]:
@@ -64,7 +67,9 @@ def sensitivities(run: Run) -> list[dict[str, Any]]:
     moves = sorted({each.event.moves for each in made.fitted.measurements})
     norms = sorted({sum(part * part for part in each.event.moves) for each in made.fitted.sums})
     of_marginals = [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
-    return of_marginals + [{"of": "sums over rows, in lattice units", "l2_squared": norm} for norm in norms]
+    of_sums = [{"of": "sums over rows, in lattice units", "l2_squared": norm} for norm in norms]
+    clipped = [{"of": "sums of gradients", "l2": float(each.plan.clipping_norm)} for each in made.fitted.trainings]
+    return of_marginals + of_sums + clipped
 
 
 def conversion_words(run: Run) -> str:
@@ -83,7 +88,9 @@ def mechanism(run: Run) -> str:
     made = run.facts.synthetic[1]
     kinds = sorted({each.event.kind.replace("_", " ") for each in made.measured})
     on = [*(["marginals"] if made.fitted.measurements else []), *(["sums over rows"] if made.fitted.sums else [])]
-    noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}"
+    noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}" if on else ""
+    if made.fitted.trainings:
+        noise += f"{', and ' if noise else ''}DP-SGD: Gaussian noise on clipped gradients of Poisson samples"
     chosen = bool(made.fitted.selections)
     return f"{noise}; which ones, chosen by the exponential mechanism" if chosen else noise
 
@@ -95,7 +102,9 @@ def mechanism_choice(run: Run) -> dict[str, Any]:
 
 def samplers(run: Run) -> list[str]:
     """Name how each kind of draw is sampled."""
-    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in run.facts.synthetic[1].drawn})
+    made = run.facts.synthetic[1]
+    trained = {trainings.SAMPLER} if made.fitted.trainings else set()
+    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in made.drawn} | trained)
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:
@@ -115,7 +124,8 @@ def row_count_origin(run: Run) -> str:
 def partitioning(run: Run) -> str:
     """Say how the files are split."""
     _, made = run.facts.synthetic
-    return f"none: all rows in one file, each of {len(made.measured)} measurements in one of its own"
+    files = len(made.measured) + len(made.fitted.trainings)
+    return f"none: all rows in one file, each of {files} measurements in one of its own"
 
 
 def groups_of(facts: RunFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:

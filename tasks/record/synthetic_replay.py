@@ -9,6 +9,7 @@ from privacy.generators.rows import seed_text
 from privacy.ledger.draws import values_digest
 from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from tasks.record.field import Run
+from tasks.record.trainings import replayed
 from tasks.version.sum_files import statistic_part
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, measurement_name
 from tasks.version.tidy import DATA, MEASUREMENTS
@@ -20,7 +21,10 @@ def synthetic_part(run: Run) -> dict[str, Any]:
     entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
     costs = {key: body["costs"][facts.account.terms.name] for key, body in entered.items()}
     return {
-        "draws": [_draw(each, costs[each.key]) for each in run.facts.synthetic[1].drawn],
+        "draws": sorted(
+            [_draw(each, costs[each.key]) for each in made.drawn] + replayed(facts, facts.account.terms.name),
+            key=lambda draw: int(draw["number"]),
+        ),
         "model": {
             "kind": made.model.kind,
             "values": MODEL_VALUES,

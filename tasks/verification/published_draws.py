@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -16,9 +16,13 @@ from privacy.audit.readable import shown
 from privacy.audit.synthetic import DrawnEvent, SyntheticMeaning
 from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticReplay
 from privacy.generators.generator import OutOfTime
+from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
+from privacy.learning.learners import Learner, learner_digest
+from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
+from privacy.learning.trained import Trained, unpacked
 from privacy.learning.written_statistics import nearly
 from privacy.ledger.grant import Measurement, Selection
 from privacy.ledger.measurement import SumMeasurement
@@ -92,13 +96,12 @@ class PublishedDraws:
         """Hand out the published marginal, if it is the one that is asked for."""
         draw, event = self._next(key)
         wanted = noise_event(noise, adjacency=self._terms[0], rows_per_unit=self._terms[1])
-        if isinstance(event, ExponentialMechanism) or (draw.clique, event) != (counts.clique, wanted):
+        if (draw.clique, event) != (counts.clique, wanted):
             raise OtherDraw(
                 f"draw {key!r}: {wanted.kind} on {'×'.join(counts.clique)} was asked for, not what is there"
             )
-        return Measurement(
-            key, draw.clique, self._values.noisy[key], event, variance(event), draw.number, draw.sha256
-        )
+        noisy = self._values.noisy[key]
+        return Measurement(key, draw.clique, noisy, wanted, variance(wanted), draw.number, draw.sha256)
 
     def measure_sums(
         self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
@@ -116,6 +119,32 @@ class PublishedDraws:
             raise OtherDraw(f"draw {key!r}: sums of another statistic were asked for, not of what is there")
         noisy = self._values.noisy[key]
         return SumMeasurement(key, published, noisy, event, variance(event), draw.number, draw.sha256)
+
+    def train(
+        self,
+        rows: PrivateRows,
+        learner: Learner,
+        *,
+        plan: TrainingPlan,
+        key: str,
+        execution: Execution,
+        progress: Callable[[int, int], None] = lambda done, steps: None,
+    ) -> Trained:
+        """Hand out the published last checkpoint, if it is that of this training."""
+        keys = tuple(f"{key}/{place:05d}" for place in range(plan.checkpoints))
+        wanted = {"plan": plan.to_json(), "learner": learner_digest(learner)}
+        for each in keys:
+            while self.asked < len(self._draws) and self._draws[self.asked].key.startswith(f"{each}/lost-"):
+                self.asked += 1
+            draw, _ = self._next(each)
+            stated = draw.training
+            if stated is None or {"plan": stated.plan, "learner": stated.learner} != wanted:
+                raise OtherDraw(f"draw {each!r}: another training was asked for, not what is there")
+        from privacy.learning.training import State, state_size  # torch takes seconds to import
+
+        words = self._values.noisy[keys[-1]]
+        state = State.of(learner, unpacked(words, state_size(learner)))
+        return Trained(learner, rows.layout, state.trained, keys, draw.sha256, plan, words)
 
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Hand out the published choice, if it was made among these candidates."""

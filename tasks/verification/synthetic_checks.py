@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contracts.contract import Contract
 from contracts.errors import Finding
-from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
 from privacy.audit.drawn import check_draws
 from privacy.audit.identity import check_listed
 from privacy.audit.inclusion import JournalledRun
@@ -40,6 +40,7 @@ from tasks.verification.product_checks import MOST_MOVES
 from tasks.verification.published_draws import PublishedValues
 from tasks.verification.published_model import read_published_model
 from tasks.verification.published_sums import check_sum_file, read_statistics
+from tasks.verification.published_trainings import check_checkpoint
 from tasks.verification.reestimate import reestimate
 from tasks.verification.replay_rows import check_published_rows
 from tasks.verification.replay_tables import Outcome
@@ -107,7 +108,7 @@ class SyntheticChecks:
         return all(
             len(event.moves) <= (MOST_MOVES if draw.statistic is None else MOST_NORMS)
             for draw, event in zip(self._record.replay.draws, self.events, strict=True)
-            if not isinstance(event, ExponentialMechanism)
+            if isinstance(event, DiscreteLaplace | DiscreteGaussian)
         )
 
     def read(self) -> list[Finding]:
@@ -159,7 +160,8 @@ class SyntheticChecks:
     def reestimate(self, bar: Bar) -> Outcome | None:
         """Fit the model again from the published measurements, and compare."""
         self._estimated_again = True
-        replay, measured = self._record.replay, sum(draw.index is None for draw in self._record.replay.draws)
+        replay = self._record.replay
+        measured = sum(draw.measurements is not None for draw in replay.draws)
         if self._model is None or self.meaning is None or len(self._values) != measured:
             return [], ["the model: it or the measurements cannot be read"]
         measured_values = PublishedValues(self._values, self._statistics)
@@ -175,6 +177,11 @@ class SyntheticChecks:
                 continue
             data, contract = files.read(draw.measurements, findings), self.meaning.contract
             if data is None:
+                continue
+            if isinstance(event, PoissonSampledGaussian):
+                words, wrong = check_checkpoint(data, draw)
+                findings += wrong
+                self._values |= {} if words is None else {draw.key: words}
                 continue
             if draw.statistic is not None:
                 findings += self._check_sum(data, draw, event, files)

@@ -60,6 +60,7 @@ _TYPES = {
     "int32": "sc:Integer",
     "int64": "sc:Integer",
     "double": "sc:Float",
+    "float": "sc:Float",
     "bool": "sc:Boolean",
     "date": "sc:Date",
 }
@@ -69,6 +70,7 @@ _ROLES = {
     "measurements": "Noisy counts as they were drawn.",
     "sums": "Noisy sums over rows as they were drawn.",
     "statistics": "What was added up in each sum over rows.",
+    "checkpoint": "The last checkpoint of a training, as it was drawn.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
 }
@@ -82,6 +84,7 @@ _MEANINGS = {
     "suppressed": "Whether the noisy count is below the threshold of the minimum-frequency rule; it is missing then.",
 }
 _OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
+_OF_CHECKPOINTS = {"part": "Parameters, the optimizer's moments, or their average.", "value": "A number of it."}
 _OF_SUMS = {
     "part": "What is added up: counts, sums, products (diagonal or full), or features.",
     "group": "Place of the group of rows, from 0.",
@@ -157,7 +160,7 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
-    by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS}
+    by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS, "checkpoint": _OF_CHECKPOINTS}
     meanings = {} if rows else by_role.get(file.role, _MEANINGS)
     otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
@@ -180,7 +183,7 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _rows(file: WrittenFile) -> str:
     """Say what the rows are."""
-    if file.role in ("model", "statistics", "sums"):
+    if file.role in ("model", "statistics", "sums", "checkpoint"):
         return f"{file.rows} rows, one a number."
     if file.form == "dense":
         return f"{file.rows} rows, one a cell of the declared domain."

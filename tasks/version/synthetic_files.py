@@ -30,6 +30,7 @@ from tasks.version.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.version.row_arrays import arrow_array, row_schema
 from tasks.version.sum_files import sum_name, write_sums
 from tasks.version.tidy import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
+from tasks.version.training_files import write_checkpoints
 
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"
@@ -57,6 +58,7 @@ def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, 
         files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
     if made.fitted.sums:
         files += write_sums(made.fitted.sums, folder, marks=marks)
+    files += write_checkpoints(made.fitted.trainings, facts.entries, folder, marks=marks)
     if made.fitted.selections:
         (folder / CHOICES).parent.mkdir(exist_ok=True)
         (folder / CHOICES).write_bytes(readable_json([choice_entry(each) for each in made.fitted.selections]))

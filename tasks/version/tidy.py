@@ -39,7 +39,7 @@ DATA, MEASUREMENTS = "data", "measurements"
 VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
 _OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
 Values = Mapping[str, NDArray[np.generic]]
-Role = Literal["data", "measurements", "sums", "statistics", "choices", "model"]
+Role = Literal["data", "measurements", "sums", "statistics", "checkpoint", "choices", "model"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class WrittenFile:
         path: relative to the version's folder, with slashes.
         draw: key of the draw that it shows; empty where it shows none or many.
         role: refined or synthetic data, raw measurements of marginals or of sums over rows, what these sums are of,
-            private choices, or the model that rows come from.
+            checkpoints of trainings, private choices, or the model that rows come from.
         rows: number of rows; of a dense table fixed by the declared domain, else released like its values.
         columns: name and type of each column, in order.
         sha256: digest of the file (hex).
