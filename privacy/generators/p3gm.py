@@ -95,6 +95,7 @@ class P3gm:
 
     name: ClassVar[str] = "p3gm"
     options = PhasedOptions
+    takes_pictures: ClassVar[bool] = True
     trains_variance: ClassVar[bool] = True
 
     def plan(self, asked: Asked, options: PhasedOptions) -> GeneratorPlan:

@@ -22,6 +22,7 @@ from privacy.audit.trainings import check_trainings
 from tasks.record.schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, forge, load, told
+from tests.tasks.picture_runs import PictureScenario
 from tests.tasks.synthetic_runs import SyntheticScenario, aim
 from tests.tasks.test_verify_synthetic import Change, Forgery, both, model_of, nothing, replay, resample, write_model
 from tests.tasks.trained_generator import INTERRUPT_AT, NAME, installed
@@ -188,6 +189,27 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         edit(version.folder / "record.json", plans(reserve=0))
         forge(version)
         assert 6 in broken(verify(version.folder, public_key=version.key))
+
+
+OPTIONS = "rows_about: 3000, dimensions: 6, hidden: [16], epochs: 3, checkpoints: 3, reserve: 1, batch: 200"
+
+
+@pytest.mark.parametrize(("generator", "of_pictures"), [("p3gm", False), ("ae", False), ("p3gm", True)])
+def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str, of_pictures: bool) -> None:
+    """P3GM and its autoencoder, on a mixed table and on pictures with labels: both phases, fitted again."""
+    label = "shape" if of_pictures else "ward"
+    product = f"{{kind: synthetic, generator: {generator}, options: {{label: {label}, {OPTIONS}}}}}"
+    terms = {name: getattr(trained(), name) for name in ("calculus", "cap", "epsilon", "delta", "formats")}
+    made_from = PictureScenario(product=product) if of_pictures else replace(trained(), product=product)
+    made = publish_version(replace(made_from, **terms), tmp_path)
+    report = verify(made.folder, public_key=made.key, deep=True)
+    assert report.ok, report.findings
+    record = load(made.folder / "record.json")
+    kinds = ["statistic" if "statistic" in draw else "training" for draw in record["replay"]["draws"]]
+    assert kinds[-3:] == ["training"] * 3
+    assert set(kinds[:-3]) == {"statistic"}
+    page = (made.folder / "record.html").read_text()
+    assert f"{len(kinds) - 3} sums over rows and 1 training" in page
 
 
 def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version) -> None:
