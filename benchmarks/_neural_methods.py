@@ -1,13 +1,12 @@
 """Which generators the neural benchmark runs, with which options; those that are not registered are left out, aloud.
 
-Options are the generators' defaults, but for what must be declared: the label, about how many rows there are, and for
-ESR the norm to which vectors are clipped. 1 there is a recording of root mean square 307, on a converter of 12 bits:
-more than healthy recordings reach, about what seizures do. Nothing was chosen by a score on a table that is reported.
+Options are the generators' defaults, but for what must be declared: the label, and about how many rows there are.
+Nothing was chosen by a score on a table that is reported, but for the bounds of ESR (`_neural_data.ESR_BOUND`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks._neural_fit import Method
@@ -19,7 +18,6 @@ MARGINAL: Final = ("aim", "mst", "privbayes")
 GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL)
 MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 200}
 """Beyond these a fit takes hours."""
-CLIPS: Final[Mapping[str, float]] = {"esr": 1.0}
 
 
 def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str] | None) -> list[Method]:
@@ -39,15 +37,13 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
         elif columns > MOST_COLUMNS.get(name, columns):
             print(f"{table}: {name} is left out: {columns} columns are too many for it")
         else:
-            found.append(_method(name, table, label, max(1000, round(rows, -3))))
+            found.append(_method(name, label, max(1000, round(rows, -3))))
     return found
 
 
-def _method(name: str, table: str, label: str, rows: int) -> Method:
+def _method(name: str, label: str, rows: int) -> Method:
     """Give a generator those options that it has."""
     wanted: dict[str, Any] = {"label": label, "rows_about": rows}
-    if table in CLIPS:
-        wanted["clip"] = CLIPS[table]
     known = generator(name).options.model_fields
     options = {option: value for option, value in wanted.items() if option in known}
     return Method(name, options, FEW_BINS if name in MARGINAL else None)

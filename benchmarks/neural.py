@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -52,7 +53,28 @@ def _adult(given: argparse.Namespace, asked: Asked) -> list[Row]:
 def _esr(given: argparse.Namespace, asked: Asked) -> list[Row]:
     if _left_out(given, "esr"):
         return []
-    return tables(asked, lambda bins: data.esr(given.data, bins=bins), note="seizure (y = 1) against the rest")
+    return tables(
+        asked,
+        lambda bins: data.esr(given.data, bins=bins),
+        note="seizure (y = 1) against the rest; bounds of 1 mV from peak to peak",
+    )
+
+
+def _esr_bounds(given: argparse.Namespace, asked: Asked) -> list[Row]:
+    """Measure what wider bounds of the same numbers do to those generators that learn from vectors."""
+    if _left_out(given, "esr_bounds"):
+        return []
+    vectors = replace(asked, generators=[name for name in ("class_gaussian", "p3gm") if _wanted(asked, name)])
+    loads = [partial(_esr_table, given.data, bound) for bound in data.ESR_WIDER]
+    return [row for load in loads for row in tables(vectors, load, note="as esr, with wider bounds")]
+
+
+def _esr_table(folder: Path, bound: int, bins: int) -> Table:
+    return data.esr(folder, bins=bins, bound=bound)
+
+
+def _wanted(asked: Asked, name: str) -> bool:
+    return asked.generators is None or name in asked.generators
 
 
 def _isolet(given: argparse.Namespace, asked: Asked) -> list[Row]:
@@ -144,6 +166,7 @@ def _left_out(given: argparse.Namespace, section: str) -> bool:
 SECTIONS: Final[dict[str, Section]] = {
     "adult": _adult,
     "esr": _esr,
+    "esr_bounds": _esr_bounds,
     "isolet": _isolet,
     "credit": _credit,
     "images": _images,
