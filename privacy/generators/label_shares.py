@@ -1,8 +1,9 @@
-"""Weights of a mixture under which a decoded label has given shares; post-processing.
+"""A decoded label with given shares; post-processing.
 
 Where a label is one of the decoded columns, what share of the rows gets which label follows from the components'
 weights. They are moved, by expectation and maximisation with the components fixed, until the shares are as near to
-the measured ones as they can be (in Kullback-Leibler divergence).
+the measured ones as they can be (in Kullback-Leibler divergence). Where there is one component only, the label's
+biases are moved instead.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import numpy as np
 
 from privacy.learning.lattice import Array
 from privacy.learning.layout import RowLayout
-from privacy.learning.whole_network import ONE, LatentMixture, WholeNetwork, words_of
+from privacy.learning.portable_normal import BITS
+from privacy.learning.whole_network import ONE, LatentMixture, WholeLayer, WholeNetwork, whole, words_of
 from privacy.marginals.seeds import PostProcessingSeed
 
 _DRAWN: Final = 2048
 _ROUNDS: Final = 200
+_FARTHEST: Final = 100.0
 _SEED: Final = PostProcessingSeed(0)
 
 
@@ -34,9 +37,10 @@ def shares_kept(
         label: a category column.
         means: noisy mean vector of the rows, shape (width,).
     """
-    head = next(head for head in layout.heads if head.column == label)
-    wanted = np.maximum(means[head.start : head.stop], 1e-6)
-    given = np.stack([_shares(latents, network, each, head.start, head.stop) for each in range(latents.weights.size)])
+    start, stop = _entries(layout, label)
+    wanted = np.maximum(means[start:stop], 1e-6)
+    components = range(latents.weights.size)
+    given = np.stack([_chances(_logits(latents, network, each)[:, start:stop]) for each in components])
     weights = latents.weights / latents.weights.sum()
     for _ in range(_ROUNDS):
         weights = weights * (given @ (wanted / wanted.sum() / (weights @ given)))
@@ -45,10 +49,42 @@ def shares_kept(
     return replace(latents, weights=np.maximum(np.rint(weights * total), 1.0).astype(np.int64))
 
 
-def _shares(latents: LatentMixture, network: WholeNetwork, component: int, start: int, stop: int) -> Array:
-    """Return the label's mean shares among rows of one component."""
+def biases_moved(
+    latents: LatentMixture, network: WholeNetwork, layout: RowLayout, label: str, counts: Array
+) -> WholeNetwork:
+    """Return the network with the label's biases moved so that its shares are those of the counts.
+
+    Args:
+        latents: of one component.
+        network: from its latents to logits, in the layout's order.
+        layout: of all columns.
+        label: a category column.
+        counts: noisy counts of its cells, shape (cells,) [rows].
+    """
+    start, stop = _entries(layout, label)
+    wanted = np.maximum(counts, 1e-3 * max(float(counts.sum()), 1.0))
+    logits, moved = _logits(latents, network, 0)[:, start:stop], np.zeros(stop - start)
+    for _ in range(_ROUNDS):
+        moved += np.log(wanted / wanted.sum() / _chances(logits + moved))
+    last = network.layers[-1]
+    biases = last.biases.copy()
+    biases[start:stop] += whole(np.clip(moved - moved.mean(), -_FARTHEST, _FARTHEST), bits=2 * BITS)
+    return WholeNetwork((*network.layers[:-1], WholeLayer(last.weights, biases)))
+
+
+def _entries(layout: RowLayout, label: str) -> tuple[int, int]:
+    head = next(head for head in layout.heads if head.column == label)
+    return head.start, head.stop
+
+
+def _logits(latents: LatentMixture, network: WholeNetwork, component: int) -> Array:
+    """Return logits of rows of one component."""
     allowed = np.arange(latents.weights.size) == component
     words = words_of(_SEED, component, (1 + latents.size, _DRAWN))
-    logits = network(latents.sample(words, allowed)[1])[:, start:stop] / ONE
+    return network(latents.sample(words, allowed)[1]) / ONE
+
+
+def _chances(logits: Array) -> Array:
+    """Return the label's mean chances."""
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray((raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)) + 1e-9

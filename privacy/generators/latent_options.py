@@ -86,3 +86,37 @@ class PhasedOptions(LatentOptions):
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
+
+
+class VariationalOptions(LatentOptions):
+    """Options of `vae`.
+
+    Args:
+        latent: entries of a latent vector.
+        encoder_hidden: widths of the hidden layers of the encoder's two networks, for mean and for variance.
+        first_share: of the budget that the count of rows, label by label, takes.
+    """
+
+    latent: int = Field(default=10, ge=1, le=256)
+    encoder_hidden: tuple[int, ...] = Field(default=(100,), max_length=8)
+    first_share: float = Field(default=0.01, ge=0.001, le=0.99)
+
+
+class ClusteredOptions(VariationalOptions):
+    """Options of `dp_gm`.
+
+    Args:
+        clusters: how many clusters, each with a decoder of its own.
+        dimensions: principal axes on which clusters are made.
+        rounds: of noisy k-means.
+        clip: as of `p3gm`.
+        first_share: of the budget that centre, axes and clusters take.
+    """
+
+    clusters: int = Field(default=10, ge=2, le=64)
+    dimensions: int = Field(default=20, ge=1, le=256)
+    rounds: int = Field(default=4, ge=1, le=100)
+    clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    first_share: float = Field(default=0.3, ge=0.01, le=0.99)
+    hidden: tuple[int, ...] = Field(default=(50,), max_length=8)
+    encoder_hidden: tuple[int, ...] = Field(default=(25,), max_length=8)

@@ -80,8 +80,7 @@ class Prior:
             deviation: of the noise of a count [rows].
         Privacy: that of the rounds' draws.
         """
-        reach = Fraction(_ROOM * math.sqrt(float(made.variances.sum()))).limit_denominator(10**6)
-        bound = min(projection.bound, max(reach, projection.bound / 100))
+        bound = reach(projection, made)
         axes = made.axes if projection.projects else None
         embedding = projection.embedding(made.centre, axes, bound=bound)
         initial = self._started(self._initial(embedding, made.variances), made)
@@ -120,6 +119,15 @@ class Prior:
         return initial_mixture(
             self.components, variances=variances, covariance="full", floor=floor, seed=_SEED, labels=count
         )
+
+
+def reach(projection: Projection, made: Projected) -> Fraction:
+    """Return the norm bound in the projected space: half as much again as the rows' root mean square norm there.
+
+    Privacy: made of released numbers.
+    """
+    wide = Fraction(_ROOM * math.sqrt(float(made.variances.sum()))).limit_denominator(10**6)
+    return min(projection.bound, max(wide, projection.bound / 100))
 
 
 def fixed_mean(made: Projected, scale: float) -> FixedMean:

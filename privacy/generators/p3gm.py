@@ -15,13 +15,11 @@ from the contract; labels that own components (`labels: joined` is the paper's).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Final
-
-import numpy as np
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.decoder_model import DecoderModel
@@ -39,18 +37,16 @@ from privacy.generators.training_budget import (
     sum_in_words,
     sum_noises,
 )
-from privacy.generators.training_run import SUMS_DONE, Timer, train
-from privacy.generators.whole_decoder import Layers, layers_of, whole_decoder
+from privacy.generators.training_run import Sums, Timer, train
+from privacy.generators.whole_decoder import Layers, decoder_model, layers_of, whole_decoder
 from privacy.learning.groups import Labels
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, LatentModel
 from privacy.learning.mixture import Mixture
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import Moments
 from privacy.learning.network import Network, perceptron
 from privacy.learning.optimizer import Adam
-from privacy.learning.outputs import output_columns
 from privacy.ledger.grant import Grant
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1)
@@ -131,29 +127,18 @@ class P3gm:
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
         timer, form = Timer(options, progress), self._form(asked, options)
-        rows, noises = counts.rows(asked.domain.columns), self._noises(asked, options, form)
-        drawn: list[SumMeasurement] = []
-
-        def measure(statistic: Moments) -> SumMeasurement:
-            timer.told(SUMS_DONE * len(drawn) / len(noises), "measuring the embedding")
-            key = f"measurement-{len(drawn) + 1:04d}"
-            drawn.append(grant.measure_sums(rows, statistic, noise=noises[len(drawn)], key=key))
-            return drawn[-1]
-
-        def blocks(statistic: Moments, _turn: int) -> Blocks:
-            made = measure(statistic)
-            return statistic.blocks(made.values, variance=made.variance)
-
+        noises = self._noises(asked, options, form)
+        sums = Sums(grant, counts.rows(asked.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture
-        made = projected(form.projection, measure)
-        mixture = form.prior.fit(form.projection, made, blocks, deviation=sqrt(1.5 / float(noises[-1].rho)))
+        made = projected(form.projection, sums.measure)
+        mixture = form.prior.fit(form.projection, made, sums.blocks, deviation=sqrt(1.5 / float(noises[-1].rho)))
         # PHASE TWO: variance and decoder
         learner = self._learner(form, options, made, mixture)
         trained_rows = counts.rows(form.projection.names)
         trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
         model, notes = self._model(asked, options, form, made, mixture, layers_of(trained, "decoder"))
         progress(1.0, "done")
-        return Fitted(model, (), (), notes, tuple(drawn), (trained,))
+        return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
     def _form(self, asked: Asked, options: PhasedOptions) -> _Form:
         """Return what the options make of the columns, or refuse what must fail."""
@@ -212,19 +197,8 @@ class P3gm:
         latents = latents_of(mixture, form.prior.scale(made))
         if form.owner is None and options.label is not None:
             latents = shares_kept(latents, network, form.layout, options.label, made.means)
-        impossible: Mapping[tuple[str, ...], np.ndarray] = asked.impossible
-        owners = mixture.owners if mixture.owners is not None else np.zeros(0, dtype=np.int64)
-        model = DecoderModel(
-            rows=round(made.rows),
-            columns=output_columns(form.layout),
-            latents=latents,
-            network=network,
-            reading="logits",
-            spreads=np.zeros(form.projection.width, dtype=np.int64),
-            label=form.owner,
-            labels=owners,
-            impossible=impossible,
-        )
+        owners = mixture.owners if form.owner is not None else None
+        model = decoder_model(asked, form.layout, made.rows, latents, network, form.owner, owners)
         return model, notes
 
 

@@ -13,11 +13,13 @@ _BUILT_IN: Final = {
     "ae": "privacy.generators.p3gm:AutoEncoder",
     "aim": "privacy.generators.aim:Aim",
     "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
+    "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
     "fixed": "privacy.generators.fixed:Fixed",
     "independent": "privacy.generators.independent:Independent",
     "mst": "privacy.generators.mst:MaximumSpanningTree",
     "p3gm": "privacy.generators.p3gm:P3gm",
     "privbayes": "privacy.generators.privbayes:PrivBayes",
+    "vae": "privacy.generators.vae:Vae",
 }
 
 

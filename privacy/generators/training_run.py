@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from privacy.generators.generator import OutOfTime, Progress
 from privacy.generators.latent_options import LatentOptions
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.moments import Blocks, Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.ledger.grant import Grant
+from privacy.ledger.measurement import SumMeasurement
+from privacy.marginals.sensitivity import GaussianNoise
 
 Clock = Callable[[], float]
 KEY: Final = "training-0001"
@@ -59,6 +62,34 @@ class Timer:
             self.told(start + (1 - start) * 0.99 * done / steps, said)
 
         return told
+
+
+class Sums:
+    """The noisy sums of a fit, measured one after the other; all that it holds is released.
+
+    Args:
+        grant: draws.
+        rows: of all columns.
+        noises: of the draws, in order.
+        timer: told before each.
+    """
+
+    def __init__(self, grant: Grant, rows: PrivateRows, noises: Sequence[GaussianNoise], timer: Timer) -> None:
+        self.drawn: list[SumMeasurement] = []
+        self._grant, self._rows, self._noises, self._timer = grant, rows, noises, timer
+
+    def measure(self, statistic: Moments) -> SumMeasurement:
+        """Measure the next sum."""
+        number = len(self.drawn)
+        self._timer.told(SUMS_DONE * number / len(self._noises), "measuring sums over rows")
+        key = f"measurement-{number + 1:04d}"
+        self.drawn.append(self._grant.measure_sums(self._rows, statistic, noise=self._noises[number], key=key))
+        return self.drawn[-1]
+
+    def blocks(self, statistic: Moments, _turn: int = 0) -> Blocks:
+        """Measure the next sum, and return it in natural units."""
+        made = self.measure(statistic)
+        return statistic.blocks(made.values, variance=made.variance)
 
 
 def train(

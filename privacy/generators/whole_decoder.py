@@ -7,9 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.generator import Asked
 from privacy.learning.lattice import Array
+from privacy.learning.layout import RowLayout
+from privacy.learning.outputs import output_columns
 from privacy.learning.trained import Trained
-from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, WholeNetwork, whole_layers
+from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, Whole, WholeNetwork, whole_layers
 
 Layers = Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]
 
@@ -63,19 +67,54 @@ def side_by_side(decoders: Sequence[Layers]) -> Layers:
     return made
 
 
-def standard_latents(weights: Array, latent: int) -> LatentMixture:
+def standard_latents(weights: Array, latent: int, *, marked: bool = True) -> LatentMixture:
     """Return the latents of networks side by side: one of them, by its weight, gets a standard normal vector and a 1.
 
     Args:
         weights: of the networks, not negative, shape (count,).
         latent: entries of a latent vector.
+        marked: whether the 1 is there.
     """
-    count, size = weights.size, weights.size * (latent + 1)
+    count, each = weights.size, latent + marked
+    size = count * each
     means, factors = np.zeros((count, size), dtype=np.int64), np.zeros((count, size, size), dtype=np.int64)
     for number in range(count):
-        start = number * (latent + 1)
-        means[number, start + latent] = ONE
-        places = np.arange(start, start + latent)
+        places = number * each + np.arange(latent)
         factors[number, places, places] = ONE
+        means[number, number * each + latent : (number + 1) * each] = ONE
     shares = np.maximum(weights, 0) / max(float(np.maximum(weights, 0).sum()), 1e-9)
     return LatentMixture(np.maximum(np.rint(shares * 2.0**40), 1.0).astype(np.int64), means, factors)
+
+
+def decoder_model(
+    asked: Asked,
+    layout: RowLayout,
+    rows: float,
+    latents: LatentMixture,
+    network: WholeNetwork,
+    owner: str | None = None,
+    owners: Whole | None = None,
+) -> DecoderModel:
+    """Put latents and a network of logits together.
+
+    Args:
+        asked: what rows may be.
+        layout: of all columns.
+        rows: estimated number of rows.
+        latents: where latent vectors come from.
+        network: from them to logits of the columns, less the owner.
+        owner: the column whose cells own components, or None.
+        owners: that cell of each component.
+    """
+    width = network.layers[-1].weights.shape[0]
+    return DecoderModel(
+        rows=min(max(round(rows), 0), 2**31 - 1),
+        columns=output_columns(layout),
+        latents=latents,
+        network=network,
+        reading="logits",
+        spreads=np.zeros(width, dtype=np.int64),
+        label=owner,
+        labels=np.zeros(0, dtype=np.int64) if owners is None else owners,
+        impossible=asked.impossible,
+    )

@@ -37,8 +37,8 @@ MEANS = np.array([[0.2, 0.8, 0.5, 0.5], [0.8, 0.8, 0.4, 0.5], [0.5, 0.2, 0.6, 0.
 DELTA = Fraction(1, 10**6)
 ROWS = 3000
 QUICK: dict[str, Any] = {"rows_about": ROWS, "batch": 150, "epochs": 10, "hidden": (16,), "checkpoints": 4}
-PHASED = ("p3gm", "ae")
-ALL = PHASED
+FEW: dict[str, dict[str, Any]] = {"dp_gm": {"clusters": 3, "latent": 2, "encoder_hidden": ()}}
+ALL = ("p3gm", "ae", "vae", "dp_gm")
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str) -> None:
     """And the plan's events compose to the charge, no more and hardly less."""
-    run = start(sqlite_place, generator(name), question(Fraction(2)), label="kind", **QUICK)
+    run = start(sqlite_place, generator(name), question(Fraction(2)), label="kind", **QUICK, **FEW.get(name, {}))
     fitted = run.fit(Rows(table()))  # type: ignore[arg-type]
     assert run.drawn() == list(run.plan.events)[:-1]
     assert isinstance(run.plan.events[-1], PoissonSampledGaussian)
@@ -104,6 +104,7 @@ def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place,
         ("p3gm", {"labels": "joined", "components": 12, "rounds": 6}),
         ("ae", {}),
         ("ae", {"dimensions": 3}),
+        ("dp_gm", {"clusters": 6, "latent": 2, "encoder_hidden": ()}),
     ],
 )
 def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, options: dict[str, Any]) -> None:
@@ -119,10 +120,20 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
         assert cloud[:, 4].mean() == pytest.approx([0.1, 0.1, 0.9][kind], abs=0.3)
 
 
+def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
+    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps."""
+    quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
+    run = start(sqlite_place, generator("vae"), question(), label="kind", **quick)
+    codes = table(20_000)
+    made = run.fit(Rows(codes)).model.sample(6000, seed=4)  # type: ignore[arg-type]
+    assert np.bincount(made[:, 5], minlength=3) / 6000 == pytest.approx([1 / 2, 1 / 3, 1 / 6], abs=0.06)
+    assert made[:, :4].mean(axis=0) / 100 == pytest.approx(codes[:, :4].mean(axis=0) / 100, abs=0.1)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> None:
     """A fit that stops goes on from the last checkpoint, and draws nothing twice."""
-    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK)
+    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK, **FEW.get(name, {}))
     with pytest.raises(Stopped):
         run.fit(Rows(table()), stopping_after(80))  # type: ignore[arg-type]
     begun = len(run.drawn())
@@ -134,7 +145,7 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> No
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, name: str) -> None:
-    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK)
+    run = start(sqlite_place, generator(name), question(), label="kind", **QUICK, **FEW.get(name, {}))
     model = run.fit(Rows(table())).model  # type: ignore[arg-type]
     again = read_model(model.kind, *model.to_arrays())
     assert (again.sample(500, seed=1) == model.sample(500, seed=1)).all()
@@ -145,7 +156,7 @@ def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, n
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("rows", [0, 1])
 def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, name: str, rows: int) -> None:
-    run = start(sqlite_place, generator(name), question(Fraction(1)), label="kind", **QUICK)
+    run = start(sqlite_place, generator(name), question(Fraction(1)), label="kind", **QUICK, **FEW.get(name, {}))
     model = run.fit(Rows(table(rows))).model  # type: ignore[arg-type]
     assert 0 <= model.rows < 1000
     assert model.sample(100, seed=0).shape == (100, 6)
