@@ -21,7 +21,13 @@ from privacy.marginals.triangulation import model_size
 
 Clock = Callable[[], float]
 ROUGH_TOLERANCE: Final = 0.02
-"""Where estimation between draws stops: a gap of so many noise variances a measured cell."""
+"""Where estimation of a larger model between draws stops: a gap of so many noise variances a measured cell."""
+SMALL_TOLERANCE: Final = 0.01
+SMALL_STEPS: Final = 3
+SMALL_MODEL: Final = 2.0
+MANY_CLIQUES: Final = 100
+"""Models up to these [MB, cliques] are estimated more finely between draws: 1 to 4 % lower errors for three times the
+time, which is short there."""
 LARGE_MODEL: Final = 8.0
 """Models above it are estimated in one step: a third of the time, and errors that differ by less than 1 % [MB]."""
 
@@ -117,6 +123,9 @@ class Fitting:
 
     def rough(self, start: GraphicalModel | None = None) -> GraphicalModel:
         """Return a model that is good enough to choose by, while more measurements are to come."""
+        cliques = {one.clique for one in self.measurements} | set(self.asked.impossible)
+        if len(cliques) <= MANY_CLIQUES and model_size(self.asked.domain, list(cliques)) <= SMALL_MODEL:
+            return self._estimate(start, steps=SMALL_STEPS, tolerance=SMALL_TOLERANCE)
         return self._estimate(start, steps=1, tolerance=ROUGH_TOLERANCE)
 
     def final(self, start: GraphicalModel | None = None, notes: Sequence[str] = ()) -> Fitted:
