@@ -60,6 +60,7 @@ class ClusteredVae:
     """Fits clusters, and a variational autoencoder to each."""
 
     name: ClassVar[str] = "dp_gm"
+    takes_pictures: ClassVar[bool] = True
     options = ClusteredOptions
 
     def plan(self, asked: Asked, options: ClusteredOptions) -> GeneratorPlan:

@@ -55,6 +55,7 @@ class Vae:
     """Fits a variational autoencoder."""
 
     name: ClassVar[str] = "vae"
+    takes_pictures: ClassVar[bool] = True
     options = VariationalOptions
 
     def plan(self, asked: Asked, options: VariationalOptions) -> GeneratorPlan:
