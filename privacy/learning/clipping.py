@@ -197,6 +197,11 @@ def _by_rows(values: Tensor, rows: int) -> Tensor:
 
 
 def _by_positions(inputs: Tensor, gradients: Tensor) -> Tensor:
-    """Sum the products of positions: inputs (rows, positions, in), gradients (rows, positions, out)."""
+    """Sum the products of positions: inputs (rows, positions, in), gradients (rows, positions, out).
+
+    In float64: where positions cancel, float32 would leave nothing of a norm above the bound, and clip nothing.
+    """
+    inputs, kind = inputs.double(), gradients.dtype
+    gradients = gradients.double()
     products = torch.bmm(inputs, inputs.mT) + 1
-    return (products * torch.bmm(gradients, gradients.mT)).sum((1, 2)).clamp_(min=0)
+    return (products * torch.bmm(gradients, gradients.mT)).sum((1, 2)).clamp_(min=0).to(kind)

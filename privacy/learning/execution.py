@@ -8,6 +8,8 @@ from typing import Final, Literal
 from privacy.learning.errors import CannotTrain
 
 _DEVICES: Final = ("auto", "cpu", "cuda")
+_EXACT: Final = ("none", "ieee")
+"""How torch calls products of float32 in all their bits."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,18 @@ class Execution:
         """Return the device's name in torch.
 
         Raises:
-            CannotTrain: CUDA is asked for and there is none, or torch is not installed.
+            CannotTrain: CUDA is asked for and there is none, torch is not installed, or it is told to multiply in
+                fewer bits than float32 has, which the room for rounding does not cover (`TrainingPlan.clipped_to`).
         """
         try:
             import torch
         except ImportError as error:
             raise CannotTrain("torch", "not installed", "torch 2.13", "make neural") from error
+        for backend in ("cuda", "mkldnn"):
+            precision = getattr(torch.backends, backend).matmul.fp32_precision
+            if precision not in _EXACT:
+                remedy = "leave torch.set_float32_matmul_precision and TORCH_ALLOW_TF32_CUBLAS_OVERRIDE alone"
+                raise CannotTrain("torch's precision of float32 products", precision, "ieee", remedy)
         if self.device == "cpu":
             return "cpu"
         if torch.cuda.is_available():

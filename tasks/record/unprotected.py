@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privacy.ledger.replaying import LOST
 from tasks.record.field import NONE, Group, Run, public, unsourced
 from tasks.record.origin import hour
 from tasks.record.terms import truncation
@@ -52,8 +53,12 @@ def run_time_facts(run: Run) -> list[str]:
     entries = run.facts.entries
     limited = run.facts.synthesis is not None and getattr(run.facts.synthetic[0].options, "time_limit", None)
     far = ["how far the fit came within its time limit, by the clock"] if limited else []
+    drawn = [entry.body["key"] for entry in entries if entry.kind == "noise_drawn"]
+    lost = sum(f"/{LOST}-" in key for key in drawn)
+    again = [f"that {lost} interval(s) of a training were interrupted, and made again"] if lost else []
     return [
         *far,
+        *again,
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
         "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
         "version of a spec tells that the encoded table changed",

@@ -7,10 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from privacy.learning.clipping import Tape, add_clipped_sum
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.network import Linear, Slot
 from privacy.learning.training import Session, initial_state
 from tests.privacy.learning import (
     LEARNERS,
@@ -59,6 +61,22 @@ def test_each_rows_clipped_gradient_is_within_the_bound(name: str) -> None:
         total, _ = ghost(learner, LAYOUT, rows[row : row + 1], parameters, 1e-3)
         norm = float(total.double().norm())
         assert 0.999e-3 < norm <= 1e-3 * (1 + 1e-6)
+
+
+def test_positions_that_cancel_leave_no_row_unclipped() -> None:
+    """A norm far below its terms but above the bound; the wrong case is the norm in float32, which is too low."""
+    layer, random = Linear(288, 64), torch.Generator().manual_seed(1)
+    inputs = torch.rand(8, 1, 288, generator=random) + 1e-4 * torch.randn(8, 49, 288, generator=random)
+    pulls = torch.randn(8, 49, 64, generator=random) * 0.3
+    pulls = pulls - pulls.mean(1, keepdim=True)
+    products = (torch.bmm(inputs, inputs.mT) + 1) * torch.bmm(pulls, pulls.mT)
+    assert float(products.sum((1, 2)).min()) < 0.01**2
+    for row in range(8):
+        tape, total = Tape(), torch.zeros(289 * 64)
+        outputs = functional.linear(inputs[row : row + 1], torch.zeros(64, 288))
+        kept = tape.keep(Slot("network", 0, layer, 0), inputs[row : row + 1], outputs)
+        add_clipped_sum((kept * pulls[row]).sum((1, 2)), tape, bound=1e-3, total=total)
+        assert 0.999e-3 < float(total.double().norm()) <= 1e-3 * (1 + 1e-4)
 
 
 def with_and_without_the_last(learner: Learner, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:

@@ -241,3 +241,18 @@ def test_a_learners_digest_tells_arrays_and_numbers_apart() -> None:
     moved = replace(mixture(), means=mixture().means + np.float32(1e-3))
     assert len(known | {learner_digest(p3gm(prior=moved))}) == 7
     assert learner_digest(p3gm()) in known
+
+
+@pytest.mark.parametrize("backend", ["cuda", "mkldnn"])
+def test_products_in_fewer_bits_than_float32_are_refused(backend: str) -> None:
+    """Norms and sums would be off by 2^-8 or 2^-11 of the bound, where C / 1024 is the room that there is."""
+    matmul = getattr(torch.backends, backend).matmul
+    Execution("cpu").chosen_device()
+    before = matmul.fp32_precision
+    try:
+        matmul.fp32_precision = "tf32"
+        with pytest.raises(CannotTrain, match="precision of float32 products is tf32"):
+            Execution("cpu").chosen_device()
+    finally:
+        matmul.fp32_precision = before
+    assert Execution("cpu").chosen_device() == "cpu"

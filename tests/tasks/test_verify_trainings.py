@@ -184,6 +184,8 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         assert draws[1]["key"] == "training/00001/lost-1"
         told_draws = record["groups"]["G"]["fields"]["draws"]["value"]
         assert "lost and paid again" in told_draws[1]["what"]
+        facts = record["groups"]["H"]["fields"]["run_time_facts"]["value"]
+        assert "that 1 interval(s) of a training were interrupted, and made again" in facts
         Draft202012Validator(record_schema()).validate(record)
         version = made.copy(tmp_path / "v")
         edit(version.folder / "record.json", plans(reserve=0))
