@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks._neural_fit import Method
+from benchmarks._neural_free import FREE
 from privacy.generators.registry import generator, names
 
 FEW_BINS: Final = 16
 NEURAL: Final = ("p3gm", "ae", "vae", "dp_gm")
 MARGINAL: Final = ("aim", "mst", "privbayes")
-GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL)
+GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL, *FREE)
 MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 200}
 """Beyond these a fit takes hours."""
 
@@ -32,7 +33,7 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
     """
     found = []
     for name in asked or GENERATORS:
-        if name not in names():
+        if FREE.get(name, name) not in names():
             print(f"{table}: {name} is left out: no generator of that name is registered")
         elif columns > MOST_COLUMNS.get(name, columns):
             print(f"{table}: {name} is left out: {columns} columns are too many for it")
@@ -44,6 +45,6 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
 def _method(name: str, label: str, rows: int) -> Method:
     """Give a generator those options that it has."""
     wanted: dict[str, Any] = {"label": label, "rows_about": rows}
-    known = generator(name).options.model_fields
+    known = generator(FREE.get(name, name)).options.model_fields
     options = {option: value for option, value in wanted.items() if option in known}
     return Method(name, options, FEW_BINS if name in MARGINAL else None)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._neural_fit import DELTA, EPSILON, Kept, Method
+from benchmarks._neural_free import FREE
 from benchmarks._neural_learners import BATCH, EPOCHS, SIDE, accuracies, ranked
 from benchmarks._neural_methods import methods
 from benchmarks._neural_paper import AIMED, AIMED_AT_PICTURES, RANKED, RECOGNISED
@@ -227,4 +228,6 @@ def _recognised_rows(table: Table, name: str, found: Sequence[Any], about: dict[
 def _privacy(name: str) -> dict[str, Setting]:
     if name == "real":
         return {"epsilon": None, "note_on_privacy": "real rows, no privacy"}
+    if name in FREE:
+        return {"epsilon": None, "note_on_privacy": f"{FREE[name]} without noise and clipping: no privacy"}
     return {"epsilon": str(EPSILON), "delta": str(DELTA), "adjacency": "add_remove"}

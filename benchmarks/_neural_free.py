@@ -1,0 +1,70 @@
+"""PGM and VAE: P3GM and DP-VAE without noise and without clipping, to see what privacy takes. Nothing is published.
+
+What stands before the generator in the grant's place adds nothing to the sums and to the gradients; the samples are
+Poisson's all the same. There is no such generator in the registry: it exists for the benchmark alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from privacy.accounting.events import DiscreteGaussian
+from privacy.learning.execution import Execution
+from privacy.learning.learners import Learner
+from privacy.learning.moments import Moments
+from privacy.learning.plan import TrainingPlan
+from privacy.learning.rows import PrivateRows
+from privacy.learning.trained import Trained, packed
+from privacy.ledger.measurement import SumMeasurement
+from privacy.marginals.sensitivity import GaussianNoise
+
+FREE: Final = {"pgm": "p3gm", "vae_free": "vae"}
+"""Names in the tables, and the generators that they are without noise."""
+_UNCLIPPED: Final = 1e6
+
+
+class NoNoise:
+    """Gives exact sums, and trains without noise.
+
+    Args:
+        seed: of the samples.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def measure_sums(
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
+    ) -> SumMeasurement:
+        """Return the exact sums, as if they were measured."""
+        values = statistic.total(rows._read(), rows.layout)
+        return SumMeasurement(key, statistic, values, DiscreteGaussian(Fraction(1), (1,)), 0.0, 0, "")
+
+    def train(
+        self,
+        rows: PrivateRows,
+        learner: Learner,
+        *,
+        plan: TrainingPlan,
+        key: str,
+        execution: Execution,
+        progress: Callable[[int, int], None],
+    ) -> Trained:
+        """Train by Adam on plain gradients."""
+        from privacy.learning.training import Session, initial_state
+
+        codes: Any = rows._read()
+        session = Session(
+            learner, rows.layout, initial_state(learner), step=0, steps=plan.steps, execution=execution, seed=0
+        )
+        for done in range(1, plan.steps + 1):
+            sampled = self._generator.random(len(codes)) < float(plan.sampling_probability)
+            total = session.clipped_sum(codes[sampled], bound=_UNCLIPPED)
+            session.advance(total, expected_batch_size=float(plan.expected_batch_size))
+            progress(done, plan.steps)
+        state = session.state()
+        return Trained(learner, rows.layout, state.trained, (f"{key}/00000",), "", plan, packed(state.to_vector()))
