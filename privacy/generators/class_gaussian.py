@@ -34,25 +34,22 @@ from privacy.generators.generator import (
     PlannedStep,
     Progress,
 )
+from privacy.generators.projection import Projected, Projection, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
-from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Labels
+from privacy.learning.embedding import Embedding
+from privacy.learning.groups import Labels
 from privacy.learning.lattice import Array
-from privacy.learning.layout import RowLayout
 from privacy.learning.mixture import Mixture, class_gaussians
 from privacy.learning.moments import Moments
 from privacy.learning.outputs import output_columns
-from privacy.learning.principal_components import principal_components
 from privacy.learning.statistics import sum_event
 from privacy.learning.whole_network import LatentMixture, whole, whole_layers
 from privacy.ledger.grant import Grant
 from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
-BITS: Final = 12
 _SHARES: Final = (Fraction(1, 20), Fraction(1, 4), Fraction(7, 10))
 """Of the budget: the centre, the axes, the classes."""
-_WIDEST: Final = 4096
 _WEIGHT: Final = 2**40
 _MEGABYTE: Final = 2**20
 _MULTIPLICATIONS_A_SECOND: Final = 1e10
@@ -89,9 +86,9 @@ class ClassGaussian:
         Raises:
             CannotGenerate: no such label, too many entries, delta 0, or too small a charge.
         """
-        layout = _checked(asked, options)
+        projection = _projection(asked, options)
         try:
-            statistics = _stand_ins(layout, options)
+            statistics = _stand_ins(projection, options)
             events = tuple(
                 sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
                 for each, noise in zip(statistics, _noises(asked, len(statistics)), strict=True)
@@ -105,8 +102,8 @@ class ClassGaussian:
             PlannedStep(name, 1, float(share), _in_words(event.sigma_squared, statistic.move))
             for name, share, event, statistic in zip(names, _shares(len(events)), events, statistics, strict=True)
         )
-        width, size = layout.width, statistics[-1].embedding.dimension
-        megabytes = 8 * (6 * width * width + 4 * size * size * _classes(layout, options)) / _MEGABYTE
+        width, size = projection.width, projection.latent
+        megabytes = 8 * (6 * width * width + 4 * size * size * _classes(projection, options)) / _MEGABYTE
         seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_A_SECOND
         return GeneratorPlan(events, steps, megabytes, seconds, {})
 
@@ -125,88 +122,40 @@ class ClassGaussian:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events.
         """
-        layout = _checked(asked, options)
+        projection = _projection(asked, options)
         rows = counts.rows(asked.domain.columns)
         drawn: list[SumMeasurement] = []
         noises = _noises(asked, len(plan.events))
 
-        def measured(statistic: Moments) -> Moments:
+        def measure(statistic: Moments) -> SumMeasurement:
+            progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
             key = f"measurement-{len(drawn) + 1:04d}"
             drawn.append(grant.measure_sums(rows, statistic, noise=noises[len(drawn)], key=key))
-            return statistic
+            return drawn[-1]
 
-        # MEASURE the centre
-        progress(0.0, "measuring the centre")
-        first = measured(_centre_statistic(layout, options))
-        centre = _centre(first, drawn[-1])
-        # MEASURE the axes
-        axes = None
-        if _projects(layout, options):
-            progress(0.1, "measuring the second moment")
-            second = measured(Moments(_about(layout, options, centre), Everyone(), ("full",)))
-            squares = second.blocks(drawn[-1].values).squares
-            axes = principal_components(np.asarray(squares)[0], dimension=options.dimensions).axes
+        # MEASURE the centre and the axes
+        made = projected(projection, measure)
         # MEASURE the classes
-        progress(0.5, "measuring the classes")
-        third = measured(_class_statistic(layout, options, centre, axes))
-        bound = float(third.embedding.bound)
-        blocks = third.blocks(drawn[-1].values, variance=drawn[-1].variance)
+        axes = made.axes if projection.projects else None
+        statistic = _class_statistic(projection, options, projection.embedding(made.centre, axes))
+        measured = measure(statistic)
+        bound = float(projection.bound)
+        blocks = statistic.blocks(measured.values, variance=measured.variance)
         mixture = class_gaussians(blocks, bound=bound, floor=bound * bound * 1e-6, least=1.0)
-        model = _model(asked, options, layout, centre, axes, mixture, np.asarray(blocks.counts))
+        model = _model(asked, options, projection, made, mixture, np.asarray(blocks.counts))
         progress(1.0, "done")
         return Fitted(model, (), (), sums=tuple(drawn))
 
 
-def _checked(asked: Asked, options: ClassGaussianOptions) -> RowLayout:
-    """Return the layout, or refuse what must fail."""
-    if asked.layout is None or options.label not in asked.domain.columns:
-        raise CannotGenerate(
-            f"options.label: {options.label!r} is not among the columns; "
-            f"allowed: one of {', '.join(asked.domain.columns)}; do: mend the spec"
-        )
-    if asked.layout.column(options.label).kind != "category":
-        raise CannotGenerate(
-            f"options.label: {options.label!r} is a number in bins; allowed: a column of listed values; "
-            "do: name another column, or list its values in the contract"
-        )
-    if len(asked.layout.columns) == 1:
-        raise CannotGenerate("class_gaussian needs a column beside the label; do: add one to columns")
-    width = asked.layout.select(_decoded(asked.layout, options)).width
-    if width > _WIDEST:
-        raise CannotGenerate(
-            f"class_gaussian: rows are vectors of {width} entries; allowed: {_WIDEST}; do: take fewer columns, "
-            "or coarser categories"
-        )
-    if asked.delta == 0:
-        raise CannotGenerate("class_gaussian: Gaussian noise needs a delta above 0; do: give the charge a delta")
-    return asked.layout
+def _projection(asked: Asked, options: ClassGaussianOptions) -> Projection:
+    """Return what is projected: all columns but the label."""
+    layout = checked_layout(asked, options.label, "class_gaussian")
+    names = tuple(name for name in layout.names if name != options.label)
+    return Projection(layout, names, options.dimensions, options.clip)
 
 
-def _decoded(layout: RowLayout, options: ClassGaussianOptions) -> tuple[str, ...]:
-    return tuple(name for name in layout.names if name != options.label)
-
-
-def _classes(layout: RowLayout, options: ClassGaussianOptions) -> int:
-    return int(layout.column(options.label).table.shape[0])
-
-
-def _width(layout: RowLayout, options: ClassGaussianOptions) -> int:
-    return layout.select(_decoded(layout, options)).width
-
-
-def _projects(layout: RowLayout, options: ClassGaussianOptions) -> bool:
-    """Whether there are more entries than axes."""
-    return options.dimensions < _width(layout, options)
-
-
-def _clip(layout: RowLayout, options: ClassGaussianOptions) -> Fraction:
-    """Return the norm bound: the option's, or from the form of the columns alone."""
-    if options.clip is not None:
-        return Fraction(options.clip).limit_denominator(10**6)
-    squares = {"unit": 1 / 16, "flag": 1 / 4, "choice": 1.0}
-    heads = layout.select(_decoded(layout, options)).heads
-    each = [squares[head.kind] * (1 if head.kind == "choice" else head.stop - head.start) for head in heads]
-    return Fraction(math.sqrt(sum(each))).limit_denominator(10**6)
+def _classes(projection: Projection, options: ClassGaussianOptions) -> int:
+    return int(projection.layout.column(options.label).table.shape[0])
 
 
 def _shares(draws: int) -> tuple[Fraction, ...]:
@@ -222,62 +171,26 @@ def _noises(asked: Asked, draws: int) -> tuple[GaussianNoise, ...]:
         raise too_small(refused) from refused
 
 
-def _centre_statistic(layout: RowLayout, options: ClassGaussianOptions) -> Moments:
-    names, width = _decoded(layout, options), _width(layout, options)
-    bound = Fraction(math.isqrt(width * 10**6) + 1, 2 * 10**3)
-    about = embedding(layout, bound=bound, bits=BITS, columns=names, centre=np.full(width, 0.5))
-    return Moments(about, Everyone(), ("counts", "sums"))
+def _class_statistic(projection: Projection, options: ClassGaussianOptions, embedded: Embedding) -> Moments:
+    labels = Labels(options.label, _classes(projection, options))
+    return Moments(embedded, labels, ("counts", "sums", "full"))
 
 
-def _about(
-    layout: RowLayout, options: ClassGaussianOptions, centre: Array | None, axes: Array | None = None
-) -> Embedding:
-    names = _decoded(layout, options)
-    return embedding(layout, bound=_clip(layout, options), bits=BITS, columns=names, centre=centre, axes=axes)
-
-
-def _class_statistic(
-    layout: RowLayout, options: ClassGaussianOptions, centre: Array | None, axes: Array | None
-) -> Moments:
-    labels = Labels(options.label, _classes(layout, options))
-    return Moments(_about(layout, options, centre, axes), labels, ("counts", "sums", "full"))
-
-
-def _stand_ins(layout: RowLayout, options: ClassGaussianOptions) -> tuple[Moments, ...]:
+def _stand_ins(projection: Projection, options: ClassGaussianOptions) -> tuple[Moments, ...]:
     """Return statistics of the same bounds as those that are measured, whose centre and axes nobody knows yet."""
-    first = _centre_statistic(layout, options)
-    if not _projects(layout, options):
-        return first, _class_statistic(layout, options, None, None)
-    axes = np.zeros((_width(layout, options), options.dimensions))
-    second = Moments(_about(layout, options, None), Everyone(), ("full",))
-    return first, second, _class_statistic(layout, options, None, axes)
-
-
-def _centre(statistic: Moments, measured: SumMeasurement) -> Array:
-    """Return the mean vector, shrunk towards 1/2 as far as noise makes up its distance from there, in [0, 1].
-
-    Source: James, Stein 1961 (positive part).
-    """
-    blocks = statistic.blocks(measured.values)
-    count = max(float(np.asarray(blocks.counts)[0]), 1.0)
-    away = np.asarray(blocks.sums)[0] / count
-    deviation = math.sqrt(measured.variance) / statistic.move * float(statistic.embedding.bound) / count
-    squared = float(away @ away)
-    kept = max(0.0, 1 - max(away.size - 2, 0) * deviation**2 / squared) if squared > 0 else 0.0
-    return np.asarray(np.clip(0.5 + kept * away, 0.0, 1.0))
+    axes = (projection.axes_statistic(None),) if projection.projects else ()
+    return (projection.centre_statistic(), *axes, _class_statistic(projection, options, projection.stand_in()))
 
 
 def _model(
     asked: Asked,
     options: ClassGaussianOptions,
-    layout: RowLayout,
-    centre: Array,
-    axes: Array | None,
+    projection: Projection,
+    made: Projected,
     mixture: Mixture,
     counts: Array,
 ) -> DecoderModel:
     """Write centre, axes and classes as a decoder of one layer."""
-    outputs = np.eye(centre.size) if axes is None else axes
     latents = LatentMixture(
         np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
         whole(mixture.means),
@@ -285,13 +198,13 @@ def _model(
     )
     total = float(np.maximum(counts, 0).sum())
     labels = np.arange(len(counts), dtype=np.int64)
-    spreads = np.zeros(centre.size, dtype=np.int64)
+    spreads = np.zeros(projection.width, dtype=np.int64)
     impossible: Mapping[tuple[str, ...], np.ndarray] = asked.impossible
     return DecoderModel(
         rows=asked.public_total if asked.public_total is not None else round(total),
-        columns=output_columns(layout),
+        columns=output_columns(projection.layout),
         latents=latents,
-        network=whole_layers([(outputs, centre)]),
+        network=whole_layers([(made.axes, made.centre)]),
         reading="values",
         spreads=spreads,
         label=options.label,
