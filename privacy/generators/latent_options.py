@@ -18,8 +18,8 @@ class LatentOptions(BaseModel):
     """What every one of them may be asked; unknown options are refused.
 
     Args:
-        rows_about: about how many rows there are; declared, since under add_remove the true number is private. Only
-            the learning rate and the sampling depend on it, no guarantee does [rows].
+        rows_about: about how many rows there are; declared, since under add_remove the true number is private. How
+            rows are sampled depends on it, no guarantee does [rows].
         label: a column of listed values whose shares among the rows are kept.
         hidden: widths of the decoder's hidden layers.
         batch: expected rows a step; a hundredth of rows_about, and at least 100, when not given [rows].
