@@ -63,10 +63,15 @@ def render_page(record: dict[str, Any], facts: RunFacts, folder: Path) -> str:
         missing=set(record["not_available"]),
         total_words=TOTAL_WORDS,
         expected_from=_expected_from(facts),
-        style=Markup((FOLDER / "record.css").read_text(encoding="utf-8")),
+        style=_style("record.css") if facts.synthesis is None else _style("record.css", "synthetic.css"),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
     )
     return page
+
+
+def _style(*names: str) -> Markup:
+    """Return style sheets, one after the other."""
+    return Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in names))
 
 
 def _expected_from(facts: RunFacts) -> str:
