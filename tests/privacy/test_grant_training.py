@@ -205,7 +205,7 @@ def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place) -> None:
 
 
 def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqlite_place: Place) -> None:
-    """At a rate of 1000 and eight layers the loss on a made-up row overflows at once; asked again, it says the same."""
+    """At a rate of 1000 and eight layers the loss overflows at once; asked again, it says so again."""
     ledger = a_ledger(sqlite_place)
     wild = p3gm(optimizer=Sgd(1000.0, momentum=0.99), kl_weight=1e9, decoder=perceptron(2, *[8] * 8, outputs=21))
     plan = replace(PLAN, clipping_norm=Fraction(10**6))
