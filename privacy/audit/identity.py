@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -39,6 +39,7 @@ from privacy.audit.statements import (
 )
 from privacy.marginals.suppression import Threshold, threshold_for
 
+Product = TypeVar("Product", bound=BaseModel)
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
@@ -96,8 +97,10 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
     return findings
 
 
-def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Finding]]:
-    """Read the contract and the product again, by the same models that the release used."""
+def read_again(
+    replay: ReplayTerms, kind: type[Product], *, where: str
+) -> tuple[tuple[Contract, Product] | None, list[Finding]]:
+    """Read contract and product of a record again, by the same models that the release used."""
     findings: list[Finding] = []
     contract, product = None, None
     try:
@@ -105,11 +108,20 @@ def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Fi
     except ValidationError as error:
         findings += validation_findings(error, where=where, at="replay.contract")
     try:
-        product = TablesProduct.model_validate(replay.product)
+        product = kind.model_validate(replay.product)
     except ValidationError as error:
         findings += validation_findings(error, where=where, at="replay.product")
     if contract is None or product is None:
         return None, findings
+    return (contract, product), findings
+
+
+def read_meaning(replay: Replay, *, where: str) -> tuple[Meaning | None, list[Finding]]:
+    """Read what a release of tables is about."""
+    read, findings = read_again(replay, TablesProduct, where=where)
+    if read is None:
+        return None, findings
+    contract, product = read
     meaning, names = Meaning(contract, product), [column.name for column in contract.columns]
     findings += check_forms(contract, product, replay, where)
     placed, problems = expand(product, names)

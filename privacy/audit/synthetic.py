@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from pydantic import ValidationError
 
 from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
@@ -27,10 +26,9 @@ from privacy.accounting.events import (
     event_from_json,
 )
 from privacy.audit.drawn import worst_moves
-from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences
+from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
-from privacy.audit.statements import validation_findings
 from privacy.audit.sums import check_sum
 from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
 from privacy.audit.trainings import check_trainings
@@ -58,19 +56,11 @@ class SyntheticMeaning:
 
 
 def read_synthetic(replay: SyntheticReplay, *, where: str) -> tuple[SyntheticMeaning | None, list[Finding]]:
-    """Read the contract and the product again, by the same models that the release used."""
-    findings: list[Finding] = []
-    contract, product = None, None
-    try:
-        contract = Contract.model_validate(replay.contract)
-    except ValidationError as error:
-        findings += validation_findings(error, where=where, at="replay.contract")
-    try:
-        product = SyntheticProduct.model_validate(replay.product)
-    except ValidationError as error:
-        findings += validation_findings(error, where=where, at="replay.product")
-    if contract is None or product is None:
+    """Read what a release of synthetic rows is about."""
+    read, findings = read_again(replay, SyntheticProduct, where=where)
+    if read is None:
         return None, findings
+    contract, product = read
     findings += check_forms(contract, product, replay, where)
     for at, problem in synthetic_problems(product, contract):
         field = printable("replay.product." + ".".join(map(str, at)))

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.learning.lattice import Whole
 from privacy.learning.outputs import OutputColumn, Reading, all_codes
-from privacy.learning.whole_network import LatentMixture, Whole, WholeLayer, WholeNetwork, words_of
+from privacy.learning.whole_network import LatentMixture, WholeLayer, WholeNetwork, words_of
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 from privacy.marginals.errors import NothingPossible

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from privacy.learning.plan import Schedule
+from privacy.learning.plan import MOST_BATCH, Schedule
 
 Labels = Literal["components", "joined"]
 _BATCHES = 100
@@ -22,7 +22,7 @@ class LatentOptions(BaseModel):
             rows are sampled depends on it, no guarantee does [rows].
         label: a column of listed values whose shares among the rows are kept.
         hidden: widths of the decoder's hidden layers.
-        batch: expected rows a step; a hundredth of rows_about, and at least 100, when not given [rows].
+        batch: expected rows a step, at most 8192; a hundredth of rows_about, and at least 100, when not given [rows].
         epochs: how often a row is expected to take part.
         learning_rate: of Adam; it falls to 0 along a cosine.
         gradient_norm: to which a row's gradient is clipped.
@@ -57,7 +57,8 @@ class LatentOptions(BaseModel):
         Raises:
             CannotTrain: a batch of more than the declared rows.
         """
-        batch = self.batch or min(self.rows_about, max(_SMALLEST_BATCH, self.rows_about // _BATCHES))
+        hundredth = min(MOST_BATCH, max(_SMALLEST_BATCH, self.rows_about // _BATCHES))
+        batch = self.batch or min(self.rows_about, hundredth)
         epochs = Fraction(self.epochs).limit_denominator(10**6)
         return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Asked
-from privacy.learning.lattice import Array
+from privacy.learning.lattice import Array, Whole
 from privacy.learning.layout import RowLayout
 from privacy.learning.outputs import output_columns
 from privacy.learning.trained import Trained
-from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, Whole, WholeNetwork, whole_layers
+from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, WholeNetwork, whole_layers
 
 Layers = Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]
 

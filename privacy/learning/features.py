@@ -96,7 +96,7 @@ class FeatureSums:
         table, exact = circle(), np.zeros((self.groups.count, self.length // self.groups.count), dtype=np.int64)
         turns = self.frequencies.astype(np.float64)
         width = 4 * turns.shape[1] + self.groups.count
-        for vectors, weights in chunks(self.embedding, self.groups, codes, layout, width=width, move=self.move):
+        for vectors, weights in chunks(self.embedding, self.groups, codes, layout, width=width):
             angles = (vectors @ turns).astype(np.int64) & ((1 << TURN_BITS) - 1)
             features = table[angles >> (TURN_BITS - _TABLE_BITS)].reshape(vectors.shape[0], -1)
             exact += (weights.T @ features).astype(np.int64)

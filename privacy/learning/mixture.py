@@ -25,6 +25,7 @@ from privacy.learning.embedding import Embedding
 from privacy.learning.groups import CENTRE_BITS, FACTOR_BITS, Labels, Responsibilities
 from privacy.learning.lattice import Array, Whole, to_lattice
 from privacy.learning.moments import ABOVE, ON, Blocks, Moments
+from privacy.learning.portable_normal import normal_quantiles
 from privacy.learning.principal_components import noise_edge
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -244,11 +245,8 @@ def into_bound(vectors: Array, bound: float) -> Array:
 
 
 def standard_normals(seed: PostProcessingSeed, count: int) -> Array:
-    """Return standard normals of a public seed, by inversion; no noise, whose source they must never be."""
-    from scipy.special import ndtri
-
-    words = seed.words(0, count) >> np.uint64(11)
-    return np.asarray(ndtri((words.astype(np.float64) + 0.5) / 2.0**53))
+    """Return standard normals of a public seed; no noise, whose source they must never be."""
+    return normal_quantiles(seed.words(0, count))
 
 
 def _limited(spread: Array, floor: Array, ceiling: float) -> Array:

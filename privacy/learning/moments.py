@@ -141,8 +141,6 @@ class Moments:
         Args:
             codes: shape (rows, code_width).
             layout: how they lie.
-        Raises:
-            OverflowError: more rows than whole numbers of 64 bits can add up.
         Returns:
             int64, shape (length,): the parts one after the other, each group by group [lattice units].
         Privacy: private; for a grant alone.
@@ -150,9 +148,7 @@ class Moments:
         dimension, count = self.embedding.dimension, self.groups.count
         size = {"counts": 1, "sums": dimension, "diagonal": dimension, "full": dimension * dimension}
         exact = {part: np.zeros((count, size[part]), dtype=np.int64) for part in self.parts}
-        for vectors, weights in chunks(
-            self.embedding, self.groups, codes, layout, width=2 * dimension + 2 * count, move=self.move
-        ):
+        for vectors, weights in chunks(self.embedding, self.groups, codes, layout, width=2 * dimension + 2 * count):
             for part, added in exact.items():
                 added += _part(part, vectors, weights).astype(np.int64)
         return np.concatenate([self._scaled(part, exact[part]) for part in self.parts])

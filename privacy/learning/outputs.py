@@ -17,9 +17,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.learning.lattice import Whole
 from privacy.learning.layout import Kind, RowLayout
 from privacy.learning.portable_normal import BITS, normal_steps
-from privacy.learning.whole_network import ONE, Steps, Whole
+from privacy.learning.whole_network import ONE, Steps
 from privacy.marginals.portable_math import scaled_exponential
 from privacy.marginals.seeds import PostProcessingSeed
 

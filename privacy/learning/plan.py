@@ -18,6 +18,8 @@ LATTICE: Final = 2.0**-20
 """The noise's lattice is at most this many standard deviations wide."""
 MOST_STEPS: Final = 10**7
 MOST_CHECKPOINTS: Final = 10_000
+MOST_BATCH: Final = 8192
+"""Expected rows a step: beyond, float32 sums may be off by more than `clipped_to` leaves room for [rows]."""
 _LARGEST_NORM: Final = Fraction(10**6)
 _SMALLEST_NORM: Final = Fraction(1, 10**6)
 
@@ -70,8 +72,8 @@ class TrainingPlan:
             )
         if not _SMALLEST_NORM <= self.clipping_norm <= _LARGEST_NORM:
             raise CannotTrain("clipping_norm", self.clipping_norm, f"{float(_SMALLEST_NORM):g} to {_LARGEST_NORM}")
-        if self.expected_batch_size <= 0:
-            raise CannotTrain("expected_batch_size", self.expected_batch_size, "above 0")
+        if not 0 < self.expected_batch_size <= MOST_BATCH:
+            raise CannotTrain("expected_batch_size", self.expected_batch_size, f"above 0, and at most {MOST_BATCH}")
         self.event.to_json()
 
     @property

@@ -17,11 +17,13 @@ _CHUNK_ROWS: Final = 1 << 14
 
 
 def chunks(
-    embedding: Embedding, groups: Groups, codes: Codes, layout: RowLayout, *, width: int, move: int
+    embedding: Embedding, groups: Groups, codes: Codes, layout: RowLayout, *, width: int
 ) -> Iterator[tuple[Array, Array]]:
-    """Embed rows and share them out, some at a time: so many that sums stay whole in float64 and in memory."""
-    if codes.shape[0] > (1 << 62) // move:
-        raise OverflowError("too many rows for whole numbers of 64 bits")
+    """Embed rows and share them out, some at a time: so many that sums stay whole in float64 and in memory.
+
+    Sums over chunks are of 64 bits and wrap around beyond them, at 10^7 rows on the finest lattice at the earliest. A
+    refusal would tell that there are so many rows; a sum and noise modulo 2^64 are a function of their own sum.
+    """
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (8 * (width + embedding.centre.size))))
     for start in range(0, codes.shape[0], rows):
         some = codes[start : start + rows]

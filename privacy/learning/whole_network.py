@@ -20,16 +20,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.learning.lattice import EXACT, Whole, to_lattice
 from privacy.learning.portable_normal import BITS, normal_steps
 from privacy.marginals.seeds import PostProcessingSeed
 
 ONE: Final = 2**BITS
 LARGEST_ACTIVATION: Final = 2**22
 _LARGEST_LATENT: Final = 2**20
-_EXACT: Final = 2**53
 _LARGEST_NORMAL: Final = 9 * ONE
 
-Whole = NDArray[np.int64]
 Steps = NDArray[np.float64]
 """Whole numbers held in float64."""
 
@@ -54,10 +53,10 @@ class LatentMixture:
         count, size = self.means.shape
         if self.weights.shape != (count,) or self.factors.shape != (count, size, size) or count < 1 or size < 1:
             raise ValueError("a mixture has weights (K,), means (K, k) and factors (K, k, k)")
-        if self.weights.min() < 0 or not 0 < float(self.weights.sum(dtype=np.float64)) < _EXACT / 2:
+        if self.weights.min() < 0 or not 0 < float(self.weights.sum(dtype=np.float64)) < EXACT / 2:
             raise ValueError("weights of a mixture must be at least 0, and not all 0")
         rows = np.abs(self.factors.astype(np.float64)).sum(axis=2)
-        if not (_within(self.means, _LARGEST_LATENT) and rows.max() * _LARGEST_NORMAL < _EXACT / 2):
+        if not (_within(self.means, _LARGEST_LATENT) and rows.max() * _LARGEST_NORMAL < EXACT / 2):
             raise ValueError("means or factors of a mixture are too large")
 
     @property
@@ -104,7 +103,7 @@ class WholeLayer:
         if self.weights.ndim != 2 or self.biases.shape != self.weights.shape[:1] or not self.weights.size:
             raise ValueError("a layer has weights (outputs, inputs) and biases (outputs,)")
         reach = np.abs(self.weights.astype(np.float64)).sum(axis=1) * LARGEST_ACTIVATION
-        if not (reach + np.abs(self.biases.astype(np.float64)) < _EXACT / 2).all():
+        if not (reach + np.abs(self.biases.astype(np.float64)) < EXACT / 2).all():
             raise ValueError("weights or biases of a layer are too large")
 
     def __call__(self, activations: Steps) -> Steps:
@@ -142,12 +141,9 @@ def whole(values: NDArray[np.floating], *, bits: int = BITS) -> Whole:
     """Round to multiples of 2^-bits.
 
     Raises:
-        ValueError: a value that is not finite, or too large to be written so.
+        ValueError: a value that is not finite, or beyond 2^62 steps.
     """
-    scaled = np.asarray(values, dtype=np.float64) * 2.0**bits
-    if not (np.isfinite(scaled).all() and (scaled.size == 0 or np.abs(scaled).max() < _EXACT)):
-        raise ValueError("values must be finite, and below 2^53 steps")
-    return np.rint(scaled).astype(np.int64)
+    return to_lattice(values, bits)
 
 
 def whole_layers(layers: Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]) -> WholeNetwork:

@@ -151,17 +151,14 @@ class Grant:
         event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
         if not isinstance(event, DiscreteLaplace):
             raise ValueError("noise of a sparse table must be discrete Laplace")
+        check_depth(until, event.inverse_scale)
         asked = Asked(key, counts.clique, event, {"listed_from_cells": counts.cells})
-
-        def populated() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-            check_depth(until, event.inverse_scale)
-            return counts._count()
 
         def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Values:
             table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
             return table.values, Listing(table.codes, table.threshold, table.cells)
 
-        draw = self._once.drawn(asked, (counts,), populated, listed)
+        draw = self._once.drawn(asked, (counts,), counts._count, listed)
         if draw.listing is None:
             raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
         table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -124,8 +123,7 @@ class DrawOnce:
             if reserve is not None:
                 self._check_reserve(reserve, [row.key for row in rows])
                 self._files.begin(request.run_key, len(rows), asked.to_json())
-            exact = read()
-            draw = self._written(asked, len(rows), self._made(asked, len(rows), partial(make, exact)))
+            draw = self._written(asked, len(rows), self._made(asked, len(rows), lambda: make(read())))
         if known is None:
             self._enter(draw, asked.event)
         return draw
@@ -155,7 +153,7 @@ class DrawOnce:
             raise GrantExceeded([Finding(self._where, "reserve", found, allowed, remedy)])
 
     def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
-        """Draw. Should it fail, the draw is spoiled: whether it does may depend on the counts, and so is paid.
+        """Read and draw. Should either fail, the draw is spoiled: whether it does may depend on rows, and so is paid.
 
         A spoiled draw stands in its file and in the journal with its event, and is never made again: a caller who
         could try until it works would have asked something new each time.
@@ -165,7 +163,8 @@ class DrawOnce:
         except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
             spoiled = replace(asked, about={**asked.about, SPOILED: True})
             self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
-            raise spoiled_draw(self._where, asked.key, type(error).__name__) from None
+            kind = type(error).__name__
+        raise spoiled_draw(self._where, asked.key, kind)  # outside of the handler: no context whose frames hold rows
 
     def _written(self, asked: Asked, number: int, made: Values) -> Draw:
         """Write noisy values durably before anybody sees them."""

@@ -202,7 +202,7 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
             grant.measure(counted.handle, noise=NOISE, key="k")
     assert "41" not in str(told.value)
     assert told.value.__cause__ is None
-    assert told.value.__suppress_context__
+    assert told.value.__context__ is None
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
     with pytest.raises(LedgerRefusal, match="not made again"):
         ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")

@@ -136,7 +136,9 @@ def test_what_was_not_planned_or_not_charged_is_refused_before_anything_is_count
     _, grant = opened(place)
     quarter, listed = LaplaceNoise(Fraction(1, 4)), Listed()
     with pytest.raises(GrantExceeded, match="not planned"):
-        grant.measure_sparse(listed.handle, noise=quarter, key="a", until=depth())
+        grant.measure_sparse(
+            listed.handle, noise=quarter, key="a", until=replace(depth(), inverse_scale=Fraction(1, 4))
+        )
     with pytest.raises(LedgerRefusal, match="another snapshot"):
         grant.measure_sparse(replace(listed.handle, keyed_hash="d" * 64), noise=HALF, key="a", until=depth())
     assert listed.opened == 0

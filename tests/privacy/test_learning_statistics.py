@@ -308,9 +308,10 @@ def test_moves_too_large_for_an_event_are_refused_by_the_plan() -> None:
         sum_event(statistic, GaussianNoise(Fraction(1)), adjacency="add_remove", rows_per_unit=100)
 
 
-def test_more_rows_than_64_bits_can_add_up_are_refused() -> None:
-    """Said without adding anything up."""
-    statistic = Moments(embedded(14), Everyone(), ("full",))
-    many = np.broadcast_to(random_rows(1), (2**33, 4))
-    with pytest.raises(OverflowError, match="too many rows"):
-        statistic.total(many, LAYOUT)
+def test_sums_beyond_64_bits_wrap_around_and_refuse_nothing() -> None:
+    """A million times the same row, of the largest weight on the finest lattice: 2^64 and more, modulo 2^64."""
+    statistic = Moments(embedded(16), Everyone(), ("counts", "full"))
+    one, many = random_rows(1), np.repeat(random_rows(1), 1_000_000, axis=0)
+    exact = [int(each) * 1_000_000 for each in statistic.total(one, LAYOUT)]
+    assert max(map(abs, exact)) > 2**53
+    assert statistic.total(many, LAYOUT).tolist() == [(each + 2**63) % 2**64 - 2**63 for each in exact]

@@ -46,6 +46,7 @@ def test_a_schedule_takes_its_probability_from_the_declared_rows() -> None:
         {"sampling_probability": Fraction(3, 2)},
         {"sampling_probability": Fraction(0)},
         {"expected_batch_size": Fraction(0)},
+        {"expected_batch_size": Fraction(8193)},
         {"steps": 0},
         {"steps": 41},
         {"steps": True},
