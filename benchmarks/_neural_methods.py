@@ -17,8 +17,8 @@ FEW_BINS: Final = 16
 NEURAL: Final = ("p3gm", "ae", "vae", "dp_gm")
 MARGINAL: Final = ("aim", "mst", "privbayes")
 GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL, *FREE)
-MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 200}
-"""Beyond these a fit takes hours."""
+MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 100}
+"""Beyond these a fit takes from half an hour to hours."""
 
 
 def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str] | None) -> list[Method]:
