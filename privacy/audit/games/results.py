@@ -1,0 +1,51 @@
+"""The stored results of the games, and which code they speak of.
+
+`results.json` is written by `python -m benchmarks.privacy_games` and shipped with the package; a record quotes it,
+and says so where the digest is not that of the code that runs. A pass is not a proof.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+FILE: Final = Path(__file__).with_name("results.json")
+SOURCES: Final = (
+    "noise/*.py",
+    "ledger/*drawing*.py",
+    "ledger/training.py",
+    "marginals/sensitivity.py",
+    "marginals/scores.py",
+    "learning/*.py",
+    "generators/*.py",
+)
+"""What decides how much noise is added to what, below the folder of `privacy`."""
+
+
+def code_digest() -> str:
+    """Return the digest of the sources that the games attack.
+
+    Returns:
+        str: SHA-256 (hex) over each file's path and bytes, in the order of the paths.
+    """
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for path in sorted({path for pattern in SOURCES for path in root.glob(pattern)}):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def stored() -> dict[str, Any] | None:
+    """Return the stored results; None where there are none.
+
+    Returns:
+        dict: `code_version`, `code_digest`, `confidence`, `games` (one a mechanism, as `Played.to_json` writes it),
+        and `attacks` (membership and attribute inference, and the three of anonymeter where they were run).
+    """
+    if not FILE.is_file():
+        return None
+    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return told
