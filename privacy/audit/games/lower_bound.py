@@ -45,7 +45,7 @@ def epsilons(true_rate: Rates, false_rate: Rates, *, delta: float) -> Rates:
     with np.errstate(divide="ignore", invalid="ignore"):
         there = np.log(np.maximum(true_rate - delta, 0)) - np.log(false_rate)
         not_there = np.log(np.maximum(1 - false_rate - delta, 0)) - np.log(1 - true_rate)
-    return np.maximum(np.nan_to_num(np.maximum(there, not_there), nan=0.0, posinf=_MOST), 0.0)
+    return np.asarray(np.maximum(np.nan_to_num(np.maximum(there, not_there), nan=0.0, posinf=_MOST), 0.0))
 
 
 def gaussian_shifts(true_rate: Rates, false_rate: Rates) -> Rates:
