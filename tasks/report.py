@@ -12,6 +12,7 @@ from contracts.errors import StoreUnwritable
 from contracts.levels import level_name
 from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY
+from tasks.description.files import descriptions
 from tasks.facts import RunFacts
 from tasks.page.page import render_page
 from tasks.progress import step
@@ -31,8 +32,8 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
 
     Args:
         facts: the finished run.
-        folder: the staging folder of the version; gets data/, measurements/, record.json, record.html and
-            croissant.json.
+        folder: the staging folder of the version; gets data/, measurements/, record.json, record.html,
+            croissant.json, and what is made from the record alone: deployment.yaml, lineage.json, label.html.
         private_folder: the run's private folder; gets the full record, for auditors.
     Raises:
         StoreUnwritable: the store or the private folder cannot be written.
@@ -46,6 +47,8 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
             published = public_copy(record)
             (folder / "record.json").write_bytes(readable_json(published))
             (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
+            for name, content in descriptions(published).items():
+                (folder / name).write_bytes(content)
             (folder / "record.html").write_text(render_page(published, facts, folder), encoding="utf-8")
             _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
     except OSError as error:

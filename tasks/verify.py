@@ -18,7 +18,7 @@ The rules, in the order in which they are checked:
        a λ that was chosen on an earlier version is chosen again if that version lies beside this one; the rows of a
        synthetic version come out of its published model and seed, and keep what the contract declares impossible and
        in order
-   10. croissant.json states the files' digests
+   10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record says
    11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
        choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
 What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
@@ -46,6 +46,7 @@ from privacy.audit.told import check_told
 from privacy.ledger.signing import key_id
 from tasks.progress import Bar, step
 from tasks.verification.catalogue import check_catalogue
+from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files import (
     MANIFEST,
     PROOF,
@@ -134,6 +135,7 @@ class _Verification:
         self._signed = False
         self._run: JournalledRun | None = None
         self._product: ProductChecks | None = None
+        self._record: Any = None
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
@@ -218,6 +220,7 @@ class _Verification:
     def _check_record(self) -> None:
         value, _, findings = self._read(RECORD)
         self._product, wrong = (None, []) if value is None else _read_record(value)
+        self._record = None if self._product is None else value
         if self._product is None:
             return self._close(findings + wrong, ("what the record says: it cannot be read",))
         product, record, skipped = self._product, self._product.record, []
@@ -287,4 +290,7 @@ class _Verification:
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
             return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))
-        return self._close(findings + check_catalogue(value, self._manifest, where=CATALOGUE))
+        findings += check_catalogue(value, self._manifest, where=CATALOGUE)
+        if self._record is None:
+            return self._close(findings, ("registry entry, lineage and label: no readable record",))
+        return self._close(findings + check_descriptions(self._folder, self._record, self._manifest, self._sound))

@@ -41,6 +41,8 @@ from privacy.marginals.suppression import Threshold, threshold_for
 
 Product = TypeVar("Product", bound=BaseModel)
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
+DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
+"""The record for other readers; versions with a record of the first schema need not have them."""
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
 NOT_AVAILABLE: Final = "not available"
@@ -280,7 +282,7 @@ def check_listed(
             "only files that the record speaks of",
             "nobody says what it is: do not use it",
         )
-        for name in listed - required - optional
+        for name in listed - required - optional - DESCRIPTIONS
     ]
     return sorted(missing + extra, key=lambda finding: finding.found)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.audit.identity import FIXED_FILES
+from privacy.audit.identity import DESCRIPTIONS, FIXED_FILES
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import ListedStatement, Manifest, Record, RecordTerms, TableStatement
@@ -109,7 +109,8 @@ def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> 
         for file in listed
         if isinstance(file, dict)
     }
-    signed = {name: file.model_dump() for name, file in manifest.files.items() if name not in FIXED_FILES}
+    about = FIXED_FILES | DESCRIPTIONS
+    signed = {name: file.model_dump() for name, file in manifest.files.items() if name not in about}
     return [
         Finding(
             where,

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from privacy.marginals.plan import CONFIDENCE
+from tasks.description.told import public_values
 from tasks.facts import RunFacts
 from tasks.page import charts, words
 from tasks.page.synthetic import synthetic_view
@@ -42,7 +43,7 @@ def render_page(record: dict[str, Any], facts: RunFacts, folder: Path) -> str:
         str: HTML, self-contained; every text is escaped.
     Privacy: reads the public copy of the record and released values only.
     """
-    values = words.public_values(record)
+    values = public_values(record)
     page: str = _template().render(
         record=record,
         v=values,

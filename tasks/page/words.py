@@ -17,15 +17,6 @@ _LARGEST_EXPONENT = 700.0
 Values = dict[str, Any]
 
 
-def public_values(record: dict[str, Any]) -> Values:
-    """Return the values of the record's fields by "letter.name"."""
-    return {
-        f"{letter}.{name}": field["value"]
-        for letter, group in record["groups"].items()
-        for name, field in group["fields"].items()
-    }
-
-
 @dataclass(frozen=True)
 class Belief:
     """How far the release can move a belief.
@@ -52,7 +43,7 @@ def beliefs(epsilon: str) -> list[Belief]:
     shown = []
     for prior in PRIORS:
         low, high = (posterior(prior, sign * float(Decimal(epsilon))) for sign in (-1, 1))
-        shown.append(Belief(_percent(prior), _percent(low), _percent(high), belief_bar(prior, low, high)))
+        shown.append(Belief(percent(prior), percent(low), percent(high), belief_bar(prior, low, high)))
     return shown
 
 
@@ -64,7 +55,7 @@ def posterior(prior: float, loss: float) -> float:
     return odds / (1 + odds)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Write a probability in percent; never 0 % or 100 %, which it is not."""
     text = f"{100 * share:.3g}"
     if float(text) >= 100:

@@ -1,14 +1,11 @@
-"""Rule 10 of a verification: the digests that the catalogue entry (croissant.json) states are the manifest's.
-
-The page record.html has nothing to be replayed from: its checksum is all there is to check.
-"""
+"""Rule 10 of a verification: the digests that the catalogue entry (croissant.json) states are the manifest's."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from contracts.errors import Finding
-from privacy.audit.identity import FIXED_FILES
+from privacy.audit.identity import DESCRIPTIONS, FIXED_FILES
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Manifest
 
@@ -42,7 +39,7 @@ def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Findi
             allowed = f"{manifest.files[name].sha256}, as in the manifest for {printable(name)}"
             findings.append(Finding(where, f"{at}.sha256", shown(stated), allowed, _MISDESCRIBED))
     for name in sorted(manifest.files):
-        if name not in described | FIXED_FILES:
+        if name not in described | FIXED_FILES | DESCRIPTIONS:
             found = f"nothing about {printable(name)}"
             findings.append(Finding(where, "distribution", found, "every data file", _MISDESCRIBED))
     return findings

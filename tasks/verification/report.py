@@ -17,7 +17,7 @@ RULES: Final = (
     "costs and ε recomputed from the events",
     "noisy measurements and their uncertainty",
     "refinement replayed from the noisy measurements",
-    "the catalogue entry names the same files",
+    "catalogue entry, registry entry, lineage and label say what the record says",
 )
 DEEP_RULES: Final = ("model estimated again from the noisy measurements",)
 """Checked after the others where they are asked for, and something was estimated."""

@@ -16,6 +16,7 @@ from contracts.canonical import readable_json
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.merkle import appended, inclusion_proof, leaf, root
 from privacy.ledger.signing import Signer, key_id
+from tasks.description.files import descriptions
 from tests.tasks.version_fixture import Version
 
 Json = dict[str, Any]
@@ -51,8 +52,11 @@ def forge(
         signer: signs; the publisher's own key unless another is given.
     """
     folder, signer = version.folder, signer or version.signer
+    before = (folder / "record.json").read_bytes()
     _restate_files(folder)
     edit(folder / "record.json", record)
+    if (folder / "record.json").read_bytes() != before:
+        describe_again(folder)
     manifest_sha256 = sign_manifest(folder, signer, manifest)
     entries = [proven["entry"] for proven in load(folder / "PROOF.json")["entries"]]
     journal(entries)
@@ -60,6 +64,16 @@ def forge(
         if entry["kind"] == "version_published" and isinstance(entry["body"], dict):
             entry["body"]["manifest"] = manifest_sha256
     (folder / "PROOF.json").write_bytes(readable_json(prove(entries, signer)))
+
+
+def describe_again(folder: Path) -> None:
+    """Make the files that are made from the record again, as far as it can still be told."""
+    try:
+        made = descriptions(load(folder / "record.json"))
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        return
+    for name, content in made.items():
+        (folder / name).write_bytes(content)
 
 
 def prove(entries: list[Json], signer: Signer) -> Json:

@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.errors import Refused
+from privacy.audit.identity import DESCRIPTIONS, FIXED_FILES
 from privacy.generators.generator import OutOfTime
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.post_processing_seed import seed_of_run
@@ -139,7 +140,7 @@ def test_the_catalogue_describes_every_file(made: dict[str, Version]) -> None:
     """Rows, measurements, choices and model; the rows' columns by their types."""
     catalogue = load(made["aim"].folder / "croissant.json")
     described = {part["contentUrl"] for part in catalogue["distribution"]}
-    outside = {"record.json", "record.html", "croissant.json", "MANIFEST.json", "PROOF.json"}
+    outside = {"MANIFEST.json", "PROOF.json"} | FIXED_FILES | DESCRIPTIONS
     assert described == set(made["aim"].files) - outside
     assert {"measurements/choices.json", "model/model.json", "model/arrays.parquet"} <= described
     rows = next(each for each in catalogue["recordSet"] if each["name"] == "data/stays")

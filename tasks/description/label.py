@@ -1,0 +1,100 @@
+"""label.html: the version's privacy label, one page that prints on A4, from the public record alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from tasks.description.told import plain, public_values, said, sentence, told
+from tasks.page import charts, words
+
+FOLDER: Final = Path(__file__).parent
+PRIORS: Final = (0.01, 0.1, 0.5)
+MOST_LINES: Final = 6
+LONGEST: Final = 150
+_PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
+
+
+def label_html(record: dict[str, Any]) -> bytes:
+    """Render the label of a version.
+
+    Args:
+        record: the public record.
+    Returns:
+        bytes: HTML in UTF-8, self-contained, without script; every text is escaped.
+    Privacy: reads the public record only.
+    """
+    values = public_values(record)
+    loss = float(Decimal(values["F.epsilon"]))
+    parts = [(name, float(values[f"G.{name}"])) for name in ("before", "charged", "left")]
+    page: str = _template().render(
+        record=record,
+        v=values,
+        product=_PRODUCTS.get(values["A.product_type"], "data"),
+        epsilon=words.brief(values["F.epsilon"], up=True),
+        rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
+        subject=words.subject(values),
+        protected=words.protected(values),
+        beliefs=[_belief(prior, loss) for prior in PRIORS],
+        lost=lambda amount: words.brief(amount, up=True),
+        left=lambda amount: words.brief(amount, up=False),
+        loss_unit=words.loss_unit(values),
+        budget=charts.budget_bar(parts),
+        spent=_percent(values["G.after"], values["G.cap"]),
+        unprotected=_unprotected(values),
+        more=max(0, len(_listed(values)) - MOST_LINES),
+        people=_people(values),
+        mechanism=_short(sentence(values, "J.mechanism")),
+        sampler=_short("; ".join(map(plain, values["J.samplers"]))),
+        style=Markup((FOLDER / "label.css").read_text(encoding="utf-8")),
+    )
+    return page.encode()
+
+
+def _belief(prior: float, loss: float) -> dict[str, Any]:
+    most = words.posterior(prior, loss)
+    return {
+        "before": f"{100 * prior:g} %",
+        "after": words.percent(most),
+        "bar": charts.belief_bar(prior, prior, most),
+    }
+
+
+def _percent(part: str, whole: str) -> str:
+    """Write a share in percent, rounded up; of nothing, nothing."""
+    if Decimal(whole) == 0:
+        return "0"
+    return words.brief(str(100 * Decimal(part) / Decimal(whole)), up=True)
+
+
+def _listed(values: dict[str, Any]) -> list[Any]:
+    quantities = told(values, "H.quantities")
+    return quantities if isinstance(quantities, list) else [quantities] if said(quantities) else []
+
+
+def _unprotected(values: dict[str, Any]) -> list[str]:
+    return [_short(plain(quantity)) for quantity in _listed(values)[:MOST_LINES]]
+
+
+def _people(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """List who answers for the release, as far as it is declared."""
+    asked = (("Curator", "B.curator"), ("Contact", "B.contact"), ("Legal basis", "B.legal_basis"))
+    return [(name, _short(text)) for name, path in asked if (text := sentence(values, path))]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
+
+
+@cache
+def _template() -> Any:
+    loader = FileSystemLoader(FOLDER)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("label.html.j2")

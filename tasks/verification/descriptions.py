@@ -1,0 +1,177 @@
+"""Rule 10, beyond the catalogue entry: what other programs and people read beside the record agrees with it.
+
+`deployment.yaml`, `lineage.json` and `label.html` are made from record.json alone. Their main numbers are compared
+with the record's whatever made them. Where the very code that made them runs here (the digest of its source files is
+the record's), they are made again and compared byte for byte. record.html and record.ja.html show the data too: their
+checksums are all there is to check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import yaml
+
+from contracts.errors import Finding
+from privacy.audit.identity import DESCRIPTIONS
+from privacy.audit.readable import LARGEST_JSON, read_json, shown
+from privacy.audit.statements import Manifest
+from tasks.description.files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
+from tasks.verification.files import VersionFolder
+from tasks.version.software import software
+
+WITHOUT_DESCRIPTIONS: Final = frozenset({"sudare-record/1"})
+"""Schemas of records beside which no descriptions need to lie."""
+_MISDESCRIBED: Final = "the description says something else than the record: go by the record"
+_LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
+
+
+def check_descriptions(
+    folder: VersionFolder, record: Any, manifest: Manifest, sound: frozenset[str]
+) -> list[Finding]:
+    """Check the files that were made from the record.
+
+    Args:
+        folder: the version's folder.
+        record: record.json; its statements were checked by the rules before.
+        manifest: the manifest.
+        sound: names of the files whose checksums hold; others are not opened.
+    """
+    fields = _fields(record)
+    findings = []
+    if record.get("schema") not in WITHOUT_DESCRIPTIONS:
+        missing = sorted(DESCRIPTIONS - set(manifest.files))
+        findings = [
+            Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
+        ]
+    again = fields.get("J.code") == software().code
+    for name, make in FROM_RECORD.items():
+        if name not in manifest.files or name not in sound:
+            continue
+        try:
+            data = folder.read(name, limit=LARGEST_JSON)
+        except OSError as error:
+            findings.append(Finding(name, "the file", error.strerror or str(error), "a readable file", _MISDESCRIBED))
+            continue
+        wrong = list(_CHECKS[name](data, fields))
+        if again and not wrong and data != _made(make, record):
+            allowed = "byte for byte what this code makes of the record"
+            wrong = [Finding(name, "the file", "other bytes", allowed, _MISDESCRIBED)]
+        findings += wrong
+    return findings
+
+
+def _made(make: Any, record: Any) -> bytes | None:
+    """Make a description again; None where the record has not what it is made of."""
+    try:
+        made: bytes = make(record)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, IndexError):
+        return None
+    return made
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {
+        f"{letter}.{name}": field.get("value")
+        for letter, group in record.get("groups", {}).items()
+        for name, field in group.get("fields", {}).items()
+    }
+
+
+def _amount(value: Any) -> Decimal | None:
+    """Read a number, or its text."""
+    try:
+        return None if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        return None
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    """Follow a path through objects and lists; None where it does not lead on."""
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _differences(name: str, pairs: list[tuple[str, Any, Any]]) -> Iterator[Finding]:
+    for field, found, expected in pairs:
+        if found != expected:
+            yield Finding(name, field, shown(found), f"{shown(expected)}, as in record.json", _MISDESCRIBED)
+
+
+def _check_deployment(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
+    try:
+        entry = yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        yield Finding(DEPLOYMENT, "the file", "what is no YAML", "an entry of the registry", _MISDESCRIBED)
+        return
+    parameters = ("deployment", "privacy_loss", "privacy_parameters")
+    delta = _amount(fields.get("F.delta"))
+    epsilon, found = _amount(fields.get("F.epsilon")), _amount(_at(entry, *parameters, "epsilon"))
+    pairs: list[tuple[str, Any, Any]] = [
+        ("privacy_parameters.epsilon", _as_float(found), _as_float(epsilon)),
+        ("privacy_parameters.delta", _as_float(_amount(_at(entry, *parameters, "delta") or 0)), _as_float(delta)),
+        ("basic.name", _at(entry, "deployment", "basic", "name"), fields.get("A.title")),
+    ]
+    yield from _differences(DEPLOYMENT, pairs)
+
+
+def _as_float(amount: Decimal | None) -> float | None:
+    """The registry's numbers are floating point: two amounts are told apart as far as these are."""
+    return None if amount is None else float(amount)
+
+
+def _check_lineage(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
+    event, findings = read_json(data, where=LINEAGE)
+    yield from findings
+    if event is None:
+        return
+    release, version = fields.get("A.release_id"), fields.get("A.version")
+    privacy = ("run", "facets", "sudare_privacy")
+    outputs = _at(event, "outputs")
+    listed = outputs if isinstance(outputs, list) else []
+    stated = [
+        (_at(each, "name"), _at(each, "facets", "sudare_digest", "sha256"), _at(each, *_STATISTICS, "rowCount"))
+        for each in listed
+    ]
+    files = fields.get("P.files")
+    expected = [
+        (f"{release}/v{version}/{_at(file, 'path')}", _at(file, "sha256"), _at(file, "rows"))
+        for file in (files if isinstance(files, list) else [])
+    ]
+    yield from _differences(
+        LINEAGE,
+        [
+            ("eventType", _at(event, "eventType"), "COMPLETE"),
+            ("job.name", _at(event, "job", "name"), release),
+            ("sudare_privacy.epsilon", _at(event, *privacy, "epsilon"), fields.get("F.epsilon")),
+            ("sudare_privacy.delta", _at(event, *privacy, "delta"), fields.get("F.delta")),
+            ("sudare_privacy.charged", _at(event, *privacy, "charged"), fields.get("G.charged")),
+        ],
+    )
+    if stated != expected:
+        place = next((i for i, pair in enumerate(zip(stated, expected, strict=False)) if pair[0] != pair[1]), None)
+        found = f"{len(stated)} files" if place is None else shown(stated[place][0])
+        allowed = f"{len(expected)} files" if place is None else shown(expected[place][0])
+        wanted = f"{allowed} with the digest and rows of record.json"
+        yield Finding(LINEAGE, "outputs", found, wanted, _MISDESCRIBED)
+
+
+_STATISTICS: Final = ("outputFacets", "outputStatistics")
+
+
+def _check_label(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
+    found = _LABELLED.findall(data.decode("utf-8", "replace"))[:4]
+    stated = ", ".join(str(fields.get(path)) for path in ("F.epsilon", "F.delta"))
+    yield from _differences(LABEL, [("ε and δ", ", ".join(found), stated)])
+
+
+_CHECKS: Final = {DEPLOYMENT: _check_deployment, LINEAGE: _check_lineage, LABEL: _check_label}
