@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
+from console import contract_draft
 from console.options import AsJson
 from console.render import answer, print_facts, table
+
+WARNED = 2
+
+if TYPE_CHECKING:
+    from contracts.contract import Contract
 
 app = typer.Typer(help="Contracts: what the columns may hold and what is protected.", no_args_is_help=True)
 
@@ -21,17 +28,41 @@ def group() -> None:
     """Contracts: what the columns may hold and what is protected."""
 
 
+app.command("draft")(contract_draft.draft)
+
+
 @app.command()
-def lint(contract_file: File, as_json: AsJson = False) -> None:
-    """Check a contract and list all that is wrong with it; it needs no workspace and reads no data.
+def lint(
+    contract_file: File,
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes: exit 2.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a contract: list all that is wrong with it, then what may not be meant; it reads no data.
+
+    A mistake, or a place that nobody has declared yet, exits 2. A warning says
+    what it is about, why, and what to do, and exits 0.
 
     Examples:
 
         sudare contract lint adult.odcs.yaml
-    """
-    from contracts.odcs import load_contract
 
-    contract = load_contract(contract_file)
+        sudare contract lint adult.odcs.yaml --strict --json
+    """
+    from contracts import odcs
+    from contracts.advice.advice import advise
+    from contracts.errors import ContractRefused
+    from contracts.located_yaml import located
+
+    contract = odcs.load_contract(contract_file)
+    warnings = advise(contract, located(contract_file, refusal=ContractRefused))
+    payload = {**_facts(contract), "warnings": [each.to_json() for each in warnings]}
+    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    if warnings and strict:
+        raise typer.Exit(WARNED)
+
+
+def _facts(contract: Contract) -> dict[str, Any]:
+    """What a contract declares, as a JSON object."""
     columns = [
         {
             "name": column.name,
@@ -41,7 +72,7 @@ def lint(contract_file: File, as_json: AsJson = False) -> None:
         }
         for column in contract.columns
     ]
-    payload = {
+    return {
         "contract": contract.id,
         "version": contract.version,
         "digest": contract.digest,
@@ -53,25 +84,28 @@ def lint(contract_file: File, as_json: AsJson = False) -> None:
         "columns": columns,
     }
 
-    over = {"block": "within one time block", "lifetime": "over all time blocks"}[contract.unit.scope]
 
-    def people(console: Console) -> None:
-        unit = (
-            payload["unit"]
-            if contract.unit.column is None
-            else f"{payload['unit']}, at most {payload['rows_per_unit']} rows"
+def _print(console: Console, told: dict[str, Any]) -> None:
+    over = {"block": "within one time block", "lifetime": "over all time blocks"}[told["scope"]]
+    unit = told["unit"] if told["unit"] == "row" else f"{told['unit']}, at most {told['rows_per_unit']} rows"
+    print_facts(
+        console,
+        [
+            ("contract", f"{told['contract']} {told['version']}: it holds"),
+            ("unit", f"{unit}, {over}"),
+            ("neighbours", told["adjacency"]),
+            ("gates", ", ".join(told["gates"]) or "none"),
+            ("warnings", str(len(told["warnings"]) or "none")),
+        ],
+    )
+    console.print()
+    rows = [tuple(str(value) for value in column.values()) for column in told["columns"]]
+    console.print(table(("column", "domain", "cells", "provenance"), rows, numbers=("cells",)))
+    for each in told["warnings"]:
+        heading = Text(f"\n{each['where']}: ", style="bold") + Text(
+            f"{each['field']} ({each['rule']})", style="yellow"
         )
-        print_facts(
-            console,
-            [
-                ("contract", f"{contract.id} {contract.version}: it holds"),
-                ("unit", f"{unit}, {over}"),
-                ("neighbours", contract.adjacency),
-                ("gates", ", ".join(contract.gates) or "none"),
-            ],
-        )
-        console.print()
-        rows = [tuple(str(value) for value in column.values()) for column in columns]
-        console.print(table(("column", "domain", "cells", "provenance"), rows, numbers=("cells",)))
-
-    answer(payload, people, as_json=as_json)
+        console.print(heading)
+        console.print(Text(f"    found:   {each['found']}"))
+        console.print(Text(f"    why:     {each['why']}"))
+        console.print(Text(f"    do:      {each['remedy']}", style="green"))

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.written import Problem, Text, as_tuple, refuse
@@ -102,9 +102,15 @@ def _trimmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
 class DeclaredDomain(Frozen):
     """What every domain declares, and what every domain can say about its cells."""
 
-    nulls: NullPolicy
+    nulls: NullPolicy = Field(
+        description="`nulls: {policy: category}` to count missing values in a cell of their own, "
+        "`nulls: {policy: map, to: VALUE}` to count them as a value"
+    )
     missing: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
-    provenance: Provenance
+    provenance: Provenance = Field(
+        description="`provenance: {kind: declared}` if somebody decided this domain without looking at the rows, "
+        '`provenance: {kind: public, reference: "..."}` if it is published'
+    )
 
     @field_validator("missing")
     @classmethod

@@ -5,7 +5,7 @@ our blocks stand in `customProperties` and know every key. All findings of a fil
 
 1. the file is YAML with a mapping at the top;
 2. it is a data contract of version 3 with exactly one table;
-3. the table's `privacy` block and each property's `domain` block are complete;
+3. the table's `privacy` block and each property's `domain` block are complete, and nothing in them is a placeholder;
 4. seen together they do not contradict each other.
 """
 
@@ -23,6 +23,7 @@ from contracts.contract import Contract
 from contracts.domains import Domain
 from contracts.errors import ContractRefused, Finding
 from contracts.located_yaml import Document, located
+from contracts.placeholders import placeholders, undeclared
 from contracts.privacy_terms import PrivacyTerms
 from contracts.validation_errors import dotted, from_problem, from_validation, unknown_key
 from contracts.written import FieldPath, Label, Problem, nearest, show
@@ -43,8 +44,9 @@ def load_contract(path: Path) -> Contract:
     """
     reading = _Reading(located(path, refusal=ContractRefused))
     contract = reading.contract()
-    if reading.findings or contract is None:
-        raise ContractRefused(sorted(set(reading.findings), key=_position))
+    findings = reading.with_undeclared()
+    if findings or contract is None:
+        raise ContractRefused(sorted(set(findings), key=_position))
     return contract
 
 
@@ -88,6 +90,13 @@ class _Reading:
         fields = {"columns": tuple(columns), "table": table["name"], **self._header(), **dict(terms)}
         contract: Contract | None = self._validated(TypeAdapter(Contract), Contract, (), fields)
         return contract
+
+    def with_undeclared(self) -> list[Finding]:
+        """Return the findings with one for each placeholder, in place of what else was said of that field."""
+        paths = list(placeholders(self.document))
+        asked = [from_problem(self.document, at, undeclared(at, self._name(at)), self._name) for at in paths]
+        fields = {finding.field for finding in asked}
+        return asked + [finding for finding in self.findings if finding.field not in fields]
 
     def _header(self) -> dict[str, Any]:
         """Identity and description."""

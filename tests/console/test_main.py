@@ -81,6 +81,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "budget open",
         "budget return",
         "budget show",
+        "contract draft",
         "contract lint",
         "evaluate",
         "init",

@@ -1,0 +1,1 @@
+"""Advice on contracts that load: what is allowed, and probably not what was meant."""

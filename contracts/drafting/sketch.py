@@ -1,0 +1,94 @@
+"""What a document says about a table, before anybody declared anything about privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from contracts.column import LogicalType
+from contracts.errors import Finding, Refused
+from contracts.written import listed, nearest
+
+ROW_ID = "It is unique. The id of a row says nothing that can be counted: leave it out by `select:` in the spec."
+
+
+class DraftRefused(Refused):
+    """No draft can be made of a document."""
+
+
+@dataclass(frozen=True)
+class ColumnSketch:
+    """A column as a document describes it.
+
+    Args:
+        name: its name.
+        logical_type: what it holds, in the words of a contract; None where the document does not say, or says
+            something that a contract has no word for.
+        description: what the document says about it.
+        values: categories that the document declares (never ones that were seen in rows); empty for none.
+        bounds: lower and upper bound that the document declares, or None.
+        origin: where in the document values or bounds are declared, for the provenance.
+        hints: further lines for the person who completes the draft.
+        kept: keys of the Open Data Contract Standard that stay as they are.
+    """
+
+    name: str
+    logical_type: LogicalType | None = None
+    description: str | None = None
+    values: tuple[str, ...] = ()
+    bounds: tuple[str, str] | None = None
+    origin: str = ""
+    hints: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableSketch:
+    """A table as a document describes it.
+
+    Args:
+        name: its name.
+        columns: its columns, in order.
+        origin: the document, as the head of the draft names it.
+        identifier: `id` of the contract; made from the table's name where the document has none.
+        title: `name` of the contract.
+        description: `description` of the contract.
+        hints: lines about the table as a whole, for the person who completes the draft.
+        kept: top-level keys of the Open Data Contract Standard that stay as they are.
+        kept_of_table: the same of the table.
+    """
+
+    name: str
+    columns: tuple[ColumnSketch, ...]
+    origin: str
+    identifier: str | None = None
+    title: str | None = None
+    description: Mapping[str, Any] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept_of_table: Mapping[str, Any] = field(default_factory=dict)
+
+
+def chosen(tables: Sequence[str], wanted: str | None, *, where: str) -> int:
+    """Return the place of the table that is meant: the only one, or the one that was named.
+
+    Raises:
+        DraftRefused: none is there, several are, or none has that name.
+    """
+    if not tables:
+        refuse_draft(
+            where, "tables", "no table with columns", "at least one table", "name the file that describes it"
+        )
+    if wanted is None and len(tables) == 1:
+        return 0
+    if wanted is None:
+        refuse_draft(where, "--table", f"{len(tables)} tables", listed(tables), "say which one: --table NAME")
+    if wanted not in tables:
+        refuse_draft(where, "--table", f"no table {wanted!r}", listed(tables), nearest(wanted, tables))
+    return tables.index(wanted)
+
+
+def refuse_draft(where: str, field_name: str, found: str, allowed: str, remedy: str = "") -> NoReturn:
+    """Refuse to make a draft, with one finding."""
+    raise DraftRefused([Finding(where, field_name, found, allowed, remedy)])

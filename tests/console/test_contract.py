@@ -1,0 +1,77 @@
+"""`sudare contract`: drafts, advice, comparisons and the registry, as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.placeholders import PLACEHOLDER
+from tests.console.conftest import ADULT, Typed
+from tests.contracts.samples import CONTRACT, replaced, write
+from tests.contracts.test_drafting import DBT
+
+
+def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: Path, typed: Typed) -> None:
+    """What is printed is the draft alone, so that it can be piped; `lint` then names every open place."""
+    model = str(write(tmp_path, "schema.yml", DBT))
+    said = typed("contract", "draft", "--from", model, "--table", "orders")
+    assert said.code == 0
+    assert said.out.startswith("# Draft of a contract")
+    target = tmp_path / "orders.odcs.yaml"
+    words = ("contract", "draft", "--from", model, "--table", "orders", "--to", str(target))
+    assert "25 places" in typed(*words).out
+    assert target.read_text() == said.out
+    again = typed(*words, "--json")
+    assert (again.code, again.json["error"]["kind"]) == (2, "WouldOverwrite")
+    as_json = typed("contract", "draft", "--from", model, "--table", "orders", "--json").json
+    assert (as_json["draft"], as_json["to_declare"], as_json["file"]) == (said.out, 25, None)
+    lint = typed("contract", "lint", str(target), "--json")
+    assert lint.code == 2
+    assert len(lint.json["error"]["findings"]) == 25
+
+
+def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_path: Path, typed: Typed) -> None:
+    """The draft is made of names and types; it holds no category of the table."""
+    said = typed("contract", "draft", "--from", str(ADULT / "adult.parquet"))
+    assert "name: hours-per-week" in said.out
+    assert "Private" not in said.out
+    assert typed("contract", "lint", str(write(tmp_path, "a.yaml", said.out))).code == 2
+
+
+def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
+    said = typed("contract", "draft", "--from", str(tmp_path / "gone.parquet"))
+    assert (said.code, "not a Parquet file" in said.err) == (2, True)
+    unwritable = typed(
+        "contract", "draft", "--from", str(ADULT / "adult.parquet"), "--to", str(tmp_path / "no" / "a")
+    )
+    assert (unwritable.code, "No such file" in unwritable.err) == (2, True)
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 2)])
+def test_warnings_say_what_why_and_what_to_do(
+    tmp_path: Path, typed: Typed, words: tuple[str, ...], code: int
+) -> None:
+    """The sample has a gate, a cut bin and a cut month; `--strict` makes mistakes of them."""
+    file = str(write(tmp_path, "people.odcs.yaml", CONTRACT))
+    said = typed("contract", "lint", file, *words)
+    assert said.code == code
+    assert "people 1.0.0: it holds" in said.out
+    assert said.out.count("why:") == said.out.count("do:") == 3
+    told = typed("contract", "lint", file, *words, "--json").json["warnings"]
+    assert [each["rule"] for each in told] == ["gate", "cut-bin", "cut-bin"]
+    assert all(each["where"].startswith(file) for each in told)
+
+
+def test_a_contract_without_warnings_is_strict_too(typed: Typed) -> None:
+    said = typed("contract", "lint", str(ADULT / "adult.odcs.yaml"), "--strict")
+    assert (said.code, "none" in said.out) == (0, True)
+
+
+def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: Typed) -> None:
+    """It is a mistake, not a warning: what a missing value becomes is never guessed."""
+    text = replaced(CONTRACT, (", nulls: {policy: map, to: F}", ""))
+    said = typed("contract", "lint", str(write(tmp_path, "people.odcs.yaml", text)))
+    assert said.code == 2
+    assert "add `nulls: {policy: category}` to count missing values in a cell of their own" in said.err
+    assert PLACEHOLDER not in said.err
