@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
+from contracts.about import About
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
@@ -115,6 +116,7 @@ class SpecFile(Frozen):
     charge: ChargeTerms
     product: Product
     publish: Publish
+    about: About = About()
 
     @field_validator("release")
     @classmethod
@@ -141,9 +143,10 @@ class ReleaseSpec(SpecFile):
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of the spec, with paths as they are written in the file.
 
-        Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies.
+        Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies;
+        and of `about`, which says nothing about what is computed.
         """
-        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths"})
+        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
         return canonical.digest(content)
 

@@ -53,6 +53,17 @@ def from_validation(
     return found
 
 
+def from_values(where: str, at: FieldPath, error: ValidationError, model: Any) -> list[Finding]:
+    """Turn pydantic's errors about values without lines (TOML) into findings; arguments as for `from_validation`."""
+    found = []
+    for item in error.errors():
+        steps, block = _walked(model, item["loc"])
+        for problem in _problems(item, block):
+            field = dotted((*at, *steps, *problem.at))
+            found.append(Finding(where, field, problem.found, problem.allowed, problem.remedy))
+    return found
+
+
 def _something_inside(loc: FieldPath, items: Iterable[Mapping[str, Any]]) -> bool:
     """Say whether another error lies below a path."""
     return any(len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in items)

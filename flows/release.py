@@ -12,6 +12,7 @@ from pathlib import Path
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
+from contracts.about import Publisher, declared
 from flows import steps
 from flows.intake import gates_entered, intake
 from flows.outcome import Outcome, outcome_of
@@ -96,7 +97,8 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
         made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
 
     def write(folder: Path, version: VersionEntry) -> None:
-        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier)
+        about = declared(spec.about, workspace.publisher or Publisher())
+        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about)
         report(run, facts, folder=folder, private_folder=run.path)
 
     signer = Signer(workspace.signing_seed())

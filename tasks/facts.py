@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from contracts.about import About
 from contracts.contract import Contract
 from contracts.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
@@ -95,6 +96,7 @@ class RunFacts:
         pld_epsilon: ε by the second accountant, where it applies.
         gate_failures: how many releases of the account a gate had stopped before this charge.
         earlier_version: the version on which λ was chosen, if one was.
+        about: what is declared about the release.
     """
 
     run_key: str
@@ -118,6 +120,7 @@ class RunFacts:
     pld_epsilon: float | None
     gate_failures: int
     earlier_version: EarlierVersion | None = None
+    about: About = field(default_factory=About)
 
     @property
     def tables_plan(self) -> TablesPlan:
@@ -152,6 +155,7 @@ def gather(
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
     earlier_version: EarlierVersion | None = None,
+    about: About | None = None,
 ) -> RunFacts:
     """Collect what the ledger and the steps know about a run.
 
@@ -187,6 +191,7 @@ def gather(
         pld_epsilon=pld_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
         gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
         earlier_version=earlier_version,
+        about=spec.about if about is None else about,
     )
 
 

@@ -16,9 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding, Refused
+
+if TYPE_CHECKING:
+    from contracts.about import Publisher
 
 FILE = "sudare.toml"
 PRIVATE = ".sudare"
@@ -35,6 +38,7 @@ _KEYS = {
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
 }
 _SCHEDULE = "schedule."
+_PUBLISHER = "publisher"
 _CRON = 'five cron fields (minute hour day month weekday) that occur, such as "0 6 1 * *"'
 _TEMPLATE = """\
 # A Sudare workspace. Paths are relative to this file.
@@ -50,6 +54,10 @@ memory_limit = "1GB"     # of DuckDB
 
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
+
+[publisher]              # public declarations, the same in all records; `about:` of a spec wins
+# curator = "Office of Statistics"
+# contact = "privacy@example.org"
 
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"
@@ -86,6 +94,7 @@ class Workspace:
         memory_limit: what DuckDB may use while it ingests.
         prefect_api_url: a running Prefect server, or None to start one with each run.
         schedule: which specs run when.
+        publisher: what the publisher declares of all its releases.
     """
 
     root: Path
@@ -94,6 +103,7 @@ class Workspace:
     memory_limit: str
     prefect_api_url: str | None
     schedule: tuple[Scheduled, ...] = ()
+    publisher: Publisher | None = None
 
     @property
     def private(self) -> Path:
@@ -109,6 +119,11 @@ class Workspace:
     def runs(self) -> Path:
         """The runs' private folders."""
         return self.private / "runs"
+
+    @property
+    def records(self) -> Path:
+        """The complete records of the published versions, for auditors."""
+        return self.private / "records"
 
     @property
     def prefect_home(self) -> Path:
@@ -173,7 +188,7 @@ class Workspace:
         if not file.is_file():
             remedy = "make one: sudare init; or say where it is: --workspace DIR"
             raise _refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
-        values = _settings(file)
+        values, publisher = _settings(file)
         return cls(
             root=root,
             releases=root / (values.get("store.releases") or "releases"),
@@ -181,6 +196,7 @@ class Workspace:
             memory_limit=values.get("ingest.memory_limit") or "1GB",
             prefect_api_url=os.environ.get("PREFECT_API_URL") or values.get("prefect.api_url") or None,
             schedule=_schedule(file, values),
+            publisher=_publisher(file, publisher),
         )
 
     @classmethod
@@ -231,11 +247,13 @@ def loopback_without_proxy() -> dict[str, str]:
     return {"NO_PROXY": value, "no_proxy": value}
 
 
-def _settings(file: Path) -> dict[str, str]:
+def _settings(file: Path) -> tuple[dict[str, str], Any]:
+    """Read the settings: those of one word by table and key, and the publisher's declarations as they are written."""
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _refusal(str(file), "TOML", str(error), "a readable TOML file") from error
+    publisher = written.pop(_PUBLISHER, None)
     flat: dict[str, Any] = {}
     for table, keys in written.items():
         flat |= {f"{table}.{key}": value for key, value in keys.items()} if isinstance(keys, dict) else {table: keys}
@@ -247,7 +265,22 @@ def _settings(file: Path) -> dict[str, str]:
     ]
     if findings:
         raise WorkspaceRefused(findings)
-    return flat
+    return flat, publisher
+
+
+def _publisher(file: Path, written: Any) -> Publisher | None:
+    """Read what the publisher declares of all its releases."""
+    if not written:
+        return None
+    from pydantic import ValidationError
+
+    from contracts.about import Publisher
+    from contracts.validation_errors import from_values
+
+    try:
+        return Publisher.model_validate(written)
+    except ValidationError as error:
+        raise WorkspaceRefused(from_values(str(file), (_PUBLISHER,), error, Publisher)) from None
 
 
 def _schedule(file: Path, values: Mapping[str, str]) -> tuple[Scheduled, ...]:
@@ -269,7 +302,8 @@ def _schedule(file: Path, values: Mapping[str, str]) -> tuple[Scheduled, ...]:
 
 
 def _unknown(file: Path, key: str) -> Finding:
-    return Finding(str(file), key, "an unknown key", ", ".join(_KEYS), "correct its spelling or delete it")
+    allowed = ", ".join([*_KEYS, f"{_PUBLISHER}.*"])
+    return Finding(str(file), key, "an unknown key", allowed, "correct its spelling or delete it")
 
 
 def _ledger_url(root: Path, written: str) -> str:

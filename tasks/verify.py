@@ -39,6 +39,7 @@ from privacy.audit.charged import check_accounts
 from privacy.audit.claimed import check_amounts, check_claim
 from privacy.audit.identity import check_charge, check_identity
 from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
+from privacy.audit.learnable import check_learnable
 from privacy.audit.readable import printable, read_json
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.synthetic_statements import SyntheticRecord
@@ -235,6 +236,8 @@ class _Verification:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)
         findings += product.check_product()
+        names = tuple(column.name for column in product.contract.columns)
+        findings += check_learnable(record, names, where=RECORD)
         if self._run is None:
             skipped.append("the record against the charge: no readable run")
         else:

@@ -1,7 +1,7 @@
 """Is the record about this version, this contract and this charge? The checks, in this order.
 
 1. release and version are the manifest's
-2. auditor-only values are withheld, and the fields without a source are listed
+2. auditor-only values are withheld; the fields without a source are listed and say why, the declared ones are listed
 3. the contract, read again, hashes to its digest, and charge and record name the same contract, spec, account
 4. the product, read again, has the tables that the record replays, refined as the product says
 5. the manifest's files are those that the record speaks of, no more and no fewer
@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -29,8 +29,10 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
+    FIRST_RECORD,
     LevelStatement,
     Manifest,
+    RecordField,
     RecordTerms,
     Replay,
     ReplayTerms,
@@ -47,6 +49,18 @@ TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
 NOT_AVAILABLE: Final = "not available"
 WITHHELD: Final = "withheld"
+DECLARABLE: Final = frozenset(
+    {
+        *(f"A.{name}" for name in ("sector", "region", "registry_id")),
+        *(f"B.{name}" for name in ("audience", "curator", "operator", "approvers", "legal_basis", "policy_version")),
+        *("B.rationale", "B.contact", "C.lineage", "C.retention", "C.trust_model", "F.delta_rationale"),
+        *("H.tuned_on_data", "I.exploratory_access", "I.hyperparameter_search", "I.feature_selection"),
+        *("N.permitted_uses", "Q.witness"),
+    }
+)
+"""The fields that only people can know: their values are the publisher's word."""
+FIRST_GROUPS: Final = frozenset("ABCDEFGHIJKPQ")
+"""The groups that a record of the first schema has."""
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 
@@ -96,6 +110,25 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
         found = f"{shown(path)} {'listed' if path in listed else 'not listed'}"
         allowed = f"a list of the fields that read '{NOT_AVAILABLE}'"
         findings.append(Finding(where, "not_available", found, allowed, OTHER))
+    return findings + _check_declared(record, fields, where)
+
+
+def _check_declared(record: RecordTerms, fields: Mapping[str, RecordField], where: str) -> list[Finding]:
+    """Check that what the publisher declares is marked as declared, nothing else is, and gaps have reasons."""
+    if record.first:
+        newer = record.declared is not None or set(record.groups) - FIRST_GROUPS
+        found = "declarations or groups of a later schema"
+        return [Finding(where, "schema", found, f"what {FIRST_RECORD} has", OTHER)] if newer else []
+    stated = {path for path in DECLARABLE if path in fields and fields[path].value != NOT_AVAILABLE}
+    findings = []
+    for path in sorted(stated ^ set(record.declared or ())):
+        found = f"{shown(path)} {'not listed' if path in stated else 'listed'}"
+        findings.append(Finding(where, "declared", found, "a list of what the publisher declares", OTHER))
+    for path, field in fields.items():
+        if (field.value == NOT_AVAILABLE) != (field.reason is not None):
+            found = "no reason" if field.reason is None else "a reason beside a value"
+            allowed = f"a reason where a field reads '{NOT_AVAILABLE}', and nowhere else"
+            findings.append(Finding(where, printable(f"groups.{path}.reason"), found, allowed, OTHER))
     return findings
 
 

@@ -17,7 +17,8 @@ from privacy.audit.readable import printable, shown
 
 MANIFEST_SCHEMA: Final = "sudare-manifest/1"
 PROOF_SCHEMA: Final = "sudare-proof/2"
-RECORD_SCHEMA: Final = "sudare-record/1"
+FIRST_RECORD: Final = "sudare-record/1"
+RECORD_SCHEMA: Final = "sudare-record/2"
 
 _MOST_FINDINGS: Final = 20
 _T = TypeVar("_T")
@@ -235,6 +236,7 @@ class RecordField(Statement):
 
     class_: Literal["public", "auditor"] = Field(alias="class")
     value: Any
+    reason: Text | None = None
 
 
 class Group(Statement):
@@ -247,12 +249,18 @@ class Group(Statement):
 class RecordTerms(Statement):
     """record.json of a release of any kind."""
 
-    schema_: Literal["sudare-record/1"] = Field(alias="schema")
+    schema_: Literal["sudare-record/1", "sudare-record/2"] = Field(alias="schema")
     release: Text
     version: Annotated[int, Field(ge=1)]
     groups: dict[Text, Group]
     not_available: Listed[Text]
+    declared: Listed[Text] | None = None
     replay: ReplayTerms
+
+    @property
+    def first(self) -> bool:
+        """Whether it is of the first schema, which had fewer groups and files."""
+        return self.schema_ == FIRST_RECORD
 
 
 class Record(RecordTerms):

@@ -10,7 +10,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
 from privacy.marginals.plan import PlannedDraw
 from tasks.facts import reservation
-from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.field import NONE, Group, Run, public
 from tasks.record.guarantee import account_rule
 
 
@@ -92,6 +92,17 @@ def _beside(state: AccountState, part: Mapping[str, int]) -> dict[str, str]:
     }
 
 
+def refresh_rule(run: Run) -> str:
+    """Say that no account is ever filled up again, and what another account of these people would be."""
+    terms = run.facts.account.terms
+    return (
+        f"never: the cap of {terms.name} is for good, for all that is ever published of {terms.population} in "
+        f"{terms.block}. Other days have accounts of their own; an account whose days overlap these inherits what "
+        f"was "
+        "charged, and is charged too"
+    )
+
+
 LEDGER = Group(
     "G",
     "Ledger",
@@ -118,6 +129,6 @@ LEDGER = Group(
         ),
         public("other_charges", "Charges before this one; those of failed runs stay.", other_charges),
         public("also_charged", "Other accounts of these people, for other time blocks; charged too.", also_charged),
-        unsourced("refresh_rule", "When a new account is opened for the same people."),
+        public("refresh_rule", "When a new account is opened for the same people.", refresh_rule),
     ),
 )

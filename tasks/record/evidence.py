@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.record.field import Group, Run, public, unsourced
+from tasks.record.declarations import declares
+from tasks.record.field import Group, Run, public
 from tasks.version.tidy import WrittenFile
 
 
@@ -101,6 +102,6 @@ INTEGRITY = Group(
             "How to check this version; the key comes from the publisher by another way.",
             lambda run: f"sudare verify {run.facts.version.release}/v{run.facts.version.number} --key FILE",
         ),
-        unsourced("witness", "Who else keeps the journal's head."),
+        declares("witness", "Who else keeps the journal's head."),
     ),
 )

@@ -9,7 +9,9 @@ from typing import Any
 from privacy.accounting.amounts import PICO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.ledger.terms import ChargeRequest
-from tasks.record.field import Group, Run, public, unsourced
+from tasks.record.declarations import declares
+from tasks.record.field import Group, Run, public
+from tasks.record.learnable import LEARNABLE
 
 CONVERSION = "Canonne, Kamath, Steinke 2020, Proposition 12"
 _ACCOUNTANTS = ("sudare", "dp-accounting")
@@ -102,9 +104,14 @@ GUARANTEE = Group(
         ),
         public("native_loss", "Loss in the calculus of the account.", native),
         public("conversion", "How the claim follows from the draws.", conversion),
-        public("second_accountant", "The same, by an independent library; for information.", second_accountant),
+        public(
+            "second_accountant",
+            "The same, by an independent library; for information.",
+            second_accountant,
+            absent="it is asked where delta is above 0 and one row a unit moves one cell, or two",
+        ),
         public("accountants", "Versions of the accounting libraries.", accountants),
-        unsourced("delta_rationale", "Why this delta."),
-        unsourced("per_attribute", "What the guarantee says about single attributes."),
+        declares("delta_rationale", "Why this delta."),
+        *LEARNABLE,
     ),
 )

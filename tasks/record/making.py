@@ -13,7 +13,8 @@ from privacy.marginals.plan import TOTAL_KEY
 from privacy.marginals.suppression import told_rule
 from privacy.refine.intervals import told_interval
 from privacy.refine.tree import expected_variances
-from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.field import NONE, Group, Run, public
+from tasks.record.origin import hour
 from tasks.refine import ReleasedTable, SparseTable
 
 SAMPLERS = {
@@ -112,6 +113,16 @@ def choice(run: Run) -> dict[str, Any]:
     return mechanism_choice(run.facts.spec.tables_product, run.facts.tables_plan)
 
 
+def timing_policy(run: Run) -> str:
+    """Say what the journal tells of when noise was drawn, and that the duration of draws is not hidden."""
+    times = sorted({hour(entry.at) for entry in run.facts.entries if entry.kind == "noise_drawn"})
+    drawn = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
+    return (
+        f"the journal tells of {drawn} draws only in which hour each was made ({', '.join(times)}). How long a draw "
+        "takes is not hidden from whoever can watch the machine: samplers are exact, and not constant in time"
+    )
+
+
 NOISE = Group(
     "J",
     "Mechanism and noise",
@@ -128,7 +139,7 @@ NOISE = Group(
         public("packages", "Versions of the libraries that ran.", lambda run: dict(run.facts.software.packages)),
         public("python", "Version of Python.", lambda run: run.facts.software.python),
         public("platform", "Operating system and machine type.", lambda run: run.facts.software.platform),
-        unsourced("timing_policy", "How the duration of draws is hidden."),
+        public("timing_policy", "How the duration of draws is hidden.", timing_policy),
     ),
 )
 

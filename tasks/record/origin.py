@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, auditor, public, unsourced
 
 IDENTITY = Group(
@@ -18,7 +19,11 @@ IDENTITY = Group(
             lambda run: run.facts.version.status,
         ),
         public("supersedes", "Number of the version before.", lambda run: run.facts.supersedes or NONE),
-        unsourced("superseded_by", "Number of the version after; known later, and then in the signed journal."),
+        unsourced(
+            "superseded_by",
+            "Number of the version after; known later, and then in the signed journal.",
+            "a signed record does not change; `sudare releases` and the journal know",
+        ),
         public("title", "Name of the data.", lambda run: run.facts.contract.name),
         public("product_type", "What is published.", lambda run: run.facts.spec.product.kind),
         public("reference_period", "Time block of the account that paid.", lambda run: run.facts.account.terms.block),
@@ -29,9 +34,9 @@ IDENTITY = Group(
         ),
         auditor("started", "When the run started.", lambda run: run.facts.started),
         auditor("finished", "When the measurements were complete.", lambda run: run.facts.finished),
-        unsourced("sector", "Sector of the publisher."),
-        unsourced("region", "Region that the data are about."),
-        unsourced("registry_id", "Entry in a public registry of deployments."),
+        declares("sector", "Sector of the publisher."),
+        declares("region", "Region that the data are about."),
+        declares("registry_id", "Entry in a public registry of deployments."),
     ),
 )
 
@@ -39,15 +44,20 @@ ACCOUNTABILITY = Group(
     "B",
     "Accountability",
     (
-        public("purpose", "What the data are for, as the contract says.", lambda run: described(run, "purpose")),
-        unsourced("audience", "For whom the release is made."),
-        unsourced("curator", "Who is responsible for the data."),
-        unsourced("operator", "Who ran the release."),
-        unsourced("approvers", "Who approved it, and when."),
-        unsourced("legal_basis", "Legal basis, or reference of the impact assessment."),
-        unsourced("policy_version", "Privacy policy that the release follows."),
-        unsourced("rationale", "Why this epsilon, and why this cap."),
-        unsourced("contact", "Whom to write to about errors."),
+        public(
+            "purpose",
+            "What the data are for, as the contract says.",
+            lambda run: described(run, "purpose"),
+            absent="the contract has no `description: {purpose: ...}`",
+        ),
+        declares("audience", "For whom the release is made."),
+        declares("curator", "Who is responsible for the data."),
+        declares("operator", "Who ran the release."),
+        declares("approvers", "Who approved it, and when."),
+        declares("legal_basis", "Legal basis, or reference of the impact assessment."),
+        declares("policy_version", "Privacy policy that the release follows."),
+        declares("rationale", "Why this epsilon, and why this cap."),
+        declares("contact", "Whom to write to about errors."),
     ),
 )
 
@@ -72,9 +82,9 @@ SOURCE = Group(
         ),
         public("population", "The people.", lambda run: run.facts.account.terms.population),
         public("time_block", "The time that the account covers.", lambda run: run.facts.account.terms.block),
-        unsourced("lineage", "From which systems the table came."),
-        unsourced("retention", "When the snapshot and the source are deleted."),
-        unsourced("trust_model", "Who sees the confidential rows, and who is trusted."),
+        declares("lineage", "From which systems the table came."),
+        declares("retention", "When the snapshot and the source are deleted."),
+        declares("trust_model", "Who sees the confidential rows, and who is trusted."),
     ),
 )
 

@@ -8,6 +8,7 @@ from tasks.record.account import LEDGER
 from tasks.record.evidence import INTEGRITY, OUTPUT
 from tasks.record.field import NOT_AVAILABLE, WITHHELD, Field, Group, Run
 from tasks.record.guarantee import GUARANTEE
+from tasks.record.limits import LIMITATIONS
 from tasks.record.making import NOISE, POST_PROCESSING
 from tasks.record.origin import ACCOUNTABILITY, IDENTITY, SOURCE
 from tasks.record.replay import replay
@@ -15,7 +16,7 @@ from tasks.record.synthetic import groups_of
 from tasks.record.terms import CONTRACT, UNIT
 from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
 
-RECORD_SCHEMA = "sudare-record/1"
+RECORD_SCHEMA = "sudare-record/2"
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
     ACCOUNTABILITY,
@@ -28,6 +29,7 @@ GROUPS: tuple[Group, ...] = (
     PREPROCESSING,
     NOISE,
     POST_PROCESSING,
+    LIMITATIONS,
     OUTPUT,
     INTEGRITY,
 )
@@ -54,6 +56,12 @@ def build_record(run: Run) -> Record:
         "not_available": sorted(
             f"{letter}.{name}" for letter, filled in values.items() for name, value in filled.items() if value is None
         ),
+        "declared": sorted(
+            f"{group.letter}.{field.name}"
+            for group in groups
+            for field in group.fields
+            if field.declared and values[group.letter][field.name] is not None
+        ),
         "replay": replay(run),
     }
 
@@ -73,7 +81,9 @@ def _filled(group: Group, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(field: Field, value: Any) -> dict[str, Any]:
-    return {"class": field.visibility, "value": NOT_AVAILABLE if value is None else value}
+    if value is None:
+        return {"class": field.visibility, "value": NOT_AVAILABLE, "reason": field.absent}
+    return {"class": field.visibility, "value": value}
 
 
 def _withheld(field: dict[str, Any]) -> dict[str, Any]:

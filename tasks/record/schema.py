@@ -28,6 +28,7 @@ def record_schema() -> dict[str, Any]:
                 "version": {"type": "integer", "minimum": 1},
                 "groups": _object({group.letter: _either(group) for group in GROUPS}),
                 "not_available": {**_NAMES, "uniqueItems": True},
+                "declared": {**_NAMES, "uniqueItems": True},
                 "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows())]},
             }
         ),
@@ -53,7 +54,8 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _field(field: Field) -> dict[str, Any]:
     value = {"type": ["string", "integer", "number", "boolean", "array", "object"]}
-    return {"description": field.means, **_object({"class": {"const": field.visibility}, "value": value})}
+    properties = {"class": {"const": field.visibility}, "value": value, "reason": _TEXT}
+    return {"description": field.means, **_object(properties, optional=("reason",))}
 
 
 def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:

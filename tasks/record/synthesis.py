@@ -7,7 +7,7 @@ from typing import Any, Final
 from privacy.generators.rows import seed_text
 from privacy.ledger.grant import Measurement, SumMeasurement
 from tasks.record import sums, trainings
-from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.field import NONE, Group, Run, public
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
 from tasks.version.tidy import MEASUREMENTS
 
@@ -57,6 +57,9 @@ USES: Final = (
     "gaps are not in them.",
     "Do not count rare combinations in the rows: use the noisy counts in measurements/, which have intervals.",
 )
+
+
+UTILITY: Final = "private, for auditors only; what is public of it is in group L"
 
 
 def model(run: Run) -> dict[str, Any]:
@@ -182,6 +185,8 @@ SYNTHESIS = Group(
         public("known_bias", "What the rows are known to get wrong.", known_bias),
         public("conditional_sampling", "Further rows.", lambda run: CONDITIONAL),
         public("uses", "What the rows are good for, and what not.", uses),
-        unsourced("utility", "How close the rows are to the data: it is private, and not published."),
+        public(
+            "utility", "How close the rows are to the data: it is private, and not published.", lambda run: UTILITY
+        ),
     ),
 )

@@ -107,8 +107,18 @@ CONTRACT = Group(
         public("structural_zeros", "Combinations declared impossible; their cells are zero.", structural_zeros),
         public("functional_dependencies", "Columns that determine others, as declared.", dependencies),
         public("orders", "Columns that are never above others, as declared.", orders),
-        public("limitations", "What the contract warns of.", lambda run: described(run, "limitations")),
-        public("usage", "What the contract says about use and attribution.", lambda run: described(run, "usage")),
+        public(
+            "limitations",
+            "What the contract warns of.",
+            lambda run: described(run, "limitations"),
+            absent="the contract has no `description: {limitations: ...}`",
+        ),
+        public(
+            "usage",
+            "What the contract says about use and attribution.",
+            lambda run: described(run, "usage"),
+            absent="the contract has no `description: {usage: ...}`",
+        ),
         auditor(
             "validation_outcomes",
             "Pass or fail of each check of the contract.",

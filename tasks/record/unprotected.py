@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from privacy.ledger.replaying import LOST
-from tasks.record.field import NONE, Group, Run, public, unsourced
+from tasks.record.choices import chosen_settings
+from tasks.record.declarations import declares
+from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
 from tasks.record.terms import truncation
 
@@ -89,7 +91,7 @@ UNPROTECTED = Group(
         public("declared_gates", "Checks that the contract lets stop a release.", declared_gates),
         public("fixed_gates", "Checks that stop any release.", fixed_gates),
         public("run_time_facts", "What the course of the run shows.", run_time_facts),
-        unsourced("tuned_on_data", "Thresholds or settings that were chosen by looking at the data."),
+        declares("tuned_on_data", "Thresholds or settings that were chosen by looking at the data."),
     ),
 )
 
@@ -120,8 +122,13 @@ PREPROCESSING = Group(
     (
         public("steps", "What was done to the rows, and how it is accounted for.", steps),
         public("domains", "Columns by the provenance of their domain; none is learned from the rows.", domains),
-        unsourced("exploratory_access", "Who looked at the rows beforehand, and whether that was accounted for."),
-        unsourced("hyperparameter_search", "How settings such as lambda were chosen."),
-        unsourced("feature_selection", "How the published columns were chosen."),
+        declares("exploratory_access", "Who looked at the rows beforehand, and whether that was accounted for."),
+        public(
+            "chosen_by_the_run",
+            "Settings that the run chose: from what, and whether that is accounted for.",
+            chosen_settings,
+        ),
+        declares("hyperparameter_search", "How settings such as lambda were chosen."),
+        declares("feature_selection", "How the published columns were chosen."),
     ),
 )

@@ -16,7 +16,6 @@ from typing import Any, Final
 import yaml
 
 from contracts.errors import Finding
-from privacy.audit.identity import DESCRIPTIONS
 from privacy.audit.readable import LARGEST_JSON, read_json, shown
 from privacy.audit.statements import Manifest
 from tasks.description.files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
@@ -43,7 +42,7 @@ def check_descriptions(
     fields = _fields(record)
     findings = []
     if record.get("schema") not in WITHOUT_DESCRIPTIONS:
-        missing = sorted(DESCRIPTIONS - set(manifest.files))
+        missing = sorted(set(FROM_RECORD) - set(manifest.files))
         findings = [
             Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
         ]

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from privacy.accounting.amounts import pico_to_text
 from privacy.refine.intervals import told_interval
+from tasks.record.guarantee import odds_factor
+from tasks.record.learnable import beliefs
 from tests.tasks.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell, told
 
 Change = Callable[[Any], object]
@@ -49,10 +51,24 @@ def both(*changes: Change) -> Change:
 
 
 def claim(epsilon: int) -> Change:
-    return both(
-        replay(lambda r: r["claim"].update(epsilon=epsilon)),
-        lambda record: told(record, "F.epsilon", pico_to_text(epsilon)),
-    )
+    """Claim another epsilon, for people too."""
+
+    def change(record: Json) -> None:
+        record["replay"]["claim"].update(epsilon=epsilon)
+        told(record, "F.epsilon", pico_to_text(epsilon))
+        told(record, "F.odds_factor", odds_factor(epsilon))
+        delta = record["replay"]["claim"]["delta"]
+        record["groups"]["F"]["fields"]["largest_posterior"]["value"]["at_most"] = beliefs(epsilon, delta)
+
+    return change
+
+
+def without_delta(record: Json) -> None:
+    """Claim a delta of 0, for people too."""
+    record["replay"]["claim"].update(delta=0)
+    told(record, "F.delta", "0")
+    whole = record["groups"]["F"]["fields"]["largest_posterior"]["value"]
+    whole.update(at_most=beliefs(record["replay"]["claim"]["epsilon"], 0), except_with_probability="0")
 
 
 def amounts(**changed: int) -> Change:
@@ -136,6 +152,26 @@ def refinement(table: str, **changed: Any) -> Change:
     return lambda record: processed(record, table).update(changed)
 
 
+def belief(field: str, before: str, after: str) -> Change:
+    """Tell people of another belief after the release."""
+    return lambda record: record["groups"]["F"]["fields"][field]["value"]["at_most"].update({before: after})
+
+
+def attribute(column: str, **changed: Any) -> Change:
+    """Tell people something else of what is learned about a column."""
+
+    def change(record: Json) -> None:
+        listed = record["groups"]["F"]["fields"]["per_attribute"]["value"]
+        next(entry for entry in listed if entry["column"] == column).update(changed)
+
+    return change
+
+
+def twice(record: Json) -> None:
+    listed = record["groups"]["F"]["fields"]["per_attribute"]["value"]
+    listed.append(dict(listed[0]))
+
+
 def set_moves(entry: Json) -> None:
     entry["moves"] = [1]
 
@@ -209,7 +245,7 @@ FORGERIES = {
     ),
     "no delta for Gaussian noise": Forgery(
         {7},
-        both(replay(lambda r: r["claim"].update(delta=0)), lambda r: told(r, "F.delta", "0")),
+        without_delta,
         in_charge(delta=0),
         of="guild",
         says="an infinite loss",
@@ -240,7 +276,7 @@ FORGERIES = {
     ),
     "sensitivity 1 where a unit moves two cells": Forgery({6, 7}, *event(0, set_moves), of="extract", says="[1, 1]"),
     "an event that was not planned": Forgery(
-        {6, 8, 9}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
+        {5, 6, 8, 9}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
     ),
     "fewer draws than were charged": Forgery({5, 6}, replay(lambda r: r["draws"].pop()), says="number of draws"),
     "a draw that the journal does not have": Forgery(
@@ -265,7 +301,57 @@ FORGERIES = {
     "a private value in the public record": Forgery(
         {5}, lambda r: told(r, "C.source_path", "people.csv"), says="withheld"
     ),
-    "a gap that is not listed": Forgery({5}, lambda r: r["not_available"].remove("B.approvers"), says="B.approvers"),
+    "a declaration that is not marked": Forgery(
+        {5}, lambda r: r["declared"].remove("B.curator"), says="'B.curator' not listed"
+    ),
+    "a computed value that is a declaration, they say": Forgery(
+        {5}, lambda r: r["declared"].append("F.epsilon"), says="'F.epsilon' listed"
+    ),
+    "declarations that are not listed at all": Forgery({5}, lambda r: r.pop("declared"), says="not listed"),
+    "a gap without a reason": Forgery(
+        {5},
+        lambda r: r["groups"]["A"]["fields"]["superseded_by"].pop("reason"),
+        says="groups.A.superseded_by.reason",
+    ),
+    "an older schema, to be held against fewer rules": Forgery(
+        {5}, lambda r: r.update(schema="sudare-record/1"), says="sudare-record/1"
+    ),
+    "smaller odds for people": Forgery({5}, lambda r: told(r, "F.odds_factor", "1.1"), says="groups.F.odds_factor"),
+    "a smaller belief for people": Forgery(
+        {5}, belief("largest_posterior", "50 %", "60 %"), says="groups.F.largest_posterior: 50 %"
+    ),
+    "a belief that is none": Forgery(
+        {5}, belief("largest_posterior", "1 %", "little"), says="groups.F.largest_posterior: 1 %"
+    ),
+    "no exceptions for people": Forgery(
+        {5},
+        lambda r: r["groups"]["F"]["fields"]["largest_posterior"]["value"].update(except_with_probability="0"),
+        of="guild",
+        says="exceptions",
+    ),
+    "a hypothesis that is easier to protect": Forgery(
+        {5},
+        lambda r: r["groups"]["F"]["fields"]["largest_posterior"]["value"].update(
+            hypothesis="a unit is in the table"
+        ),
+        of="guild",
+        says="largest_posterior.hypothesis",
+    ),
+    "a smaller loss about a column": Forgery(
+        {5}, attribute("age", epsilon="0.95"), says="groups.F.per_attribute, age"
+    ),
+    "a smaller loss about a column (Gaussian)": Forgery(
+        {5}, attribute("wage", epsilon="1.2"), of="guild", says="groups.F.per_attribute, wage"
+    ),
+    "fewer draws that count a column": Forgery({5}, attribute("age", draws=1), says="1 draws"),
+    "smaller odds about a column": Forgery({5}, attribute("age", odds_factor="2"), says="age.odds_factor"),
+    "a column untold": Forgery(
+        {5}, lambda r: r["groups"]["F"]["fields"]["per_attribute"]["value"].pop(), says="the columns of the contract"
+    ),
+    "a column twice": Forgery({5}, twice, says="the columns of the contract"),
+    "a gap that is not listed": Forgery(
+        {5}, lambda r: r["not_available"].remove("A.superseded_by"), says="A.superseded_by"
+    ),
     "a table less": Forgery({5, 6}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
     "another method": Forgery(
         {5},

@@ -60,6 +60,56 @@ publish: {{to: {store}, formats: {formats}}}
 """
 
 
+ABOUT = """\
+about:
+  curator: Town registrar
+  operator: Statistics section
+  sector: public administration
+  region: the town
+  audience: planners
+  legal_basis: Town statistics act, article 4
+  policy_version: privacy policy 3
+  contact: registrar@town.example
+  trust_model: the section sees the rows, nobody else
+  retention: the snapshot goes with the run
+  witness: the town archive
+  permitted_uses: [planning, teaching]
+  approvers: [{name: A. Registrar, at: 2026-03-01, role: head}]
+  rationale: one unit of loss a year
+  delta_rationale: far below one over the number of people
+  registry_id: town-1
+  lineage: the register of residents
+  tuned_on_data: none
+  exploratory_access: {what: the registrar knows the register, accounted: unaccounted}
+  hyperparameter_search: {what: on the tables of another town, accounted: public data}
+  feature_selection: {what: columns of the yearbook, accounted: public data}
+"""
+OTHER_ABOUT = """\
+about:
+  curator: Guild master
+  operator: The guild's clerk
+  sector: crafts
+  region: the valley
+  audience: members
+  legal_basis: Charter of the guild
+  policy_version: "7"
+  contact: clerk@guild.example
+  trust_model: the clerk is trusted
+  retention: ten years
+  witness: the other guild
+  permitted_uses: [wage talks]
+  approvers: [{name: B. Master, at: 2027-08-01T09:30Z}]
+  rationale: as the members voted
+  delta_rationale: as for the last release
+  registry_id: guild-9
+  lineage: contracts of work
+  tuned_on_data: {what: the bins of wages, accounted: unaccounted}
+  exploratory_access: none
+  hyperparameter_search: none
+  feature_selection: {what: as the members asked, accounted: unaccounted}
+"""
+
+
 def property_yaml(name: str, kind: str, domain: str, description: str = "") -> str:
     described = f"        description: {description}\n" if description else ""
     return (
@@ -253,6 +303,7 @@ def first() -> Scenario:
         store="releases",
         formats="[parquet]",
     )
+    spec += ABOUT
     software = Software(
         {"sudare": "0.1.0", "dp-accounting": "0.6.0", "numpy": "2.4.6"}, "3.11.7", "Linux x86_64", "1" * 64
     )
@@ -298,6 +349,7 @@ def second() -> Scenario:
         store="published",
         formats="[parquet, csv]",
     )
+    spec += OTHER_ABOUT
     software = Software(
         {"sudare": "0.2.0", "dp-accounting": "0.6.1", "numpy": "2.5.0"}, "3.12.1", "Darwin arm64", "2" * 64
     )

@@ -21,7 +21,7 @@ from tasks.verify import verify
 from tasks.version.software import software
 from tests.tasks.forgery import Json, edit, forge, load, told
 from tests.tasks.outside_schemas import DEPLOYMENT, RUN_EVENT
-from tests.tasks.runs import second
+from tests.tasks.runs import OTHER_ABOUT, second
 from tests.tasks.version_fixture import Version, broken, named, publish_version
 
 DECLARED = {
@@ -38,6 +38,7 @@ DECLARED = {
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Version:
     """A version whose record names the very code that runs here."""
     scenario = second()
+    scenario.spec = scenario.spec.removesuffix(OTHER_ABOUT)
     scenario.software = software()
     return publish_version(scenario, tmp_path_factory.mktemp("ours"))
 

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from contracts.about import About
 from contracts.canonical import readable_json
 from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
+from privacy.audit.identity import DECLARABLE
 from tasks.facts import RunFacts
 from tasks.record.field import NOT_AVAILABLE, WITHHELD, Run, no_source
 from tasks.record.guarantee import odds_factor
@@ -34,6 +36,11 @@ CONSTANT = {
     "A.product_type": "these runs publish tables; synthetic ones are in test_synthetic_version",
     "D.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
     "K.tables.interval": "one way for every refined table; only tables that are not refined have another",
+    **{
+        f"N.hazards_{layer}.{part}": "one checklist for all; which lines concern a run is in test_record_limits"
+        for layer in ("guarantee", "implementation", "data", "pipeline")
+        for part in ("hazard", "status")
+    },
     "P.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
     "Q.journal_entries.kind": "each run that ends has reserved, opened and drawn",
 }
@@ -119,6 +126,28 @@ def test_what_is_not_available_is_what_no_run_knows(records: dict[str, dict[str,
         assert unsourced <= listed
     everywhere = set.intersection(*(set(record["not_available"]) for record in records.values()))
     assert everywhere == unsourced
+
+
+def test_what_is_not_available_says_why(records: dict[str, dict[str, Any]]) -> None:
+    """Every field that reads "not available" has a reason beside it, and no other field has one."""
+    for record in records.values():
+        for group in record["groups"].values():
+            for field in group["fields"].values():
+                assert ("reason" in field) == (field["value"] == NOT_AVAILABLE)
+                assert len(field.get("reason", "a reason of some length")) > 10
+
+
+def test_declarations_are_told_and_marked(records: dict[str, dict[str, Any]]) -> None:
+    """What a spec declares stands in its fields; the list names just these, and `verify` knows the same ones."""
+    declarable = {f"{group.letter}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
+    assert declarable == DECLARABLE
+    assert {f"{path.partition('.')[2]}" for path in declarable} == set(About.model_fields)
+    assert set(records["first"]["declared"]) == set(records["second"]["declared"]) == declarable
+    assert records["third"]["declared"] == []
+    told = fields(records["second"])
+    assert told["B.approvers"] == [{"name": "B. Master", "at": "2027-08-01T09:30Z"}]
+    assert told["H.tuned_on_data"] == {"what": "the bins of wages", "accounted": "unaccounted"}
+    assert told["I.exploratory_access"] == "none"
 
 
 def test_optional_facts_are_not_made_up(records: dict[str, dict[str, Any]]) -> None:

@@ -118,6 +118,10 @@ def test_prefect_server_comes_from_environment_or_file(tmp_path: Path, monkeypat
         ("[ingest]\nmemory_limit = 3\n", "ingest.memory_limit", "int"),
         ("[ingest\n", "TOML", "line 1"),
         ('surprise = "x"\n', "surprise", "unknown key"),
+        ('[publisher]\ncurater = "x"\n', "publisher.curater", "curater"),
+        ("[publisher]\ncontact = true\n", "publisher.contact", "True"),
+        ('[publisher]\napprovers = "x"\n', "publisher.approvers", "unknown key"),
+        ('[publisher]\npermitted_uses = ["teaching", ""]\n', "publisher.permitted_uses[1]", "''"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(tmp_path: Path, text: str, field: str, found: str) -> None:
@@ -129,6 +133,15 @@ def test_settings_that_cannot_be_followed_are_refused(tmp_path: Path, text: str,
     [finding] = refused.value.findings
     assert finding.field == field
     assert found in finding.found
+
+
+def test_a_publisher_may_be_declared_for_all_releases(tmp_path: Path) -> None:
+    """Without a table there is none; what it says is read as it is written."""
+    assert Workspace.create(tmp_path).publisher is None
+    (tmp_path / "sudare.toml").write_text('[publisher]\ncurator = "Office"\npermitted_uses = ["teaching"]\n')
+    publisher = Workspace.open(tmp_path).publisher
+    assert publisher is not None
+    assert (publisher.curator, publisher.permitted_uses, publisher.contact) == ("Office", ("teaching",), None)
 
 
 def test_a_damaged_key_is_refused_without_showing_it(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     assert len(told["measured"]) == sum(draw["index"] is None for draw in draws)
     assert (told["choices"] != "none") == (name == "aim")
     assert told["options"]["max_model_megabytes"] == 80
-    assert told["utility"] == "not available"
+    assert told["utility"].startswith("private, for auditors only")
     assert ("arrived <= left" in told["constraints"]) == (name != "pure")
     assert {draw["what"] for draw in record["groups"]["G"]["fields"]["draws"]["value"]} <= {"measurement", "choice"}
     events = [draw["event"]["kind"] for draw in draws]

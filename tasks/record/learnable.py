@@ -1,0 +1,92 @@
+"""What an attacker can learn at most, in numbers: fields of group F."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context
+from typing import Any, Final
+
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.posterior import (
+    PRIORS,
+    epsilon_of_attribute,
+    exceptions,
+    largest_posterior,
+    odds_bound,
+)
+from tasks.record.field import Run, public
+
+WHOLE: Final = "no narrower than about a whole unit: every draw may depend on every column"
+MEANS: Final = (
+    "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
+    "only "
+    "draws that count the column tell of it, and another value moves at most {rows} of each from one cell to "
+    "another. "
+    "What other columns suggest about it, and whether somebody is in the table at all, is bounded by the loss "
+    "about a "
+    "whole unit alone"
+)
+TWICE: Final = (
+    ". Another value counts as one unit removed and another added: so it may exceed the loss about presence"
+)
+
+
+def beliefs(epsilon: int, delta: int) -> dict[str, str]:
+    """Give the largest belief after the release, by the belief before."""
+    factor = odds_bound(epsilon, delta)
+    return {f"{float(100 * prior):g} %": largest_posterior(prior, factor) for prior in PRIORS}
+
+
+def about_a_unit(run: Run) -> dict[str, Any]:
+    """Give what can come to be believed of one unit: that it is in the table, or what the table says of it."""
+    request = run.facts.charge.request
+    present = request.adjacency == "add_remove"
+    return {
+        "hypothesis": "a unit is in the table" if present else "the rows of a unit are these and no others",
+        "at_most": beliefs(request.epsilon, request.delta),
+        "except_with_probability": atto_to_text(exceptions(request.epsilon, request.delta)),
+    }
+
+
+def about_attributes(run: Run) -> list[dict[str, Any]] | str:
+    """Give for each column of the contract what can be learned of it alone."""
+    if run.facts.synthesis is not None:
+        return WHOLE
+    return [_attribute(run, column.name) for column in run.facts.contract.columns]
+
+
+def _attribute(run: Run, column: str) -> dict[str, Any]:
+    request = run.facts.charge.request
+    draws = [draw for draw in run.facts.tables_plan.draws if column in draw.clique]
+    epsilon = epsilon_of_attribute(
+        [draw.event for draw in draws], rows_per_unit=request.rows_per_unit, delta=request.delta
+    )
+    return {
+        "column": column,
+        "draws": len(draws),
+        "epsilon": pico_to_text(epsilon),
+        "odds_factor": f"{Context(prec=4, rounding=ROUND_CEILING).plus(odds_bound(epsilon, 0)):g}",
+        "at_most": beliefs(epsilon, request.delta),
+        "except_with_probability": atto_to_text(exceptions(epsilon, request.delta)),
+    }
+
+
+def meaning(run: Run) -> str:
+    """Say what a bound about one column is about."""
+    request = run.facts.charge.request
+    if run.facts.synthesis is not None:
+        return WHOLE
+    rows = "one row" if request.rows_per_unit == 1 else f"{request.rows_per_unit} rows"
+    return MEANS.format(rows=rows) + (TWICE if request.adjacency == "add_remove" else "")
+
+
+LEARNABLE: Final = (
+    public(
+        "largest_posterior", "Largest belief about one unit after the release, by the belief before.", about_a_unit
+    ),
+    public(
+        "per_attribute",
+        "Largest belief about one column of one unit, by the loss of the draws that count it.",
+        about_attributes,
+    ),
+    public("per_attribute_means", "What the bound about one column is about, and what not.", meaning),
+)
