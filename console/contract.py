@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from console import contract_draft
+from console import contract_diff, contract_draft, contract_registry
 from console.options import AsJson
 from console.render import answer, print_facts, table
 
@@ -29,6 +29,10 @@ def group() -> None:
 
 
 app.command("draft")(contract_draft.draft)
+app.command("diff")(contract_diff.diff)
+app.command("register")(contract_registry.register)
+app.command("list")(contract_registry.list_contracts)
+app.command("history")(contract_registry.history)
 
 
 @app.command()

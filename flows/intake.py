@@ -13,6 +13,7 @@ from privacy.private_table import PrivateTable
 from tasks.charge import request_for
 from tasks.ingest import ingest
 from tasks.progress import step
+from tasks.published_contract import check_contract
 from tasks.run_folder import RunFolder
 from tasks.settings import Workspace
 from tasks.validate import warm
@@ -57,9 +58,28 @@ def _published_before(request: Request, workspace: Workspace) -> bool:
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
         ledger.account(request.spec.charge.account)
         charges = ledger.charges(spec_digest=request.spec.digest)
+        if not any(charge.request.contract_digest == request.contract.digest for charge in charges):
+            check_contract_of(request, workspace, ledger)
         if not charges and request.spec.source.path.exists():
             ledger.foresee(request_for(request.spec, request.contract, request.plan))
     return any(charge.status == "published" for charge in charges)
+
+
+def check_contract_of(request: Request, workspace: Workspace, ledger: Ledger, *, run_key: str | None = None) -> None:
+    """Refuse a contract that breaks with the last published version without saying so; a charged run goes on.
+
+    Args:
+        request: what is asked for.
+        workspace: gives the registry of contracts and the release store.
+        ledger: knows what was published, and what was charged.
+        run_key: the run, once its snapshot is known; what it was charged for was admitted before.
+    Raises:
+        ContractRefused: see `tasks.published_contract`.
+    """
+    charged = None if run_key is None else ledger.charge(run_key)
+    if charged is None or charged.status == "returned":
+        store = request.store(workspace)
+        check_contract(request.spec, request.contract, ledger, store, workspace.contracts)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from contracts.about import Publisher, declared
 from flows import steps
-from flows.intake import gates_entered, intake
+from flows.intake import check_contract_of, gates_entered, intake
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
 from privacy.generators.release_plan import SyntheticPlan
@@ -85,6 +85,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
     """Validate, charge, measure and refine (or synthesize), report and publish."""
     spec, contract, plan = request.spec, request.contract, request.plan
+    check_contract_of(request, workspace, ledger, run_key=run.run_key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)

@@ -3,6 +3,7 @@
 Layout of a workspace (the folder that holds `sudare.toml`):
     sudare.toml           what may be set; unknown keys are refused
     releases/             what is published
+    contracts/            every registered version of every contract, once one is registered
     .sudare/              private, mode 0700: ledger.sqlite, draws/, keys/, runs/, prefect/
 """
 
@@ -109,6 +110,11 @@ class Workspace:
     def private(self) -> Path:
         """The folder that nobody but its owner may read."""
         return self.root / PRIVATE
+
+    @property
+    def contracts(self) -> Path:
+        """The registry of contracts."""
+        return self.root / "contracts"
 
     @property
     def draws(self) -> Path:

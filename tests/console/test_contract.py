@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.placeholders import PLACEHOLDER
-from tests.console.conftest import ADULT, Typed
+from tests.console.conftest import ADULT, Place, Typed
 from tests.contracts.samples import CONTRACT, replaced, write
 from tests.contracts.test_drafting import DBT
 
@@ -75,3 +75,46 @@ def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: 
     assert said.code == 2
     assert "add `nulls: {policy: category}` to count missing values in a cell of their own" in said.err
     assert PLACEHOLDER not in said.err
+
+
+def test_two_contracts_are_compared_in_words_and_as_json(tmp_path: Path, typed: Typed) -> None:
+    """What changed and for whom; `--check` exits 2 if the version does not announce it."""
+    old = str(write(tmp_path, "old.yaml", CONTRACT))
+    new = str(write(tmp_path, "new.yaml", replaced(CONTRACT, ("[F, M]", "[F, M, X]"), ("1.0.0", "1.1.0"))))
+    said = typed("contract", "diff", old, new)
+    assert said.code == 0
+    assert "1.0.0 → 1.1.0" in said.out
+    assert "breaking for the account" in said.out
+    assert "a higher MAJOR" in said.out
+    told = typed("contract", "diff", old, new, "--json").json
+    assert (told["breaking"], told["breaking_for_account"], told["announced"]) == (True, True, False)
+    assert told["changes"][0]["field"] == "columns.sex.values"
+    assert typed("contract", "diff", old, new, "--check").code == 2
+    assert typed("contract", "diff", old, old, "--check").code == 0
+    assert "they mean the same" in typed("contract", "diff", old, old).out
+    same_version = str(write(tmp_path, "same.yaml", replaced(CONTRACT, ("purpose: tests", "purpose: x"))))
+    assert "a version of its own" in typed("contract", "diff", old, same_version).out
+    assert typed("contract", "diff", old, str(tmp_path / "gone.yaml")).code == 2
+
+
+def test_a_registry_of_a_workspace_or_of_any_folder(place: Place, tmp_path: Path, typed: Typed) -> None:
+    """Register, list, history; once more changes nothing; a breaking change without a new MAJOR exits 2."""
+    file = write(tmp_path, "people.odcs.yaml", CONTRACT)
+    assert "Nothing is registered yet" in typed("contract", "list", at=place.workspace).out
+    assert "is registered" in typed("contract", "register", str(file), at=place.workspace).out
+    assert typed("contract", "register", str(file), "--json", at=place.workspace).json["repeated"] is True
+    assert (place.workspace.root / "contracts" / "people" / "1.0.0" / "contract.odcs.yaml").is_file()
+    changed = replaced(CONTRACT, ("[F, M]", "[F, M, X]"), ("1.0.0", "1.1.0"))
+    refused = typed("contract", "register", str(write(tmp_path, "b.yaml", changed)), at=place.workspace)
+    assert (refused.code, "raise MAJOR" in refused.err) == (2, True)
+    major = write(tmp_path, "c.yaml", changed.replace("1.1.0", "2.0.0"))
+    assert typed("contract", "register", str(major), at=place.workspace).code == 0
+    listed = typed("contract", "list", "--json", at=place.workspace).json["contracts"]
+    assert [(each["contract"], each["version"]) for each in listed] == [("people", "2.0.0")]
+    told = typed("contract", "history", "people", at=place.workspace).out
+    assert "breaking for the account" in told
+    unknown = typed("contract", "history", "peple", at=place.workspace)
+    assert (unknown.code, "write 'people'" in unknown.err) == (2, True)
+    elsewhere = ("--registry", str(tmp_path / "kept"))
+    assert typed("contract", "register", str(file), *elsewhere).code == 0
+    assert "people" in typed("contract", "list", *elsewhere).out

@@ -1,0 +1,1 @@
+"""Two versions of a contract, compared by what they mean."""
