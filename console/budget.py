@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,7 +52,9 @@ def open_account(
     order: Annotated[
         str | None, typer.Option(help="Rényi order; the one at which most noise fits without it.")
     ] = None,
-    source: Annotated[list[str] | None, typer.Option(help="Also bind this source; FILE or FILE::TABLE.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="Also bind this source; FILE, FILE::TABLE or ADDRESS.")
+    ] = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -75,6 +76,7 @@ def open_account(
           --unit person_id --epsilon 4 --calculus pure --adjacency add_remove
     """
     from contracts.blocks import time_block
+    from contracts.source import written_source_name
     from privacy.accounting.amounts import budget_down, delta_down
     from privacy.ledger.terms import AccountTerms
 
@@ -91,14 +93,16 @@ def open_account(
     )
     with ledger_at(workspace) as ledger:
         state = ledger.open_account(terms)
-        for name in [_source_name(written) for written in source or []]:
+        for name in [written_source_name(written) for written in source or []]:
             ledger.bind_source(name, population, time_block(block))
         answer_account(ledger, state, workspace, as_json=as_json)
 
 
 @app.command()
 def bind(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="FILE, or FILE::TABLE of a database.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="FILE or folder, FILE::TABLE, ADDRESS or ADDRESS::TABLE.")
+    ],
     population: Population,
     block: Block,
     workspace: At = None,
@@ -112,10 +116,14 @@ def bind(
 
         sudare budget bind data/panel.duckdb::answers --population panel \\
           --block 2026
+
+        sudare budget bind postgresql://db.example/clinic::public.visits \\
+          --population patients --block 2026
     """
     from contracts.blocks import time_block
+    from contracts.source import written_source_name
 
-    name = _source_name(source)
+    name = written_source_name(source)
     with ledger_at(workspace) as ledger:
         ledger.bind_source(name, population, time_block(block))
     payload = {"source": name, "population": population, "block": block}
@@ -194,11 +202,3 @@ def _number(option: str, text: str, *, zero: bool = False) -> Fraction:
         return exact(Decimal(text), what=option, zero=zero)
     except InvalidOperation:
         raise AmountRefused(option, text, "a decimal number, such as 1.0 or 1e-9") from None
-
-
-def _source_name(written: str) -> str:
-    """Return the ledger's name of FILE or FILE::TABLE."""
-    from contracts.source import source_name
-
-    path, _, name = written.partition("::")
-    return source_name(Path(path), name or None)

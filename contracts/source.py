@@ -1,26 +1,35 @@
-"""Where the confidential rows are: one file or database table, read by its suffix."""
+"""Where the confidential rows are: a file, a folder of files, or a table of a database, here or at an address."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, InstanceOf, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
+from contracts.address import Address, PostgresAddress, S3Address, is_address, read_address
 from contracts.domain_terms import Frozen
+from contracts.errors import Finding, SpecRefused
 from contracts.written import Label, Problem, Sql, listed, refuse, show
 
-Format = Literal["csv", "parquet", "duckdb", "sqlite"]
+Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
+Files = Literal["csv", "parquet"]
 SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".csv.gz": "csv",
+    ".csv.zst": "csv",
     ".parquet": "parquet",
     ".duckdb": "duckdb",
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
     ".db": "sqlite",
 }
-_DATABASES = ("duckdb", "sqlite")
+_DATABASES = ("duckdb", "sqlite", "postgresql")
+_CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LATER_KEYS = ("files", "credentials")
+"""Keys that specs did not always have; without one of them a spec keeps its digest."""
 
 
 def _check_path(value: Any) -> Any:
@@ -32,7 +41,7 @@ def _check_path(value: Any) -> Any:
 
 def _check_folder(value: Any) -> Any:
     """Refuse what is no path of a folder."""
-    if "://" in _check_path(value):
+    if is_address(_check_path(value)):
         refuse([Problem(show(value), "a path of a folder", "publish to a folder; addresses are not written to")])
     return value
 
@@ -41,45 +50,55 @@ def _resolve(value: Any, info: ValidationInfo) -> Any:
     """Resolve a path against the folder of the file that names it (the validation context's `folder`)."""
     if isinstance(value, Path):
         return value
-    if "://" in _check_path(value):
-        allowed = "a path of a file: " + ", ".join(SUFFIXES)
-        refuse([Problem(show(value), allowed, "copy the table to a file; addresses are not read")])
+    if is_address(_check_path(value)):
+        refuse([Problem("an address", "a path of a file", "copy it to a file")])
     folder = (info.context or {}).get("folder", Path())
     return (Path(folder) / value).absolute()
 
 
-FilePath = Annotated[Path, BeforeValidator(_resolve), WithJsonSchema({"type": "string", "minLength": 1})]
-WrittenPath = Annotated[str, BeforeValidator(_check_folder), WithJsonSchema({"type": "string", "minLength": 1})]
+def _resolve_or_read(value: Any, info: ValidationInfo) -> Any:
+    """Resolve a path, or read an address."""
+    if isinstance(value, PostgresAddress | S3Address):
+        return value
+    return read_address(value) if isinstance(value, str) and is_address(value) else _resolve(value, info)
 
 
-def format_of(path: Path) -> Format | None:
+_WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
+FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
+Place = Annotated[
+    InstanceOf[Path] | InstanceOf[PostgresAddress] | InstanceOf[S3Address],
+    BeforeValidator(_resolve_or_read),
+    _WRITTEN_AS_TEXT,
+]
+WrittenPath = Annotated[str, BeforeValidator(_check_folder), _WRITTEN_AS_TEXT]
+
+
+def format_of(path: Path | S3Address) -> Format | None:
     """Return the format that a file's suffix stands for, or None for an unknown suffix."""
-    name = path.name.lower()
+    name = (path.key if isinstance(path, S3Address) else path.name).lower()
     return next((form for suffix, form in SUFFIXES.items() if name.endswith(suffix)), None)
 
 
 class Source(Frozen):
-    """One table: a CSV (plain or .gz) or Parquet file, or a table in a DuckDB or SQLite file.
+    """One table: a file, the files of one format in a folder, or a table of a database.
 
     Args:
-        path: the file, resolved against the folder of the spec.
-        table: which table, in a database.
+        path: the file, folder or database: a path, resolved against the folder of the spec, or an address.
+        table: which table, in a database; in PostgreSQL with its schema where that is not `public`.
+        files: the format of the files, where the path is a folder.
         select: a row-wise SELECT over the relation `source`; see `contracts.selection`.
         delimiter: the character between the fields of a CSV; where it is None, a comma is taken, and the reading
             stops with the right one named if the header fits the contract at another.
+        credentials: the name under which the environment keeps the credentials of an address; None for those that
+            the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
     """
 
-    path: FilePath
+    path: Place
     table: Label | None = None
+    files: Files | None = None
     select: Sql | None = None
     delimiter: str | None = None
-
-    @field_validator("path")
-    @classmethod
-    def _known_suffix(cls, path: Path) -> Path:
-        if format_of(path) is None:
-            refuse([Problem(f"the suffix of {path.name!r}", listed(tuple(SUFFIXES)), "rename or convert the file")])
-        return path
+    credentials: Label | None = None
 
     @field_validator("delimiter")
     @classmethod
@@ -88,36 +107,110 @@ class Source(Frozen):
             refuse([Problem(show(delimiter), 'one ASCII character, such as "," or ";" or "\\t"')])
         return delimiter
 
+    @field_validator("credentials")
+    @classmethod
+    def _only_a_name(cls, credentials: str | None) -> str | None:
+        if credentials is not None and (not _CREDENTIALS.fullmatch(credentials) or len(credentials) > 40):
+            allowed = "the name of credentials: at most 40 lower-case letters, digits and hyphens"
+            remedy = "a spec holds no credentials: put them into the environment (docs/platform.md)"
+            refuse([Problem("something else than a name", allowed, remedy)])
+        return credentials
+
+    @field_validator("path")
+    @classmethod
+    def _names_a_table(cls, path: Path | Address) -> Path | Address:
+        if isinstance(path, S3Address) and not path.key:
+            refuse([Problem("a whole bucket", "a key, or a prefix of keys, in it", "write s3://BUCKET/KEY")])
+        return path
+
     @model_validator(mode="after")
     def _keys_fit_format(self) -> Source:
-        problems = []
-        if self.format in _DATABASES and self.table is None:
-            problems.append(Problem("a database without `table`", "the name of one table", "add `table:`"))
-        if self.format not in _DATABASES and self.table is not None:
-            remedy = "drop it: the file is the table"
-            problems.append(Problem(f"`table` for a {self.format} file", "`table` for databases", remedy, ("table",)))
-        if self.format != "csv" and self.delimiter is not None:
-            found = f"`delimiter` for a {self.format} file"
-            problems.append(Problem(found, "`delimiter` for CSV", "drop it", ("delimiter",)))
+        problems = list(_misfits(self))
         if problems:
             refuse(problems)
         return self
 
     @property
     def format(self) -> Format:
-        """The format that the suffix stands for; a .csv.gz is a csv."""
-        form = format_of(self.path)
+        """The format of the file or the files, or the kind of database; a .csv.gz is a csv."""
+        if isinstance(self.path, PostgresAddress):
+            return "postgresql"
+        form = self.files or format_of(self.path)
         if form is None:
-            raise ValueError(f"unknown suffix: {self.path.name}")
+            raise ValueError(f"unknown suffix: {self.path}")
         return form
 
     @property
     def name(self) -> str:
-        """The canonical name that the ledger binds to a population: the real path, and the table after `::`."""
-        return source_name(self.path, self.table)
+        """The canonical name that the ledger binds to a population: the same however the source is written."""
+        return source_name(self.path, self.table, folder=self.files is not None)
 
 
-def source_name(path: Path, table: str | None = None) -> str:
-    """Return the canonical name of a source: its real path (links followed), with the table of a database."""
+def _misfits(source: Source) -> list[Problem]:
+    """List the keys that do not fit the kind of source."""
+    path, problems = source.path, []
+    if source.files is None and not isinstance(path, PostgresAddress) and format_of(path) is None:
+        found = f"the suffix of {path.name!r}" if isinstance(path, Path) else "the suffix of the key"
+        remedy = "rename or convert the file; for a folder of files add `files: parquet` or `files: csv`"
+        return [Problem(found, listed(tuple(SUFFIXES)), remedy, ("path",))]
+    if source.files is not None and isinstance(path, PostgresAddress):
+        return [Problem("`files` for a database", "`files` for a folder", "drop it", ("files",))]
+    form = source.format
+    if isinstance(path, S3Address) and form in _DATABASES:
+        remedy = "copy the file here, or store the table as Parquet"
+        return [Problem(f"a {form} file at an address", "Parquet and CSV at an address", remedy, ("path",))]
+    if form in _DATABASES and source.table is None:
+        problems.append(Problem("a database without `table`", "the name of one table", "add `table:`"))
+    if form == "postgresql" and source.table is not None and not all(split_table(source.table)):
+        problems.append(Problem(show(source.table), "TABLE or SCHEMA.TABLE", "name one table", ("table",)))
+    if form not in _DATABASES and source.table is not None:
+        remedy = "drop it: the file is the table"
+        problems.append(Problem(f"`table` for a {form} file", "`table` for databases", remedy, ("table",)))
+    if form != "csv" and source.delimiter is not None:
+        problems.append(Problem(f"`delimiter` for a {form} file", "`delimiter` for CSV", "drop it", ("delimiter",)))
+    if isinstance(path, Path) and source.credentials is not None:
+        problems.append(Problem("`credentials` for a file", "for an address", "drop it", ("credentials",)))
+    return problems
+
+
+def split_table(written: str) -> tuple[str, str]:
+    """Split TABLE or SCHEMA.TABLE of PostgreSQL; the schema is `public` where none is written."""
+    schema, dot, table = written.partition(".")
+    return (schema, table) if dot else ("public", written)
+
+
+def source_name(path: Path | Address, table: str | None = None, *, folder: bool = False) -> str:
+    """Return the canonical name of a source, however it is written.
+
+    Of a file or folder the real path (links followed), with the table of a database behind `::`; of an address what
+    `contracts.address` makes of it. A prefix of keys keeps the slash that tells it from an object of that name.
+    """
+    if isinstance(path, PostgresAddress):
+        return f"{path}::{'.'.join(split_table(table or ''))}"
+    if isinstance(path, S3Address):
+        return f"{path}/" if folder else str(path)
     real = str(path.resolve())
     return real if table is None else f"{real}::{table}"
+
+
+def written_source_name(written: str) -> str:
+    """Return the canonical name of what a person types: FILE, FILE::TABLE, a folder, or an address.
+
+    Raises:
+        SpecRefused: an address cannot be read; nothing of it is shown that could be a credential.
+    """
+    if not is_address(written):
+        path, _, name = written.partition("::")
+        return source_name(Path(path), name or None)
+    place, double, table = written.rpartition("::")
+    with_table = bool(double) and "/" in place.partition("://")[2] and "/" not in table
+    try:
+        address = read_address(place if with_table else written)
+    except PydanticCustomError as error:
+        problems = (error.context or {}).get("problems", ())
+        findings = [Finding("the command", "source", each.found, each.allowed, each.remedy) for each in problems]
+        raise SpecRefused(findings) from None
+    if isinstance(address, PostgresAddress) and not (with_table and all(split_table(table))):
+        found, allowed = "a database without a table", "ADDRESS::TABLE or ADDRESS::SCHEMA.TABLE"
+        raise SpecRefused([Finding("the command", "source", found, allowed, "add the table")])
+    return source_name(address, table if with_table else None, folder=written.endswith("/"))

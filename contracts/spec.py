@@ -23,7 +23,7 @@ from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.products import Product
-from contracts.source import FilePath, Source, WrittenPath, source_name
+from contracts.source import LATER_KEYS, FilePath, Source, WrittenPath, source_name
 from contracts.synthetic import SyntheticProduct, synthetic_problems
 from contracts.table_form import form_problems
 from contracts.validation_errors import dotted, from_problem, from_validation
@@ -148,6 +148,9 @@ class ReleaseSpec(SpecFile):
         """
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
+        for key in LATER_KEYS:
+            if content["source"][key] is None:
+                del content["source"][key]
         return canonical.digest(content)
 
     @property

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Thread
 
 from contracts.errors import GateBroken
 from flows.request import Request
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
+from tasks import charge as charging
 from tasks.charge import request_for
 from tasks.ingest import ingest
 from tasks.progress import step
@@ -46,6 +48,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
                 folder=run.path,
                 key=workspace.snapshot_key(),
                 memory_limit=workspace.memory_limit,
+                goes_on=lambda table: _goes_on(ledger, request, table),
             )
         if loading.ident is not None:
             with step("warm"):
@@ -60,7 +63,8 @@ def _published_before(request: Request, workspace: Workspace) -> bool:
         charges = ledger.charges(spec_digest=request.spec.digest)
         if not any(charge.request.contract_digest == request.contract.digest for charge in charges):
             check_contract_of(request, workspace, ledger)
-        if not charges and request.spec.source.path.exists():
+        path = request.spec.source.path
+        if not charges and (not isinstance(path, Path) or path.exists()):
             ledger.foresee(request_for(request.spec, request.contract, request.plan))
     return any(charge.status == "published" for charge in charges)
 
@@ -80,6 +84,12 @@ def check_contract_of(request: Request, workspace: Workspace, ledger: Ledger, *,
     if charged is None or charged.status == "returned":
         store = request.store(workspace)
         check_contract(request.spec, request.contract, ledger, store, workspace.contracts)
+
+
+def _goes_on(ledger: Ledger, request: Request, table: PrivateTable) -> bool:
+    """Say whether a snapshot is that of a run which is charged and not published yet."""
+    charge = ledger.charge(charging.run_key(request.spec, request.contract, table))
+    return charge is not None and charge.status in ("reserved", "opened")
 
 
 @contextmanager

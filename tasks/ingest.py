@@ -6,13 +6,15 @@ check the select → look at the source → read it whole → bound contribution
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
 
 from contracts.contract import Contract
 from contracts.encoding import encode_select
-from contracts.errors import SpecRefused
+from contracts.errors import SourceUnreadable, SpecRefused
 from contracts.selection import check_select
 from contracts.spec import Source
 from privacy.private_table import PrivateTable
@@ -32,17 +34,24 @@ from tasks.snapshot.snapshot import (
     private_folder,
 )
 from tasks.source.deliver import Advance, deliver, explanation
+from tasks.source.origin import Origin, origin_of
 from tasks.source.pictures import check_pictures
-from tasks.source.read_csv import read_csv
-from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
-from tasks.source.reading import Reading, check_columns, check_distinct, refuse
+from tasks.source.reading import Reading, refuse
 
 logger = logging.getLogger(__name__)
 
-READ, ENCODED = 0.7, 0.9
+FETCHED, READ, ENCODED = 0.3, 0.7, 0.9
 
 
-def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memory_limit: str) -> PrivateTable:
+def ingest(
+    source: Source,
+    contract: Contract,
+    *,
+    folder: Path,
+    key: bytes,
+    memory_limit: str,
+    goes_on: Callable[[PrivateTable], bool] = lambda table: False,
+) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
     Args:
@@ -51,6 +60,8 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key, 32 random bytes.
         memory_limit: DuckDB's limit [text, such as "1GB"]; a larger table is worked on from the disk.
+        goes_on: says whether a snapshot is that of a run which is charged and not finished. It is taken up even if
+            rows of its live source changed since; any other snapshot of a live source is read again.
     Returns:
         The snapshot: `raw` and `codes` in the order of the source, at most k rows a unit.
     Raises:
@@ -63,16 +74,15 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
     findings = check_select(source.select) if source.select is not None else []
     if findings:
         raise SpecRefused(findings)
-    with step("ingest") as bar:
-        name = source.name
-        reading = open_source(source, contract)
-        made_from = fingerprint(source, key)
-        digest = contract.digest
-        with private_folder(folder):
-            hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
-            if hashed is None:
-                discard(folder)
-                hashed = _make(reading, source, contract, folder, key, memory_limit, made_from, bar)
+    with step("ingest") as bar, ExitStack() as stack:
+        name, digest = source.name, contract.digest
+        origin = stack.enter_context(origin_of(source, contract))
+        made_from = fingerprint(source, origin.first, key)
+        stack.enter_context(private_folder(folder))
+        hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
+        if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
+            discard(folder)
+            hashed = _make(origin, source, contract, folder, key, memory_limit, made_from, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.name != name:
             discard(folder)
@@ -80,30 +90,8 @@ def ingest(source: Source, contract: Contract, *, folder: Path, key: bytes, memo
         return PrivateTable(folder / SNAPSHOT, hashed, digest, name)
 
 
-def open_source(source: Source, contract: Contract) -> Reading:
-    """Look at a source and prepare its reading, by its format.
-
-    Raises:
-        SourceUnreadable: it is not where or what the spec says.
-        GateBroken: it is empty or its columns have no proper names.
-    """
-    if source.format == "csv":
-        packed = source.path.name.lower().endswith(".gz")
-        reading = read_csv(source.path, delimiter=source.delimiter, expected=contract.source_columns, packed=packed)
-    elif source.format == "parquet":
-        reading = read_parquet(source.path)
-    elif source.format == "duckdb":
-        reading = read_duckdb(source.path, table=source.table or "")
-    else:
-        reading = read_sqlite(source.path, table=source.table or "")
-    check_distinct(reading, contract.source_columns)
-    if source.select is None:
-        check_columns(reading, reading.columns, contract.source_columns)
-    return reading
-
-
 def _make(
-    reading: Reading,
+    origin: Origin,
     source: Source,
     contract: Contract,
     folder: Path,
@@ -113,8 +101,9 @@ def _make(
     bar: Bar,
 ) -> str:
     """Make the snapshot and return its keyed hash; on a failure or an interruption nothing of it stays."""
-    explain = explanation(reading, source.select, folder)
     try:
+        reading = origin.reading(folder, _part(bar, 0.0, FETCHED))
+        explain = explanation(reading, source.select, folder)
         with connect(folder / PARTIAL, memory_limit=memory_limit, spill=folder / SPILL) as connection:
             (folder / PARTIAL).chmod(0o600)
             deliver(
@@ -123,14 +112,13 @@ def _make(
                 select=source.select,
                 expected=contract.source_columns,
                 explain=explain,
-                advance=_part(bar, 0.0, READ),
+                advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
             )
-            whole = source.path if source.format == "parquet" and source.select is None else None
-            check_pictures(connection, contract, where=reading.where, parquet=whole)
+            check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)
             _encode(connection, contract, explain, _part(bar, READ, ENCODED))
             hashed = _hash(connection, contract, key, explain, _part(bar, ENCODED, 1.0))
-            _still(reading, source, key, made_from)
+            _still(reading, source, origin, key, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
         return hashed
     finally:
@@ -166,11 +154,15 @@ def _hash(
     return run(connection, lambda: keyed_hash(connection, contract.digest, key=key, advance=advance), explain=explain)
 
 
-def _still(reading: Reading, source: Source, key: bytes, made_from: str) -> None:
-    """Refuse a source that was written to while it was read."""
-    if not source.path.exists() or fingerprint(source, key) != made_from:
+def _still(reading: Reading, source: Source, origin: Origin, key: bytes, made_from: str) -> None:
+    """Refuse a source that was written to, or went, while it was read."""
+    try:
+        same = fingerprint(source, origin.marks(), key) == made_from
+    except SourceUnreadable:
+        same = False
+    if not same:
         found, remedy = "a file that changed while it was read", "run again when nothing writes to it"
-        refuse(reading.where, "source.path", found, "a file at rest", remedy)
+        refuse(reading.where, "source.path", found, "a source at rest", remedy)
 
 
 def _part(bar: Bar, start: float, end: float) -> Advance:

@@ -10,6 +10,7 @@ from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
 from tasks.record.terms import truncation
+from tasks.source.gates import readable
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:
@@ -30,19 +31,11 @@ def declared_gates(run: Run) -> list[str] | str:
     return list(run.facts.contract.gates) or NONE
 
 
-READABLE = {
-    "csv": "the file is CSV in UTF-8, well-formed to its last row",
-    "parquet": "the Parquet file can be read to its last row",
-    "duckdb": "the DuckDB table can be read to its last row",
-    "sqlite": "the SQLite table can be read to its last row and holds text in UTF-8 and no binary data",
-}
-
-
 def fixed_gates(run: Run) -> list[str]:
     """List the checks that stop every release like this one, whatever gates the contract declares."""
     source, contract = run.facts.spec.source, run.facts.contract
     names = ", ".join(contract.source_columns)
-    gates = [READABLE[source.format], f"the columns are {names}, each once", "there is at least one row"]
+    gates = [*readable(source), f"the columns are {names}, each once", "there is at least one row"]
     if contract.unit.column is not None:
         gates.append(f"every row has a {contract.unit.column}")
     if source.select is not None:

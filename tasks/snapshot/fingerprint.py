@@ -1,40 +1,28 @@
-"""Whether a source is still the one that was read: its place, size, times and inode, never a look at its rows."""
+"""Whether a source is still the one that was read: its place and what changes when it is written, never its rows."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from pathlib import Path
 
 from contracts.canonical import canonical_json
 from contracts.spec import Source
 from tasks.snapshot.snapshot import subkey
 
-SIDECARS = (".wal", "-wal", "-journal")
 
-
-def fingerprint(source: Source, key: bytes) -> str:
+def fingerprint(source: Source, marks: object, key: bytes) -> str:
     """Fingerprint a source under a key.
 
-    Any write to the file changes it (a copy of the same bytes does too; reading again then costs time only).
+    Any write to the source changes it (a copy of the same bytes does too; reading again then costs time only).
 
     Args:
-        source: the source; its file must exist.
+        source: the source.
+        marks: what changes when it is written: sizes, times and inodes of files, tags of objects.
         key: the workspace's snapshot key.
     Returns:
         HMAC-SHA256, 64 hexadecimal digits.
     """
-    files = [source.path, *(source.path.with_name(source.path.name + end) for end in SIDECARS)]
-    facts = {
-        "what": [str(source.path), source.format, source.table, source.select, source.delimiter],
-        "files": [_facts(path) for path in files],
-    }
-    return hmac.digest(subkey(key, "fingerprint"), canonical_json(facts), hashlib.sha256).hex()
-
-
-def _facts(path: Path) -> list[int]:
-    """Return what changes when a file is written; an empty sidecar is as good as none."""
-    if not path.exists():
-        return []
-    seen = path.stat()
-    return [seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns] if seen.st_size else []
+    what = [str(source.path), source.format, source.files, source.table, source.select, source.delimiter]
+    return hmac.digest(
+        subkey(key, "fingerprint"), canonical_json({"what": what, "marks": marks}), hashlib.sha256
+    ).hex()

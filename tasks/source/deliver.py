@@ -17,6 +17,7 @@ from tasks.source.read_tables import DELIVERED
 from tasks.source.reading import Reading, break_gate, check_columns
 
 Advance = Callable[[float], None]
+Explanations = Callable[[Reading], Explanation]
 
 
 def explanation(reading: Reading, select: str | None, folder: Path) -> Explanation:
@@ -70,42 +71,62 @@ def deliver(
     if reading.batches is not None:
         none = pa.schema([(name, pa.string()) for name in reading.columns]).empty_table()
         connection.register(DELIVERED, none)
-    query = f"WITH source AS (SELECT * FROM {reading.relation}) {guarded_select(select) if select else 'FROM source'}"
+    guarded = guarded_select(select) if select else "FROM source"
+    query = _query(reading, guarded)
     if select is not None:
         attempt(lambda: connection.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'"), explain)
         described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
         check_columns(reading, [row[0] for row in described], expected, selected=True)
     fill = _fill_from_batches if reading.batches is not None else _fill
-    _beside(reading, lambda: fill(connection, reading, query, explain, advance))
+
+    def explain_part(part: Reading) -> Explanation:
+        return explain if part is reading else lambda error: part.explain(error) or explain(error)
+
+    _beside(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
 
 
 def _fill(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, explain: Explanation, advance: Advance
+    connection: duckdb.DuckDBPyConnection, reading: Reading, select: str, explain: Explanations, advance: Advance
 ) -> None:
-    """Read what DuckDB reads itself, in one statement."""
-    run(connection, lambda: connection.execute(f"CREATE TABLE raw AS {query}"), explain=explain, advance=advance)
-    for relation in ("raw", reading.relation):
+    """Read what DuckDB reads itself, in one statement a part."""
+    number = len(reading.parts)
+    for place, part in enumerate(reading.parts):
+        into = "INSERT INTO raw" if place else "CREATE TABLE raw AS"
+        statement = f"{into} {_query(part, select)}"
+        run(
+            connection,
+            lambda: connection.execute(statement),  # noqa: B023
+            explain=explain(part),
+            advance=lambda fraction: advance((place + fraction) / number),  # noqa: B023
+        )
+    for relation, part in [("raw", reading), *((part.relation, part) for part in reading.parts)]:
         some = f"SELECT 1 FROM {relation} LIMIT 1"
-        if attempt(lambda: connection.execute(some).fetchone(), explain):  # noqa: B023
+        if attempt(lambda: connection.execute(some).fetchone(), explain(part)):  # noqa: B023
             return
     _no_rows(reading)
 
 
 def _fill_from_batches(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, explain: Explanation, advance: Advance
+    connection: duckdb.DuckDBPyConnection, reading: Reading, select: str, explain: Explanations, advance: Advance
 ) -> None:
     """Read what arrives in Arrow batches, each in a statement of its own."""
-    attempt(lambda: connection.execute(f"CREATE TABLE raw AS {query}"), explain)
+    query = _query(reading, select)
+    attempt(lambda: connection.execute(f"CREATE TABLE raw AS {query}"), explain(reading))
     empty = True
     for batch, fraction in reading.batches() if reading.batches is not None else ():
         connection.register(DELIVERED, batch)
-        run(connection, lambda: connection.execute(f"INSERT INTO raw {query}"), explain=explain)
+        run(connection, lambda: connection.execute(f"INSERT INTO raw {query}"), explain=explain(reading))
         advance(fraction)
         empty = False
     connection.unregister(DELIVERED)
     if empty:
         _no_rows(reading)
+
+
+def _query(reading: Reading, select: str) -> str:
+    """Write the select over the relation `source`."""
+    return f"WITH source AS (SELECT * FROM {reading.relation}) {select}"
 
 
 def _no_rows(reading: Reading) -> None:
@@ -117,7 +138,7 @@ def _beside(reading: Reading, fill: Callable[[], None]) -> None:
     stop = Event()
     pool = ThreadPoolExecutor(1, "whole-file")
     try:
-        verdict = pool.submit(reading.broken, stop)
+        verdict = pool.submit(_first_broken, reading, stop)
         refusal: SudareError | None = None
         try:
             fill()
@@ -131,3 +152,9 @@ def _beside(reading: Reading, fill: Callable[[], None]) -> None:
     finally:
         stop.set()
         pool.shutdown()
+
+
+def _first_broken(reading: Reading, stop: Event) -> Finding | None:
+    """Look through the files of a reading, one after the other."""
+    found = (part.broken(stop) for part in reading.parts if not stop.is_set())
+    return next((finding for finding in found if finding is not None), None)

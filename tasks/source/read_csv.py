@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 
 import duckdb
+import pyarrow as pa
 
 from contracts.code_sql import literal
 from contracts.errors import Finding, GateBroken
@@ -25,7 +26,8 @@ from tasks.source.reading import Reading, break_gate, refuse, require_file
 DELIMITERS = (",", ";", "\t", "|", ":", " ")
 HEADER_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 22
-GZIP_MAGIC = b"\x1f\x8b"
+PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 # A thread parses a quarter of a buffer at a time. With DuckDB's default (32 MB) such a piece of a usual table is
 # smaller than a row group, and pieces are copied together again, which doubles the cost of writing them.
 BUFFER_BYTES = 64_000_000
@@ -34,22 +36,22 @@ _LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)\n")
 _FIELDS = re.compile(r"Expected Number of Columns: \d+ Found: (\d+)")
 
 
-def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str], packed: bool) -> Reading:
+def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str]) -> Reading:
     """Look at the header of a CSV file and prepare its reading.
 
     Args:
         path: the file.
         delimiter: one character between fields; None means a comma.
         expected: the names of the contract's columns.
-        packed: whether the file is compressed with gzip.
     Returns:
         The reading, with the names of the header.
     Raises:
-        SourceUnreadable: no such file, not gzip, or another delimiter than the spec says.
+        SourceUnreadable: no such file, not compressed as its name says, or another delimiter than the spec says.
         GateBroken: the file is empty or its first line is not a header in UTF-8.
     """
     require_file(path)
-    header = _header(path, packed)
+    packing = PACKINGS.get(path.suffix.lower(), "none")
+    header = _header(path, packing)
     given = delimiter or ","
     _check_delimiter(path, header, given, expected)
     columns = _split(header, given)
@@ -57,15 +59,15 @@ def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str], pack
         where=str(path),
         columns=columns,
         named=2 * len(set(columns) & set(expected)) >= len(expected),
-        relation=_relation(path, columns, given, packed),
+        relation=_relation(path, columns, given, packing),
         explain=lambda error: _explain(error, path, len(columns)),
-        broken=(lambda stop: _broken_gzip(path, stop)) if packed else (lambda stop: None),
+        broken=lambda stop: _broken_packing(path, packing, stop),
     )
 
 
-def _header(path: Path, packed: bool) -> str:
+def _header(path: Path, packing: str) -> str:
     """Return the first record of the file as text."""
-    start = _start(path, packed)
+    start = _start(path, packing)
     if not start:
         break_gate(path, "header", "an empty file", "a header line and rows", "deliver the file again")
     record = b""
@@ -86,17 +88,21 @@ def _header(path: Path, packed: bool) -> str:
     return text
 
 
-def _start(path: Path, packed: bool) -> bytes:
+def _start(path: Path, packing: str) -> bytes:
     """Return the first bytes of the content."""
     with path.open("rb") as file:
         start = file.read(HEADER_BYTES)
-    if not packed or not start:
+    if packing == "none" or not start:
         return start
-    with suppress(zlib.error):
-        return zlib.decompressobj(wbits=31).decompress(start, HEADER_BYTES)
-    if start.startswith(GZIP_MAGIC):
-        break_gate(path, "gzip", "a damaged gzip file", "a whole gzip file", "deliver the file again")
-    refuse(path, "source.path", "not a gzip file", "a CSV compressed with gzip", "name it .csv if it is plain")
+    with suppress(zlib.error, OSError):
+        if packing == "gzip":
+            return zlib.decompressobj(wbits=31).decompress(start, HEADER_BYTES)
+        with pa.input_stream(path, compression=packing) as stream:
+            return bytes(stream.read(HEADER_BYTES))
+    if start.startswith(MAGIC[packing]):
+        break_gate(path, packing, f"a damaged {packing} file", f"a whole {packing} file", "deliver the file again")
+    remedy = "name it .csv if it is plain"
+    refuse(path, "source.path", f"not a {packing} file", f"a CSV compressed with {packing}", remedy)
 
 
 def _split(header: str, delimiter: str) -> tuple[str, ...]:
@@ -119,12 +125,12 @@ def _check_delimiter(path: Path, header: str, given: str, expected: Sequence[str
     refuse(path, "source.delimiter", found, f"the delimiter of the spec, {given!r}", remedy)
 
 
-def _relation(path: Path, columns: Sequence[str], delimiter: str, packed: bool) -> str:
+def _relation(path: Path, columns: Sequence[str], delimiter: str, packing: str) -> str:
     """Write the call of DuckDB's reader with every option given, so that it detects nothing by itself."""
     options = {
         "columns": "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in columns) + "}",
         "delim": literal(delimiter),
-        "compression": literal("gzip" if packed else "none"),
+        "compression": literal(packing),
         "buffer_size": str(BUFFER_BYTES),
         "auto_detect": "false",
         "header": "true",
@@ -172,10 +178,12 @@ def _malformed(where: object, field: str, found: str, allowed: str) -> GateBroke
     )
 
 
-def _broken_gzip(path: Path, stop: Event) -> Finding | None:
+def _broken_packing(path: Path, packing: str, stop: Event) -> Finding | None:
     """Read the file to its end, since DuckDB takes the end of a cut file for the end of the table."""
+    if packing == "none":
+        return None
     try:
-        with gzip.open(path) as file:
+        with gzip.open(path) if packing == "gzip" else pa.input_stream(path, compression=packing) as file:
             while not stop.is_set() and file.read(CHUNK_BYTES):
                 pass
         return None
@@ -183,4 +191,8 @@ def _broken_gzip(path: Path, stop: Event) -> Finding | None:
         found = "a file that ends too early"
     except (gzip.BadGzipFile, zlib.error):
         found = "a checksum that does not fit the content"
-    return Finding(str(path), "gzip", found, "a whole gzip file", "deliver the file again")
+    except OSError as error:
+        if packing == "gzip":
+            raise
+        found = "a file that ends too early" if "Truncated" in str(error) else "content that cannot be unpacked"
+    return Finding(str(path), packing, found, f"a whole {packing} file", "deliver the file again")

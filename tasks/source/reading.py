@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import duckdb
 
-from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
+from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable, SpecRefused, SudareError
+
+ResultT = TypeVar("ResultT")
 
 MANY = 12
 Batches = Callable[[], Iterator[tuple[Any, float]]]
@@ -31,6 +33,7 @@ class Reading:
             is the name that each batch is registered under.
         explain: the error of ours for an error that DuckDB raises while reading, or None for one it does not know.
         broken: runs beside the reading and says what is wrong with the file itself; the event asks it to stop.
+        more: further readings with the same columns, whose rows follow.
     """
 
     where: str
@@ -41,6 +44,41 @@ class Reading:
     batches: Batches | None = None
     explain: Callable[[duckdb.Error], SudareError | None] = lambda error: None
     broken: Callable[[Event], Finding | None] = lambda stop: None
+    more: tuple[Reading, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Reading, ...]:
+        """This reading and those that follow."""
+        return (self, *self.more)
+
+    def told_as(self, path: object, label: str) -> Reading:
+        """Return the same reading, whose messages say `label` instead of a path."""
+        return replace(
+            self,
+            where=self.where.replace(str(path), label),
+            explain=lambda error: _renamed(self.explain(error), path, label),
+            broken=lambda stop: _relabelled(self.broken(stop), path, label),
+            more=tuple(part.told_as(path, label) for part in self.more),
+        )
+
+
+def told_as(action: Callable[[], ResultT], path: object, label: str) -> ResultT:
+    """Do something whose refusals name a path, and let them say `label` instead."""
+    try:
+        return action()
+    except Refused as error:
+        refusal = _renamed(error, path, label)
+    raise refusal or SudareError(label)
+
+
+def _renamed(error: SudareError | None, path: object, label: str) -> SudareError | None:
+    if not isinstance(error, Refused):
+        return error
+    return type(error)([finding for each in error.findings if (finding := _relabelled(each, path, label))])
+
+
+def _relabelled(finding: Finding | None, path: object, label: str) -> Finding | None:
+    return None if finding is None else replace(finding, where=finding.where.replace(str(path), label))
 
 
 def require_file(path: Path) -> None:
@@ -51,7 +89,9 @@ def require_file(path: Path) -> None:
     """
     remedy = "correct `source: path:` in the spec (it is relative to the spec's folder)"
     if path.is_dir():
-        refuse(path, "source.path", "a folder", "a file", remedy)
+        refuse(
+            path, "source.path", "a folder", "a file", "for a folder of files add `files: parquet` or `files: csv`"
+        )
     if not path.exists():
         refuse(path, "source.path", "no such file", "an existing file", remedy)
     if not path.is_file():

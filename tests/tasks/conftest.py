@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.tasks.postgres_server import PostgresServer
 from tests.tasks.runs import first, fourth, second, third
 from tests.tasks.version_fixture import Version, publish_version
 
@@ -28,3 +31,12 @@ def guild(versions: dict[str, Version], tmp_path: Path) -> Version:
 def spoilt(versions: dict[str, Version], tmp_path_factory: pytest.TempPathFactory) -> Version:
     """A copy for tests that put back what they changed."""
     return versions["guild"].copy(tmp_path_factory.mktemp("spoilt") / "v")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of our own, behind a socket; its user must be able to enter the folder."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder) / "data")
+        yield server
+        server.close()

@@ -261,7 +261,7 @@ def test_a_row_without_its_units_id_breaks_the_gate(tmp_path: Path):
 
 def test_a_disk_that_fails_under_the_source_is_not_blamed_on_the_run_folder(tmp_path: Path):
     source = write_csv(tmp_path, GOOD)
-    reading = read_csv(source.path, delimiter=None, expected=HEADER.split(","), packed=False)
+    reading = read_csv(source.path, delimiter=None, expected=HEADER.split(","))
     refused = reading.explain(duckdb.IOException(f'IO Error: Could not read from file "{source.path}": {SECRET}'))
     assert isinstance(refused, GateBroken)
     assert "people.csv: source.path\n    found: a file that the disk does not read" in str(refused)

@@ -1,0 +1,65 @@
+"""A real PostgreSQL server for the tests of sources and sinks: databases, and their addresses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from contracts.source import Source
+
+
+class PostgresServer:
+    """A server that runs until it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it may warn about the runtime folder of a user who has none
+            import pgserver
+        self._server = pgserver.get_server(folder, cleanup_mode="delete")
+        self._numbers = count()
+        with self.connect("postgres") as admin:
+            self.socket = Path(admin.info.host)
+            self.port = admin.info.port
+            admin.execute("ALTER SYSTEM SET fsync = off")
+            admin.execute("SELECT pg_reload_conf()")
+
+    def connect(self, database: str, **more: Any) -> psycopg.Connection[Any]:
+        """Connect as the superuser, or as who is named."""
+        return psycopg.connect(self._server.get_uri(), autocommit=True, dbname=database, **more)
+
+    def database(self, *statements: str) -> str:
+        """Make a database and run statements in it; return its name."""
+        name = f"town_{next(self._numbers)}"
+        with self.connect("postgres") as admin:
+            admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        self.run(name, *statements)
+        return name
+
+    def run(self, database: str, *statements: str) -> None:
+        """Run statements in a database."""
+        with self.connect(database) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def rows(self, database: str, query: str) -> Sequence[tuple[Any, ...]]:
+        """Return what a query finds."""
+        with self.connect(database) as connection:
+            return connection.execute(query.encode()).fetchall()
+
+    def address(self, database: str) -> str:
+        """Return the address of a database as a spec writes it."""
+        return f"postgresql:///{database}?host={self.socket}&port={self.port}"
+
+    def source(self, database: str, table: str = "people", **more: Any) -> Source:
+        """Return a table as a source."""
+        return Source.model_validate({"path": self.address(database), "table": table, **more})
+
+    def close(self) -> None:
+        """Stop the server and remove its files."""
+        self._server.cleanup()

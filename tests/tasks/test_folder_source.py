@@ -1,0 +1,315 @@
+"""A folder of files as one table: partitions, drift, double deliveries, and files that come and go meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.errors import GateBroken, Refused, SourceUnreadable
+from contracts.source import Source
+from tasks import progress
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
+
+Files = str
+
+
+def pack(text: str, name: str, folder: Path) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
+    if packing is None:
+        path.write_text(text)
+    else:
+        with pa.CompressedOutputStream(str(path), packing) as file:
+            file.write(text.encode())
+    return path
+
+
+def csv_text(*rows: str, header: str = HEADER) -> str:
+    return "\n".join((header, *rows)) + "\n"
+
+
+def codes(folder: Path, source: Source) -> list[tuple[int, ...]]:
+    table = take_in(source, make_contract(folder), folder)
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        return connection.execute("SELECT * FROM codes").fetchall()
+
+
+def refusal(folder: Path, source: Source, kind: type[Refused]) -> str:
+    with pytest.raises(kind) as raised:
+        take_in(source, make_contract(folder), folder)
+    assert raised.value.__context__ is None
+    assert SECRET not in str(raised.value)
+    assert not list((folder / "run").glob("*"))
+    return str(raised.value)
+
+
+def single(folder: Path, *rows: str) -> list[tuple[int, ...]]:
+    """The codes of the same rows out of one plain file."""
+    (folder / "one").mkdir()
+    path = pack(csv_text(*rows), "one/people.csv", folder)
+    return codes(folder / "one", Source(path=path))
+
+
+def test_csv_files_plain_and_packed_are_one_table_in_the_order_of_their_paths(tmp_path: Path):
+    pack(csv_text(ROWS[2]), "people/b/3.csv.zst", tmp_path)
+    pack(csv_text(ROWS[1]), "people/b/2.csv.gz", tmp_path)
+    pack(csv_text(ROWS[0]), "people/1.csv", tmp_path)
+    pack(csv_text(ROWS[3]), "people/c.csv", tmp_path)
+    pack("left over", "people/_SUCCESS", tmp_path)
+    pack("left over", "people/_temporary/0/1.csv", tmp_path)
+    pack("left over", "people/.1.csv.crc", tmp_path)
+    found = codes(tmp_path, Source(path=tmp_path / "people", files="csv"))
+    assert found == single(tmp_path, *ROWS)
+
+
+def test_a_zst_file_is_read_and_a_cut_one_is_told(tmp_path: Path):
+    text = csv_text(*[f"{number % 90},F,{number / 7},2020-01-01" for number in range(200_000)])
+    path = pack(text, "people.csv.zst", tmp_path)
+    assert len(codes(tmp_path, Source(path=path))) == 200_000
+    whole = path.read_bytes()
+    for number, (content, says) in enumerate(
+        {
+            whole[:-8]: "a file that ends too early",
+            whole[: len(whole) // 2]: "a file that ends too early",
+            b"no zst": "not a zstd file",
+            b"": "an empty file",
+        }.items()
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "people.csv.zst").write_bytes(content)
+        assert says in refusal(folder, Source(path=folder / "people.csv.zst"), Refused)
+
+
+def parquet(folder: Path, name: str, **columns: object) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def hive(folder: Path) -> Path:
+    """Age and sex in the paths, encoded as Hive does it; one value is outside the domain, one is missing."""
+    rows = {"wage": [10.5, 700.0], "since": ["2021-03-01", "2020-01-01"]}
+    for number, (age, sex) in enumerate([("34", "F"), ("999", "F"), ("forty", "M"), ("17", "%46")]):
+        parquet(folder, f"people/age={age}/sex={sex}/{number}.parquet", **rows)
+    parquet(folder, "people/age=5/sex=__HIVE_DEFAULT_PARTITION__/x.parquet", **rows)
+    parquet(folder, "people/age=5/sex=other%2Fsex/x.parquet", **rows)
+    return folder / "people"
+
+
+HIVE_ROWS = [("17", "F"), ("34", "F"), ("5", ""), ("5", "other/sex"), ("999", "F"), ("forty", "M")]
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_partitions_are_columns_read_by_the_contract(tmp_path: Path, form: str):
+    """A value outside its domain is clipped or missing, as in any column; it stops nothing."""
+    folder = hive(tmp_path)
+    if form == "csv":
+        for path in folder.rglob("*.parquet"):
+            duckdb.read_parquet(str(path)).select("wage, since").write_csv(str(path.with_suffix(".csv")))
+            path.unlink()
+    expected = [f"{age},{sex},{rest}" for age, sex in HIVE_ROWS for rest in ("10.5,2021-03-01", "700,2020-01-01")]
+    assert codes(tmp_path, Source(path=folder, files=form)) == single(tmp_path, *expected)
+
+
+def test_a_select_sees_partitions_as_texts(tmp_path: Path):
+    select = "SELECT CAST(age AS INTEGER) + 1 AS age, sex, wage, since FROM source WHERE sex = 'F'"
+    found = codes(tmp_path, Source(path=hive(tmp_path), files="parquet", select=select))
+    ages = ["18", "35", "1000"]
+    expected = [f"{age},F,{rest}" for age in ages for rest in ("10.5,2021-03-01", "700,2020-01-01")]
+    assert found == single(tmp_path, *expected)
+
+
+def test_a_folder_around_the_source_is_no_partition(tmp_path: Path):
+    """A path above the folder that looks like one must not overwrite a column."""
+    above = tmp_path / "age=55" / "sex=M"
+    rows = {"age": [34], "sex": ["F"], "wage": [10.5], "since": ["2021-03-01"]}
+    parquet(above, "people/a.parquet", **rows)
+    parquet(above, "people/b.parquet", **{**rows, "wage": [11.5]})
+    assert codes(tmp_path, Source(path=above / "people", files="parquet")) == [(3, 0, 0, 1)] * 2
+
+
+def whole(**changed: object) -> dict[str, object]:
+    return {"age": [34], "sex": ["F"], "wage": [10.5], "since": ["2021-03-01"], **changed}
+
+
+def test_parquet_files_may_differ_in_widths_and_in_the_order_of_columns(tmp_path: Path):
+    """The type that a writer picks may depend on one person's missing value: it must not stop a release."""
+    columns = whole()
+    parquet(tmp_path, "people/a.parquet", **columns)
+    parquet(tmp_path, "people/b.parquet", **dict(reversed(whole(age=pa.array([34], pa.int8())).items())))
+    parquet(
+        tmp_path,
+        "people/c.parquet",
+        **whole(age=pa.array([34.0, None]), **{k: columns[k] * 2 for k in columns if k != "age"}),
+    )
+    parquet(tmp_path, "people/d.parquet", **whole(sex=pa.nulls(1)))
+    assert codes(tmp_path, Source(path=tmp_path / "people", files="parquet")) == [
+        (3, 0, 0, 1),
+        (3, 0, 0, 1),
+        (3, 0, 0, 1),
+        (10, 0, 0, 1),
+        (3, 2, 0, 1),
+    ]
+
+
+def new_column(folder: Path) -> None:
+    parquet(folder, f"people/b-{SECRET}.parquet", **whole(), town=["x"])
+
+
+def renamed_column(folder: Path) -> None:
+    parquet(folder, f"people/b-{SECRET}.parquet", **{{"age": "years"}.get(k, k): v for k, v in whole().items()})
+
+
+def retyped_column(folder: Path) -> None:
+    parquet(folder, f"people/b-{SECRET}.parquet", **whole(age=[SECRET]))
+
+
+def hard_link(folder: Path) -> None:
+    os.link(folder / "people/a.parquet", folder / f"people/b-{SECRET}.parquet")
+
+
+def symbolic_link(folder: Path) -> None:
+    (folder / f"people/b-{SECRET}.parquet").symlink_to("a.parquet")
+
+
+def linked_folder(folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / f"people/{SECRET}").symlink_to(folder / "elsewhere")
+
+
+def delivered_twice(folder: Path) -> None:
+    (folder / f"people/b-{SECRET}.parquet").write_bytes((folder / "people/a.parquet").read_bytes())
+
+
+def of_another_kind(folder: Path) -> None:
+    (folder / f"people/b-{SECRET}.csv").write_text("age\n1\n")
+
+
+def damaged(folder: Path) -> None:
+    (folder / f"people/b-{SECRET}.parquet").write_bytes(b"PAR1 no parquet")
+
+
+def partitioned(folder: Path) -> None:
+    parquet(folder, f"people/town={SECRET}/b.parquet", **whole())
+
+
+def column_in_both(folder: Path) -> None:
+    (folder / "people/a.parquet").rename(folder / "a")
+    for each in ("1", SECRET):
+        parquet(folder, f"people/age={each}/b.parquet", **whole())
+
+
+BAD: dict[Callable[[Path], None], tuple[type[Refused], str]] = {
+    new_column: (GateBroken, "other columns than in the first file (new: town)"),
+    renamed_column: (GateBroken, "(new: years; missing: age)"),
+    retyped_column: (GateBroken, "column 'age' with texts, where earlier files have numbers"),
+    hard_link: (SourceUnreadable, "a second name of"),
+    symbolic_link: (SourceUnreadable, "a link"),
+    linked_folder: (SourceUnreadable, "a link"),
+    delivered_twice: (GateBroken, "the same bytes as"),
+    of_another_kind: (SourceUnreadable, "a file of another kind"),
+    damaged: (SourceUnreadable, "not a Parquet file"),
+    partitioned: (SourceUnreadable, "the partition columns town"),
+    column_in_both: (SourceUnreadable, "the column 'age' in the files and in their paths"),
+}
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
+def test_a_bad_folder_is_refused_without_a_name_that_could_hold_a_value(
+    tmp_path: Path, spoil: Callable[[Path], None]
+):
+    kind, says = BAD[spoil]
+    parquet(tmp_path, "people/a.parquet", **whole())
+    spoil(tmp_path)
+    assert says in refusal(tmp_path, Source(path=tmp_path / "people", files="parquet"), kind)
+
+
+def test_a_drifting_csv_and_a_broken_row_name_the_file_by_its_number(tmp_path: Path):
+    source = Source(path=tmp_path / "people", files="csv")
+    pack(csv_text(ROWS[0]), "people/1.csv", tmp_path)
+    late = pack(csv_text(ROWS[0], f"{SECRET},F"), f"people/2-{SECRET}.csv", tmp_path)
+    message = refusal(tmp_path, source, GateBroken)
+    assert "people: file 2 by name:3: row\n    found: 2 fields" in message
+    late.write_text(csv_text("F,34,1,2020-01-01", header="sex,age,wage,since"))
+    assert "file 2 by name: columns\n    found: other columns" in refusal(tmp_path, source, GateBroken)
+
+
+def test_an_empty_folder_and_files_without_rows_are_told(tmp_path: Path):
+    source = Source(path=tmp_path / "people", files="csv")
+    assert "found: no such folder" in refusal(tmp_path, source, SourceUnreadable)
+    source.path.mkdir()
+    assert "found: no csv file" in refusal(tmp_path, source, SourceUnreadable)
+    pack(csv_text(), "people/1.csv", tmp_path)
+    assert "found: no rows" in refusal(tmp_path, source, GateBroken)
+    pack(csv_text() + "\n", "people/2.csv", tmp_path)
+    assert "found: no rows" in refusal(tmp_path, source, GateBroken)
+    pack(csv_text(ROWS[0]), "people/3.csv", tmp_path)
+    assert len(codes(tmp_path, source)) == 1
+
+
+class During:
+    """Does something once while a source is read."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._action: Callable[[], object] | None = action
+
+    def begin(self, name: str) -> During:
+        return self
+
+    def end(self, name: str, *, ok: bool) -> None: ...
+
+    def advance(self, fraction: float, doing: str = "") -> None:
+        action, self._action = self._action, None
+        if action is not None:
+            action()
+
+
+def added(folder: Path) -> None:
+    parquet(folder, "people/z.parquet", **whole(wage=[3.0]))
+
+
+def removed(folder: Path) -> None:
+    (folder / "people/b.parquet").unlink()
+
+
+def rewritten(folder: Path) -> None:
+    parquet(folder, "people/a.parquet", **whole(wage=[4.0]))
+
+
+def gone(folder: Path) -> None:
+    (folder / "people").rename(folder / "elsewhere")
+
+
+@pytest.mark.parametrize("change", [added, removed, rewritten, gone])
+def test_a_folder_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, change: Callable[[Path], None], request: pytest.FixtureRequest
+):
+    """The list of files is the same before and after, or nothing of it is taken; the next run reads anew."""
+    source = Source(path=tmp_path / "people", files="parquet")
+    parquet(tmp_path, "people/a.parquet", **whole())
+    parquet(tmp_path, "people/b.parquet", **whole(wage=[2.0]))
+    request.addfinalizer(lambda: progress.watch(None))
+    progress.watch(During(lambda: change(tmp_path)))
+    assert "a file that changed while it was read" in refusal(tmp_path, source, SourceUnreadable)
+    progress.watch(None)
+    if change is not gone:
+        assert len(codes(tmp_path, source)) == {added: 3, removed: 1, rewritten: 2}[change]
+
+
+def test_a_second_look_finds_the_snapshot_and_a_new_file_does_not(tmp_path: Path):
+    source, contract = Source(path=tmp_path / "people", files="parquet"), make_contract(tmp_path)
+    parquet(tmp_path, "people/a.parquet", **whole())
+    first = take_in(source, contract, tmp_path)
+    made = first.path.stat().st_mtime_ns
+    assert take_in(source, contract, tmp_path).path.stat().st_mtime_ns == made
+    parquet(tmp_path, "people/b.parquet", **whole(wage=[2.0]))
+    assert take_in(source, contract, tmp_path).keyed_hash != first.keyed_hash
