@@ -14,7 +14,7 @@ from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY
 from tasks.description.files import descriptions
 from tasks.facts import RunFacts
-from tasks.page.page import render_page
+from tasks.page.page import PAGES, prepare, render_page
 from tasks.progress import step
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
@@ -25,6 +25,7 @@ from tasks.version.tidy import WrittenFile, write_data, write_listed, write_meas
 logger = logging.getLogger(__name__)
 
 AUDITOR_RECORD = "record.auditor.json"
+AUDITOR_PAGE = "record.auditor.html"
 
 
 def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
@@ -49,8 +50,12 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
             (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
             for name, content in descriptions(published).items():
                 (folder / name).write_bytes(content)
-            (folder / "record.html").write_text(render_page(published, facts, folder), encoding="utf-8")
+            views = prepare(published, facts, folder)
+            for code, name in PAGES.items():
+                (folder / name).write_text(render_page(published, facts, views, code), encoding="utf-8")
             _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
+            page = render_page(record, facts, views, auditor=True)
+            _write_private(private_folder / AUDITOR_PAGE, page.encode())
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error
     logger.info("wrote the record of %s v%d", facts.version.release, facts.version.number)

@@ -1,12 +1,13 @@
-"""record.html: the audit record for people, as one self-contained page without script."""
+"""record.html and record.ja.html: the audit record for people, each one self-contained page without script."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,6 +16,8 @@ from privacy.marginals.plan import CONFIDENCE
 from tasks.description.told import public_values
 from tasks.facts import RunFacts
 from tasks.page import charts, words
+from tasks.page.language import Code, Language, language, spaced
+from tasks.page.lineage_graph import lineage_graph
 from tasks.page.synthetic import synthetic_view
 from tasks.page.views import table_views
 from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
@@ -24,29 +27,64 @@ from tasks.record.synthetic import groups_of
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
 LONGEST_TEXT = 600
-TOTAL_WORDS = {
-    "noisy": "measured with noise",
-    "invariant": "declared public",
-    "levels": "estimated from its noisy levels",
-}
+PAGES: Final[dict[Code, str]] = {"en": "record.html", "ja": "record.ja.html"}
+_NAMES: Final[dict[Code, str]] = {"en": "English", "ja": "日本語"}
+_BETWEEN = re.compile(r"(?<=[\u3000-\u303f\uff00-\uff60])\s+(?=[\u3000-\u9fff\uff00-\uff60])")
 _HEX = re.compile(r"[0-9a-f]{40,}")
 
 
-def render_page(record: dict[str, Any], facts: RunFacts, folder: Path) -> str:
-    """Render the public record as a page.
+@dataclass(frozen=True)
+class Views:
+    """The tables and pictures of a version, prepared once for the pages of all languages.
 
     Args:
-        record: the public record; all words and fields come from it.
+        tables: the tables of counts.
+        synthetic: the synthetic rows; None where there are none.
+    """
+
+    tables: Any
+    synthetic: Any
+
+
+def prepare(record: dict[str, Any], facts: RunFacts, folder: Path) -> Views:
+    """Prepare what the pages show of the data.
+
+    Args:
+        record: the public record.
         facts: the run; its released tables are drawn.
         folder: the version's folder; has the published rows.
-    Returns:
-        str: HTML, self-contained; every text is escaped.
     Privacy: reads the public copy of the record and released values only.
     """
     values = public_values(record)
+    return Views(table_views(facts, values), synthetic_view(facts, values, folder))
+
+
+def render_page(
+    record: dict[str, Any], facts: RunFacts, views: Views, code: Code = "en", *, auditor: bool = False
+) -> str:
+    """Render a record as a page.
+
+    Args:
+        record: the public record, or for auditors the full one; all words and fields come from it.
+        facts: the run.
+        views: its tables and pictures.
+        code: the page's language.
+        auditor: whether this is the page for auditors, which stays in the workspace.
+    Returns:
+        str: HTML, self-contained; every text is escaped.
+    Privacy: shows what the record shows, and released values.
+    """
+    values, lang = public_values(record), language(code)
     page: str = _template().render(
         record=record,
         v=values,
+        lang=lang,
+        t=lang.text,
+        say=lang.say,
+        drawn=lang.drawn,
+        auditor=auditor,
+        others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
+        declared=set(record.get("declared", ())),
         beliefs=words.beliefs(values["F.epsilon"]),
         question=words.question(values),
         subject=words.subject(values),
@@ -54,20 +92,42 @@ def render_page(record: dict[str, Any], facts: RunFacts, folder: Path) -> str:
         at_most=words.at_most,
         lost=partial(words.brief, up=True),
         left=partial(words.brief, up=False),
-        allowance=words.allowance(values),
         loss_unit=words.loss_unit(values),
         budget=_budget(values),
-        tables=table_views(facts, values),
-        synthetic=synthetic_view(facts, values, folder),
+        lineage=lineage_graph(values, lang),
+        tables=views.tables,
+        synthetic=views.synthetic,
         groups=groups_of(facts, GROUPS),
         confidence=round(100 * CONFIDENCE),
-        missing=set(record["not_available"]),
-        total_words=TOTAL_WORDS,
+        digest=_digest,
+        numbered=partial(_numbered, linked=not auditor),
         expected_from=_expected_from(facts),
-        style=_style("record.css") if facts.synthesis is None else _style("record.css", "synthetic.css"),
+        style=_page_style(facts, lang),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
     )
-    return page
+    return page if lang.own else _unspaced(page)
+
+
+def _unspaced(page: str) -> str:
+    """Take out the white space between full-width characters: their languages have no word spaces."""
+    return _BETWEEN.sub("", page)
+
+
+def _page_style(facts: RunFacts, lang: Language) -> Markup:
+    """Return the page's style sheets."""
+    sheets = ["record.css"]
+    sheets += [] if facts.synthesis is None else ["synthetic.css"]
+    return _style(*sheets, *([] if lang.own else [f"record.{lang.code}.css"]))
+
+
+def _digest(value: str) -> Markup:
+    return Markup('<code class="digest">{}</code>').format(value)
+
+
+def _numbered(path: str, *, linked: bool) -> Markup:
+    """Name a file of measurements by its number, linked where it lies beside."""
+    number = path[13:17]
+    return Markup('<a href="{}">{}</a>').format(path, number) if linked else Markup("{}").format(number)
 
 
 def _style(*names: str) -> Markup:
@@ -104,13 +164,9 @@ def _template() -> Any:
     environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
     environment.tests["uniform"] = uniform
+    environment.tests["command"] = lambda value: isinstance(value, str) and value.startswith("sudare verify ")
     environment.globals["most_items"] = MOST_ITEMS
     return environment.get_template("record.html.j2")
-
-
-def spaced(name: str) -> str:
-    """Write a field's name as words; the name of a draw, such as table:age_x_sex, stays as it is."""
-    return name if ":" in name else name.replace("_", " ")
 
 
 def uniform(value: object) -> bool:

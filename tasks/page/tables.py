@@ -25,6 +25,8 @@ from tasks.refine import DenseTable, ReleasedTable
 MOST_BARS = 60
 LARGEST_CELLS = 15
 WIDEST_HEAT = 12
+MOST_INTERVALS = 160
+"""With more cells than this a heat map shows counts alone."""
 LONGEST_LABEL = 48
 MAP_PIXELS = 256 * 256
 LEAST_SIDE = 32
@@ -68,13 +70,22 @@ class BarRow:
 
 
 @dataclass(frozen=True)
+class HeatCell:
+    """One cell of a heat map: its published count, how dark it is, the interval of the exact one, or nothing."""
+
+    count: str
+    level: int
+    interval: str
+
+
+@dataclass(frozen=True)
 class Heat:
-    """A two-way table with its numbers: labels of the columns, and for each row its label, counts and levels."""
+    """A two-way table with its numbers: labels of the columns, and for each row its label and cells."""
 
     across: str
     down: str
     columns: list[str]
-    rows: list[tuple[str, list[tuple[str, int]]]]
+    rows: list[tuple[str, list[HeatCell]]]
 
 
 @dataclass(frozen=True)
@@ -245,17 +256,22 @@ def _heat(contract: Contract, table: DenseTable) -> Heat | None:
     values, gone = table.refined.values, table.refined.suppressed
     gone = np.zeros(values.shape, np.bool_) if gone is None else gone
     down, across = table.columns
-    if values.shape[1] > values.shape[0]:
+    turned = values.shape[1] > values.shape[0]
+    if turned:
         values, gone, down, across = values.T, gone.T, across, down
     if values.shape[1] > WIDEST_HEAT:
         return None
-    levels = charts.heat_levels(values)
+    levels, ends = charts.heat_levels(values), table.refined.intervals
+    lower, upper = (end.T if turned else end for end in (ends.lower, ends.upper))
+    told = np.full(values.shape, values.size <= MOST_INTERVALS) & ~gone
+
+    def cell(at: tuple[int, int]) -> HeatCell:
+        interval = f"{written(lower[at])}–{written(upper[at])}" if told[at] else ""
+        return HeatCell(below(table) if gone[at] else written(values[at]), int(levels[at]), interval)
+
     rows = [
-        (
-            clipped_label(label),
-            [(below(table) if hid else written(n), int(level)) for n, level, hid in zip(*parts, strict=True)],
-        )
-        for label, *parts in zip(contract.column(down).labels, values, levels, gone, strict=True)
+        (clipped_label(label), [cell((place, column)) for column in range(values.shape[1])])
+        for place, label in enumerate(contract.column(down).labels)
     ]
     return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
 

@@ -99,17 +99,6 @@ def at_most(amount: str) -> str:
     return f"{'=' if Decimal(shown) == Decimal(amount) else '≤'} {shown}"
 
 
-def allowance(values: Values) -> str:
-    """Say what delta means; empty where it is zero."""
-    if values["F.delta"] == "0":
-        return ""
-    return (
-        f"There is an allowance of δ = {values['F.delta']}. For a conclusion that would be drawn with probability s "
-        f"even without this unit, the factor is at most {values['F.odds_factor']} + δ / s: only conclusions that are "
-        "about as improbable as δ itself escape the bound."
-    )
-
-
 def loss_unit(values: Values) -> str:
     """Name the unit of the account's amounts."""
     calculus = values["F.native_loss"]["calculus"]

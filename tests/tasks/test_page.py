@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.page import charts
-from tasks.page.page import spaced
+from tasks.page.language import spaced
 from tasks.page.tables import room
 from tasks.page.words import at_most, beliefs, brief, posterior, relative_error, subject
 

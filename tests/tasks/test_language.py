@@ -1,0 +1,238 @@
+"""The page in Japanese: whole catalogues, sentences with slots, and no English but names and people's own words."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markupsafe import Markup
+
+from tasks.page.language import LANGUAGES, Language, language
+from tasks.record.record import GROUPS
+from tasks.record.synthetic import synthetic_groups
+from tests.tasks.forgery import Json, load
+from tests.tasks.hierarchies import nested
+from tests.tasks.sparse_runs import small
+from tests.tasks.synthetic_runs import aim, gaussians
+from tests.tasks.version_fixture import Version, publish_version
+
+SLOT = re.compile(r"\{(\w+)#?\}")
+FIELDS = {
+    f"{group.letter}.{field.name}": (group, field)
+    for group in (*GROUPS, *synthetic_groups(GROUPS))
+    for field in group.fields
+}
+OWN_WORDS = (
+    "A.title",
+    "C.population",
+    "C.select",
+    "D.columns",
+    "D.limitations",
+    "D.usage",
+    "B.purpose",
+    "H.declared_totals",
+    "H.exact_total",
+    "H.quantities",
+    "I.steps",
+    "J.platform",
+    "N.quality_warnings",
+)
+"""Fields that quote the contract or the spec; what is declared comes on top."""
+PROSE = re.compile(r"\b[A-Za-z]{2,}(?: [a-z]{2,}){2,}\b")
+
+
+@pytest.fixture(scope="module")
+def ja() -> Language:
+    return language("ja")
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+    """Rows from marginals, rows from sums, a hierarchy, a sparse table."""
+    made = {"aim": aim, "gaussians": gaussians, "nested": nested, "sparse": small}
+    return {name: publish_version(scenario(), tmp_path_factory.mktemp(name)) for name, scenario in made.items()}
+
+
+def test_all_languages_have_the_same_texts_with_the_same_slots() -> None:
+    """A text that one language lacks, or that says less, would leave a hole in its page."""
+    english = language("en").texts
+    for code in LANGUAGES:
+        texts = language(code).texts
+        assert set(texts) == set(english)
+        for key, text in texts.items():
+            assert set(SLOT.findall(text)) == set(SLOT.findall(english[key])), key
+            assert re.findall(r'href="[^"]*"', text) == re.findall(r'href="[^"]*"', english[key]), key
+
+
+def test_every_field_has_a_japanese_name_and_meaning(ja: Language) -> None:
+    assert set(FIELDS) == set(ja.fields)
+    for path, (name, means) in ja.fields.items():
+        assert name, path
+        assert not means.isascii(), path
+
+
+def test_every_group_and_every_reason_is_translated(ja: Language) -> None:
+    for path, (group, field) in FIELDS.items():
+        assert ja.translate(group.title) is not None, group.title
+        assert not field.absent or 'lang="en"' not in ja.say(field.absent), path
+
+
+def test_sentences_have_the_same_slots_on_both_sides(ja: Language) -> None:
+    assert len({source for source, _ in ja.sentences}) == len(ja.sentences)
+    for source, to in ja.sentences:
+        assert set(SLOT.findall(source)) == set(SLOT.findall(to)), source
+        assert not to.isascii() or to == source, source
+
+
+@pytest.mark.parametrize(
+    ("english", "japanese"),
+    [
+        ("one worker (at most 3 rows), over all time blocks", "worker 1単位（最大3行）、全期間を通して"),
+        ("12 cells, one for each value of age", "12セル（age の値ごとに1つ）"),
+        ("that every row has a worker (always checked)", "すべての行に worker があること（常に検査）"),
+        ("10 to 99", "10 ～ 99"),
+        ("none", "なし"),
+        ("guild-2020", "guild-2020"),
+    ],
+)
+def test_sentences_are_translated_with_what_fills_them(ja: Language, english: str, japanese: str) -> None:
+    assert ja.say(english) == japanese
+
+
+def test_what_nobody_translated_is_marked_as_english(ja: Language) -> None:
+    """A publisher's words stay as they are; sentences around them are translated; nothing is lost."""
+    assert ja.say("wages of the masons") == '<span lang="en">wages of the masons</span>'
+    mixed = ja.say("each row by itself")
+    assert mixed == "各行を個別に処理"
+    said = ja.say("the contract: Trades are as reported.")
+    assert said == "契約：Trades are as reported."
+    assert ja.say("石工の賃金") == "石工の賃金"
+
+
+def test_values_are_escaped_in_every_language(ja: Language) -> None:
+    """Neither a slot nor an untranslated value can bring in markup."""
+    hostile = "<script>alert(1)</script>"
+    for lang in (ja, language("en")):
+        for text in (hostile, f"every row has a {hostile}", f"some words and {hostile}"):
+            assert "<script" not in lang.say(text)
+        assert "<script" not in lang.text("footer", version=hostile, run="r")
+        assert "<script" not in lang.drawn(Markup('<text aria-label="&lt;script&gt;">&lt;script&gt;</text>'))
+
+
+def test_english_stays_as_the_record_has_it() -> None:
+    """In its own language a record is shown letter for letter."""
+    text = "at most 3 rows of each worker are kept; <b>"
+    assert language("en").say(text) == "at most 3 rows of each worker are kept; &lt;b&gt;"
+
+
+class Passages(HTMLParser):
+    """Collects texts and descriptions, apart from code; those marked as English by themselves."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.english: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.texts += [value for name in ("aria-label", "alt", "title") if (value := named.get(name))]
+        if tag not in self.VOID:
+            marked = tag in ("style", "code") or named.get("lang") == "en"
+            self.open.append("skip" if marked and tag != "span" else "en" if marked else "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.texts += [value for name, value in attrs if name in ("aria-label", "alt") and value]
+
+    def handle_data(self, data: str) -> None:
+        if "skip" not in self.open and data.strip():
+            (self.english if "en" in self.open else self.texts).append(data)
+
+
+def own_words(record: Json) -> str:
+    """Everything in a record that people wrote: the contract, the spec, declarations."""
+    said = []
+    for path in (*OWN_WORDS, *record["declared"]):
+        letter, _, name = path.partition(".")
+        field = record["groups"][letter]["fields"].get(name)
+        said.append("" if field is None else json.dumps(field["value"], ensure_ascii=False))
+    return " ".join(said)
+
+
+def check_japanese(version: Version) -> None:
+    record = load(version.folder / "record.json")
+    words = own_words(record)
+    passages = Passages()
+    passages.feed((version.folder / "record.ja.html").read_text(encoding="utf-8"))
+    assert passages.open == []
+    for text in passages.english:
+        assert json.dumps(text.strip(), ensure_ascii=False)[1:-1] in words, text
+    for text in passages.texts:
+        for found in PROSE.findall(text):
+            assert found in words, text
+
+
+@pytest.mark.parametrize("name", ["town", "guild", "extract", "chosen"])
+def test_no_english_is_left_on_the_japanese_page_of_tables(versions: dict[str, Version], name: str) -> None:
+    """But names, and the words of the contract, the spec and the publisher, which are marked as English."""
+    check_japanese(versions[name])
+
+
+@pytest.mark.parametrize("name", ["aim", "gaussians", "nested", "sparse"])
+def test_no_english_is_left_on_other_japanese_pages(others: dict[str, Version], name: str) -> None:
+    check_japanese(others[name])
+
+
+def test_the_test_of_english_can_fail(versions: dict[str, Version], tmp_path: Path) -> None:
+    """A sentence that is left in English is found, marked or not."""
+    for left in ("<p>Nothing of this was translated.</p>", '<p><span lang="en">Nothing of this was.</span></p>'):
+        version = versions["town"].copy(tmp_path / str(len(left)))
+        page = version.folder / "record.ja.html"
+        page.write_text(page.read_text(encoding="utf-8").replace("</main>", f"{left}</main>"), encoding="utf-8")
+        with pytest.raises(AssertionError):
+            check_japanese(version)
+
+
+def test_the_pages_name_each_other(versions: dict[str, Version]) -> None:
+    english, japanese = (
+        (versions["guild"].folder / name).read_text(encoding="utf-8") for name in ("record.html", "record.ja.html")
+    )
+    assert '<html lang="en">' in english
+    assert '<html lang="ja">' in japanese
+    assert 'href="record.ja.html" hreflang="ja"' in english
+    assert 'href="record.html" hreflang="en"' in japanese
+    assert "差分プライバシー" in japanese
+
+
+def test_the_lineage_leads_from_the_contract_to_every_table(versions: dict[str, Version]) -> None:
+    """Draws, tables and files stand in the picture, and the loss; it is described for those who do not see it."""
+    page = (versions["guild"].folder / "record.html").read_text(encoding="utf-8")
+    [graph] = re.findall(r'<svg class="graph".*?</svg>', page, re.DOTALL)
+    files = ("data/pay.parquet", "data/hired.parquet")
+    for part in ("workers 2.3.1", "ε ≤ 2.5, δ = 1e-8", "account guild-2020", *files):
+        assert part in graph
+    assert graph.count('<g class="draw">') == 3
+    assert graph.count('<g class="file">') == 2
+    assert "aria-label=" in graph
+
+
+def test_the_auditors_page_has_what_is_withheld_and_only_the_owner_reads_it(versions: dict[str, Version]) -> None:
+    private = versions["guild"].folder.parents[2] / "private"
+    [path] = private.rglob("record.auditor.html")
+    [record] = private.rglob("record.auditor.json")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    page = path.read_text(encoding="utf-8")
+    hidden = load(record)["groups"]["C"]["fields"]["source"]["value"]
+    assert f">{hidden}" in page
+    assert "For auditors only" in page
+    assert 'href="data/' not in page
+    assert "withheld" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL).replace("are withheld", "")
