@@ -15,15 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.games import ledger, noise
 from benchmarks.results import Row, machine, write
 from privacy.audit.games.game import Game, play, told
 from privacy.audit.games.results import FILE, code_digest, stored
@@ -31,64 +31,133 @@ from privacy.audit.games.results import FILE, code_digest, stored
 CONFIDENCE: Final = 0.999
 PROCESSES: Final = 2
 QUICK: Final = 0.1
-GAMES: Final[Mapping[str, Callable[[], Game]]] = {**ledger.GAMES, **noise.GAMES}
-"""Those that take long come first, so that two processes end at about the same time."""
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "generators": (
+        *("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"),
+        *("class_gaussian", "fixed", "independent"),
+    ),
+    "training": ("dp_sgd_rarely_sampled", "dp_sgd_sampled", "dp_sgd", "lattice_noise"),
+    "tables": ("refined_table",),
+    "ledger": ("whole_grant",),
+    "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one", "features"),
+    "noise": (
+        *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
+        *("gaussian", "gaussian_replace_one", "minimum_frequency"),
+    ),
+}
+"""Games by the module of `benchmarks.games` that has them; those that take long come first, so that two processes end
+at about the same time."""
+GAMES: Final = {name: family for family, names in FAMILIES.items() for name in names}
+ATTACKS: Final = ("membership_shadow", "membership_distance", "attribute")
+Found = dict[str, Any]
 
 
 def main() -> None:
     """Play, print, write; exit with 1 if something does not hold."""
     asked = _asked()
-    names = asked.only or list(GAMES)
+    names = asked.only or [*GAMES, *ATTACKS]
     began = perf_counter()
-    games = _played([name for name in names if name in GAMES], share=QUICK if asked.quick else 1.0)
+    games, attacks = _played(names, share=QUICK if asked.quick else 1.0)
+    if asked.anonymeter_python is not None:
+        attacks += _module("anonymeter").attacked(asked.anonymeter_python)
+    for each in attacks:
+        print(f"{each['attack']:24} {_said(each)}", flush=True)
     seconds = perf_counter() - began
-    failed = [each["game"] for each in games if not (each["holds"] and each["negative_control"]["caught"])]
-    print(f"{len(games)} games in {seconds:.0f} s; {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
+    everything = [*games, *attacks]
+    failed = [_name(each) for each in everything if not (each["holds"] and each["negative_control"]["caught"])]
+    print(f"{len(everything)} in {seconds:.0f} s; {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     if not asked.quick:
-        _write(games, whole=not asked.only)
+        _write(games, attacks, whole=not asked.only, seconds=seconds)
     sys.exit(1 if failed else 0)
 
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [*GAMES, *ATTACKS]
     parser.add_argument("--quick", action="store_true", help="a tenth of the trials; nothing is written")
-    parser.add_argument("--only", nargs="+", choices=[*GAMES], metavar="NAME", help=", ".join(GAMES))
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--anonymeter-python", type=Path, metavar="PATH", help="an interpreter that has anonymeter")
     return parser.parse_args()
 
 
-def _played(names: Sequence[str], *, share: float) -> list[dict[str, Any]]:
-    """Play games in two processes; return them in the order of the names."""
-    found: dict[str, dict[str, Any]] = {}
+def _played(names: Sequence[str], *, share: float) -> tuple[list[Found], list[Found]]:
+    """Play games in two processes, and attack; return games and attacks in the order of the names."""
+    found: dict[str, Found] = {}
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_one, name, share): name for name in names}
-        for done in as_completed(waiting):
-            line, found[waiting[done]] = done.result()
-            print(f"{waiting[done]:24} {line}", flush=True)
-    return [found[name] for name in names]
+        games = {pool.submit(_one, name, share): name for name in names if name in GAMES}
+        attacks = {pool.submit(_attacked, name): name for name in names if name in ATTACKS}
+        for done in as_completed(games):
+            line, found[games[done]] = done.result()
+            print(f"{games[done]:24} {line}", flush=True)
+        found |= {name: done.result() for done, name in attacks.items()}
+    return [found[name] for name in names if name in GAMES], [found[name] for name in names if name not in GAMES]
 
 
 def _one(name: str, share: float) -> tuple[str, dict[str, Any]]:
     """Play one game, in a process of its own."""
-    played = play(GAMES[name]().quick(share), confidence=CONFIDENCE)
+    game: Game = _module(GAMES[name]).GAMES[name]()
+    played = play(game.quick(share), confidence=CONFIDENCE)
     return told(played), {"game": name, **played.to_json()}
 
 
-def _write(games: Iterable[Mapping[str, Any]], *, whole: bool) -> None:
+def _attacked(name: str) -> Found:
+    """Make one attack, in a process of its own."""
+    found: Found = _module("surrogate").attacked(name)
+    return found
+
+
+def _module(family: str) -> Any:
+    """Import what is played alone: some of it takes seconds to import."""
+    return import_module(f"benchmarks.games.{family}")
+
+
+def _write(games: Sequence[Found], attacks: Sequence[Found], *, whole: bool, seconds: float) -> None:
     """Write the results beside the code, and as a benchmark's rows."""
     digest, before = code_digest(), None if whole else stored()
     if before is not None and before["code_digest"] != digest:
         print("the stored results are of other code: play all games, without --only, to replace them")
         return
-    kept = {each["game"]: each for each in (*(before or {}).get("games", ()), *games)}
+    stayed = before or {"games": [], "attacks": [], "seconds": seconds}
+    kept = {_name(each): each for each in (*stayed["games"], *stayed["attacks"], *games, *attacks)}
     results = {
         "code_version": version("sudare"),
         "code_digest": digest,
         "confidence": CONFIDENCE,
         "note": "a pass is not a proof",
+        "seconds": round(stayed["seconds"]),
         "games": [kept[name] for name in GAMES if name in kept],
+        "attacks": [each for name, each in kept.items() if name not in GAMES],
     }
     Path(FILE).write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    write("privacy_games", [row for each in results["games"] for row in _rows(each)])
+    rows = [row for each in results["games"] for row in _rows(each)]
+    write("privacy_games", rows + [row for each in results["attacks"] for row in _attack_rows(each)])
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["game"] if "game" in found else found["attack"])
+
+
+def _said(attack: Mapping[str, Any]) -> str:
+    """Say in one line what came of an attack."""
+    control, key = attack["negative_control"], "area" if "area" in attack else "risk"
+    verdict = "holds" if attack["holds"] else "DOES NOT HOLD"
+    caught = "caught" if control["caught"] else "NOT CAUGHT"
+    return (
+        f"{attack['what']}: {key} {attack[key]:.3f}, {verdict}; twin ({control['what']}) {control[key]:.3f}, {caught}"
+    )
+
+
+def _attack_rows(attack: Mapping[str, Any]) -> list[Row]:
+    """Write an attack as rows: the shipped generator, and the one that copies."""
+    control, key = attack["negative_control"], "area" if "area" in attack else "risk"
+    limit = attack.get("allowed_area", attack.get("least"))
+    unit = "area under the ROC curve" if key == "area" else "risk; its 95 % interval is held against the target"
+    settings = {name: value for name, value in attack.items() if name not in ("negative_control", key)}
+    what = f"{attack['mechanism']}: {attack['what']}"
+    return [
+        Row(what, attack[key], unit, f"<= {limit:g}", attack["holds"], settings=settings),
+        Row(f"twin: {control['what']}", control[key], unit, f"> {limit:g}", control["caught"]),
+    ]
 
 
 def _rows(game: Mapping[str, Any]) -> list[Row]:

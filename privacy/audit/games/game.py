@@ -102,19 +102,23 @@ class Played:
         }
 
 
-def play(game: Game, *, confidence: float) -> Played:
+def play(game: Game, *, confidence: float, control_confidence: float | None = None) -> Played:
     """Play a game and its negative control.
 
     Args:
         game: the game.
         confidence: of each bound: a mechanism that just keeps its claim fails with at most one less that.
+        control_confidence: of the twin's bound, where it may be another one.
     """
     began = perf_counter()
     bounds = [
         distinguish(
-            each(True, game.trials), each(False, game.trials), delta=game.delta, confidence=confidence, method=method
+            each(True, game.trials), each(False, game.trials), delta=game.delta, confidence=sure, method=method
         )
-        for each, method in ((game.shipped, game.method), (game.twin, game.twin_method))
+        for each, method, sure in (
+            (game.shipped, game.method, confidence),
+            (game.twin, game.twin_method, control_confidence or confidence),
+        )
     ]
     return Played(game, bounds[0], bounds[1], perf_counter() - began)
 

@@ -1,0 +1,179 @@
+"""The grant's own code with a book that is kept in memory: for games of many fits, where a ledger each would be slow.
+
+What is derived (sensitivity, event, scores) and what is drawn is `Grant`'s; what is left out is that it is durable.
+The broken grants here are what negative controls are made of.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.generators.generator import Asked, GeneratorPlan
+from privacy.learning.layout import Codes
+from privacy.learning.moments import Moments
+from privacy.learning.plan import TrainingPlan
+from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import Statistic
+from privacy.learning.trained import Trained
+from privacy.ledger.draws import Draw, values_digest
+from privacy.ledger.grant import Grant
+from privacy.ledger.measurement import Asked as AskedDraw
+from privacy.ledger.measurement import Measurement, SumMeasurement
+from privacy.ledger.once import Values
+from privacy.ledger.terms import Charge, ChargeRequest
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
+from privacy.noise.random_bytes import SecureBytes, SeededBytes
+
+HASH, CONTRACT = "c" * 64, "b" * 64
+
+
+class _Book:
+    """Draws that nobody writes down."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def drawn(
+        self,
+        asked: AskedDraw,
+        private: Sequence[Any],
+        read: Callable[[], Any],
+        make: Callable[[Any], Values],
+        **_reserve: Any,
+    ) -> Draw:
+        """Read and draw."""
+        made = make(read())
+        values, listing = made if isinstance(made, tuple) else (made, None)
+        event, number = asked.event.to_json(), self._number
+        self._number += 1
+        return Draw(
+            asked.key, number, event, asked.clique, values, values_digest(values), "csprng", asked.about, listing
+        )
+
+
+class UnrecordedGrant(Grant):
+    """A grant without a ledger.
+
+    Args:
+        asked: what a generator is asked for.
+        plan: what it plans to spend.
+    """
+
+    def __init__(self, asked: Asked, plan: GeneratorPlan) -> None:
+        self._charge = Charge(_request(asked, plan), (), "opened", "csprng")
+        self._random_bytes = SecureBytes()
+        self._once = _Book()  # type: ignore[assignment]
+
+
+class HalfNoise(UnrecordedGrant):
+    """Draws noise of half the standard deviation, and says that it is the whole."""
+
+    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
+        """Measure with less noise than is told."""
+        told = super().measure(counts, noise=noise, key=key, **rule)
+        drawn = super().measure(counts, noise=_louder(noise), key=key, **rule)
+        return replace(told, values=drawn.values)
+
+    def measure_sums(
+        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+    ) -> SumMeasurement:
+        """Measure with less noise than is told."""
+        told = super().measure_sums(rows, statistic, noise=noise, key=key)
+        drawn = super().measure_sums(rows, statistic, noise=GaussianNoise(4 * noise.rho), key=key)
+        return replace(told, values=drawn.values)
+
+    def train(self, *given: Any, plan: TrainingPlan, **named: Any) -> Trained:
+        """Train with less noise than is told."""
+        return super().train(*given, plan=replace(plan, noise_multiplier=plan.noise_multiplier / 2), **named)
+
+
+class NotClipping(UnrecordedGrant):
+    """Trains without clipping: to a norm 8 times as large, under the same noise."""
+
+    def train(self, *given: Any, plan: TrainingPlan, **named: Any) -> Trained:
+        """Train with gradients that are hardly clipped."""
+        norm, multiplier = 8 * plan.clipping_norm, plan.noise_multiplier / 8
+        loose = replace(plan, clipping_norm=norm, noise_multiplier=multiplier)
+        return super().train(*given, plan=loose, **named)
+
+
+class SameBytes(UnrecordedGrant):
+    """Draws the noise of every marginal from the same random bytes."""
+
+    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
+        """Measure with bytes that were used before."""
+        self._seed = getattr(self, "_seed", secrets.randbits(60))
+        self._random_bytes = SeededBytes(self._seed)
+        return super().measure(counts, noise=noise, key=key, **rule)
+
+
+class PopulatedOnly(UnrecordedGrant):
+    """Leaves cells without rows as they are: noise on populated cells only."""
+
+    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
+        """Measure what is there."""
+        told = super().measure(counts, noise=noise, key=key, **rule)
+        return replace(told, values=np.where(counts._count() > 0, told.values, 0))
+
+
+class WishartAxes(UnrecordedGrant):
+    """Draws Wishart noise of the whole charge on second moments, as P3GM's first version did."""
+
+    def measure_sums(
+        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+    ) -> SumMeasurement:
+        """Measure a second moment with noise that is positive definite."""
+        told = super().measure_sums(rows, statistic, noise=noise, key=key)
+        if not (isinstance(statistic, Moments) and statistic.parts == ("full",)):
+            return told
+        size = statistic.embedding.dimension
+        epsilon = self._charge.request.epsilon / PICO
+        roots = np.random.default_rng().normal(size=(size, size + 1)) * 2.0**statistic.embedding.bits
+        matrix = 1.5 / epsilon * roots @ roots.T
+        on, above = np.triu_indices(size)
+        weights = np.where(on == above, 5.0, 7.0)
+        exact = statistic.total(rows._read(), rows.layout)
+        return replace(told, values=exact + np.rint(matrix[on, above] * weights).astype(np.int64))
+
+
+def private_rows(asked: Asked, codes: Codes, names: Sequence[str] | None = None) -> PrivateRows:
+    """Return a handle on rows, of all columns or some."""
+    if asked.layout is None:
+        raise ValueError("the question has no layout")
+    layout = asked.layout.select(names or asked.layout.names)
+    whole = asked.layout
+    return PrivateRows(layout, HASH, CONTRACT, lambda: whole.selected(codes, layout.names))
+
+
+def _louder(noise: Noise) -> Noise:
+    if isinstance(noise, LaplaceNoise):
+        return LaplaceNoise(2 * noise.epsilon)
+    return GaussianNoise(4 * noise.rho)
+
+
+def _request(asked: Asked, plan: GeneratorPlan) -> ChargeRequest:
+    return ChargeRequest(
+        run_key="game",
+        account="people",
+        source="file:people.parquet",
+        release="synthetic",
+        spec_digest="a" * 64,
+        contract_digest=CONTRACT,
+        snapshot_hash="d" * 64,
+        adjacency=asked.adjacency,
+        unit="row",
+        scope="block",
+        rows_per_unit=asked.rows_per_unit,
+        events=plan.events,
+        epsilon=int(asked.epsilon * PICO),
+        delta=int(Fraction(asked.delta) * ATTO),
+        public_total=asked.public_total,
+    )
