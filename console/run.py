@@ -109,13 +109,17 @@ def _release(spec: Path, where: Workspace, prefect: PrefectServer, stop: Stop, *
 def _flow(request: Request, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
     """Run the flow; while a server of our own starts, take the data in already."""
     from flows.intake import intake
+    from flows.lineage import lineage_of
     from flows.release import release
 
-    if prefect.embedded:
-        intake(folder, request, where)
-    prefect.wait()
-    with prefect.connected():
-        return release(str(request.spec.path), str(where.root), folder.keep_snapshot)
+    with lineage_of(request, where) as tell:
+        if prefect.embedded:
+            intake(folder, request, where)
+        prefect.wait()
+        with prefect.connected():
+            outcome = release(str(request.spec.path), str(where.root), folder.keep_snapshot)
+        tell(Path(outcome.folder))
+        return outcome
 
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from prefect.artifacts import create_markdown_artifact
 from contracts.about import Publisher, declared
 from flows import steps
 from flows.intake import check_contract_of, gates_entered, intake
+from flows.lineage import lineage_of
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
 from privacy.generators.release_plan import SyntheticPlan
@@ -66,7 +67,9 @@ def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) ->
     request = read_request(Path(spec_path), workspace)
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
-        outcome = sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+        with lineage_of(request, workspace) as tell:
+            outcome = sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+            tell(Path(outcome.folder))
     create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
     return outcome
 

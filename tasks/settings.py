@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding, Refused
+from tasks.emission.lineage_target import LINEAGE_KEYS, NOBODY, LineageTarget, lineage_target
 
 if TYPE_CHECKING:
     from contracts.about import Publisher
@@ -37,6 +38,7 @@ _KEYS = {
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
+    **LINEAGE_KEYS,
 }
 _SCHEDULE = "schedule."
 _PUBLISHER = "publisher"
@@ -55,6 +57,9 @@ memory_limit = "1GB"     # of DuckDB
 
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
+
+[lineage]                # OpenLineage events of runs: `url` of a server, or a `file`
+# file = "lineage.ndjson"
 
 [publisher]              # public declarations, the same in all records; `about:` of a spec wins
 # curator = "Office of Statistics"
@@ -96,6 +101,7 @@ class Workspace:
         prefect_api_url: a running Prefect server, or None to start one with each run.
         schedule: which specs run when.
         publisher: what the publisher declares of all its releases.
+        lineage: where lineage events go.
     """
 
     root: Path
@@ -105,6 +111,7 @@ class Workspace:
     prefect_api_url: str | None
     schedule: tuple[Scheduled, ...] = ()
     publisher: Publisher | None = None
+    lineage: LineageTarget = NOBODY
 
     @property
     def private(self) -> Path:
@@ -203,6 +210,7 @@ class Workspace:
             prefect_api_url=os.environ.get("PREFECT_API_URL") or values.get("prefect.api_url") or None,
             schedule=_schedule(file, values),
             publisher=_publisher(file, publisher),
+            lineage=lineage_target(root, values, os.environ),
         )
 
     @classmethod

@@ -90,6 +90,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "evaluate",
         "init",
         "plan",
+        "releases catalog",
         "releases list",
         "releases show",
         "releases withdraw",

@@ -1,0 +1,75 @@
+"""`sudare releases catalog`: one file that describes everything that was published."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, ledger_at, workspace_at
+from console.render import answer, print_facts
+from contracts.canonical import readable_json
+from contracts.errors import Finding, Refused
+
+
+class Form(StrEnum):
+    """The forms of a catalogue."""
+
+    croissant = "croissant"
+    dcat = "dcat"
+
+
+class CatalogUnwritable(Refused):
+    """The catalogue cannot be written where it was asked for."""
+
+
+def catalog(
+    to: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it (JSON-LD); replaced as a whole.")],
+    form: Annotated[Form, typer.Option("--format", help="Croissant datasets, or DCAT 3.")] = Form.croissant,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the store is served; addresses are relative to FILE without it."),
+    ] = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a catalogue of all published versions, for dataset search and data portals.
+
+    Withdrawn versions are listed without their files. What does not lie in the
+    store as it was published is left out, and named.
+
+    Examples:
+
+        sudare releases catalog --to releases/catalog.json
+
+        sudare releases catalog --to site/catalog.json --base-url https://example.org/releases --format dcat
+    """
+    from tasks.catalogue import address, catalogue, describe
+
+    store = workspace_at(workspace).releases
+    with ledger_at(workspace) as ledger:
+        versions, left_out = describe(ledger.versions(), store)
+    _write(to, readable_json(catalogue(versions, before=address(store, to, base_url), form=form.value)))
+    payload = {"file": str(to), "versions": [each.name for each in versions], "left_out": list(left_out)}
+
+    def people(console: Console) -> None:
+        console.print(f"{len(versions)} versions are in {to}")
+        if left_out:
+            print_facts(console, [("left out", ", ".join(left_out) + ": not in the store as published")])
+
+    answer(payload, people, as_json=as_json)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file as a whole, so that no reader sees half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        finding = Finding(str(path), "--to", found, "a file that can be written", "name another")
+        raise CatalogUnwritable([finding]) from None
