@@ -76,7 +76,7 @@ class Journal:
         if subject is not None:
             query = query.where(schema.journal.c.subject == subject)
         for row in connection.execute(query):
-            yield _checked(row)
+            yield checked_entry(row)
 
     def first_hash(self, connection: Connection) -> str | None:
         """Return the ledger's identity, the hash of its first entry, or None where it has none."""
@@ -105,7 +105,7 @@ class Journal:
             run_key: the run that the proof is for.
             follows: the run of the version before, if there is one.
         """
-        nodes = _nodes(transaction.connection)
+        nodes = tree_nodes(transaction.connection)
         checkpoint = {
             "ledger": self.first_hash(transaction.connection),
             "size": transaction.size,
@@ -157,14 +157,15 @@ def read_entry(row: Row[Any]) -> Entry:
     return Entry(row.sequence, row.previous, row.kind, row.at, json.loads(row.body))
 
 
-def _checked(row: Row[Any]) -> Entry:
+def checked_entry(row: Row[Any]) -> Entry:
+    """Read one row of the journal; `LedgerCorrupt` when its hash is not the hash of what it says."""
     entry = read_entry(row)
     if entry.hash != row.hash:
         raise LedgerCorrupt(f"journal entry {row.sequence}: its hash is not the hash of what it says")
     return entry
 
 
-def _nodes(connection: Connection) -> Nodes:
+def tree_nodes(connection: Connection) -> Nodes:
     """Return how to look up a node of the tree: a leaf, or a subtree in the row of the entry that completes it."""
 
     @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData, String, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
 
 LONGEST_NAME: Final = 200
 metadata = MetaData()
@@ -44,6 +44,7 @@ charges = Table(
     Column("request", Text, nullable=False),
     Column("status", String(10), nullable=False),
     Column("security", String(10)),
+    Index("ix_charges_release", "release", "run_key"),
 )
 parts = Table(
     "charge_parts",
@@ -82,6 +83,7 @@ journal = Table(
     Column("body", Text, nullable=False),
     Column("subject", Text, nullable=False, index=True),
     Column("subtrees", Text, nullable=False),
+    Index("ix_journal_kind", "kind", "sequence"),
 )
 head = Table(
     "journal_head",

@@ -66,16 +66,19 @@ class Store:
     Args:
         url: SQLAlchemy URL, `sqlite:///…` or `postgresql://…`.
         migrate: bring an older schema to the current one instead of refusing it.
+        create: make the tables of a new ledger; without it, a database that holds none is refused.
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
         LedgerOutdated: it has another schema version.
     """
 
-    def __init__(self, url: str, *, migrate: bool = False) -> None:
+    def __init__(self, url: str, *, migrate: bool = False, create: bool = True) -> None:
         self._url = _parsed(url)
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = self._make_engine()
         try:
+            if not create:
+                self._refuse_none()
             self._prepare(migrate)
         except BaseException:
             self._engine.dispose()
@@ -113,6 +116,16 @@ class Store:
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()
+
+    def _refuse_none(self) -> None:
+        """Refuse a database without a ledger; SQLite would make an empty file of it."""
+        held = not self._is_sqlite or Path(self._url.database or "").is_file()
+        if held:
+            with self.reading() as connection:
+                held = revision_of(connection) is not None
+        if not held:
+            where = self._url.render_as_string(hide_password=True)
+            raise LedgerUnavailable(f"there is no ledger at {where}; make a workspace: sudare init")
 
     def _prepare(self, migrate: bool) -> None:
         """Make the tables of a new ledger; refuse a schema that this version does not know."""

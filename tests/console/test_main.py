@@ -96,6 +96,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases withdraw",
         "run",
         "sample",
+        "serve",
         "verify",
     ]
 

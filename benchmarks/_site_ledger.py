@@ -1,0 +1,125 @@
+"""A workspace with 10,000 published versions and a journal of a million entries, for the review site to be slow on.
+
+The entries go through `Journal.append` itself, as in `_ledger_growth`; each run is a charge, an opening, 97 draws and
+a publication. Half of the versions are of 25 releases with 200 versions each, the other half of one each.
+Each version has a folder with a manifest of its own; the files in it are those of one real version, by hard links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from benchmarks._ledger_growth import Collected
+from benchmarks._ledger_places import ACCOUNT, EPSILON, make_ledger, request
+from contracts.canonical import digest, readable_json
+from privacy.accounting.amounts import PICO
+from privacy.ledger import schema
+from privacy.ledger.admission import Admission
+from privacy.ledger.charging import take
+from privacy.ledger.journal import Journal
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.merkle import root
+from privacy.ledger.rows import to_text
+from privacy.ledger.signing import Signer, key_id
+from privacy.ledger.store import Store, Transaction
+from privacy.ledger.terms import AccountState, Part
+from tasks.settings import Workspace
+
+VERSIONS: Final = 10_000
+ENTRIES: Final = 1_000_000
+OFTEN: Final = 200  # versions of a release that is made again and again
+_DRAWS: Final = 97  # with the charge, the opening and the publication: a hundred entries a run
+_TOGETHER: Final = 200
+_AMOUNT: Final = int(EPSILON * PICO)
+_BEGINS: Final = datetime(2016, 1, 1, tzinfo=UTC)
+
+
+def named(number: int, versions: int = VERSIONS) -> tuple[str, int]:
+    """Return release and version of a run."""
+    if number < versions // 2:
+        return f"survey-{number // OFTEN:03d}", number % OFTEN + 1
+    return f"single-{number:05d}", 1
+
+
+def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None:
+    """Fill a new workspace.
+
+    Args:
+        workspace: gets an account, and `versions` runs of a hundred entries each.
+        model: folder of a published version, whose files all versions share.
+        versions: how many.
+    """
+    make_ledger(workspace.ledger_url, workspace.private, epsilon=1_000)
+    signer, ticks = Signer(workspace.signing_seed()), count()
+    journal = Journal(lambda: f"{_BEGINS + timedelta(minutes=5 * next(ticks)):%Y-%m-%dT%H:%M:%SZ}")
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        account = ledger.account(ACCOUNT)
+        first = next(iter(ledger.journal())).hash
+    shared = json.loads((model / "MANIFEST.json").read_bytes())["files"]
+    with closing(Store(workspace.ledger_url)) as store:
+        for begin in range(0, versions, _TOGETHER):
+            with store.writing() as transaction:
+                collected = Collected()
+                writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
+                for number in range(begin, min(begin + _TOGETHER, versions)):
+                    release, version = named(number, versions)
+                    manifest = _publish(workspace.releases / release / f"v{version}", model, shared, signer)
+                    account = _run(writing, collected, journal, (number, release, version, manifest), account)
+                    _checkpoint(writing, collected, signer, first, f"grown-{number}")
+                collected.send(transaction.connection)
+
+
+def _run(
+    writing: Transaction,
+    collected: Collected,
+    journal: Journal,
+    which: tuple[int, str, int, str],
+    account: AccountState,
+) -> AccountState:
+    """Enter one whole run; return the account after it."""
+    number, release, version, manifest = which
+    run_key, write = f"grown-{number}", collected.execute
+    asked = request(run_key, release=release, draws=_DRAWS)
+    priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
+    take(writing, journal, asked, priced, again=False)
+    collected.rows[schema.charges][-1].update(status="published", security="csprng")
+    journal.append(writing, "grant_opened", {"run_key": run_key, "security": "csprng"}, subject=run_key)
+    for draw, event in enumerate(asked.events):
+        values = {"run_key": run_key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
+        write(schema.draws.insert(), {**values, "event": to_text(event.to_json())})
+        body = {**values, "event": event.to_json(), "costs": {ACCOUNT: _AMOUNT // _DRAWS}}
+        journal.append(writing, "noise_drawn", body, subject=run_key)
+    told = {"run_key": run_key, "release": release, "number": version, "manifest": manifest}
+    newest = named(number + 1)[0] != release
+    write(schema.versions.insert(), {**told, "status": "published" if newest else "superseded"})
+    body = {**told, "supersedes": version - 1 or None}
+    journal.append(writing, "version_published", body, subject=run_key)
+    return replace(account, spent=account.spent + _AMOUNT)
+
+
+def _checkpoint(writing: Transaction, collected: Collected, signer: Signer, first: str, run_key: str) -> None:
+    at = f"{_BEGINS + timedelta(minutes=5 * writing.size):%Y-%m-%dT%H:%M:%SZ}"
+    signed = {"ledger": first, "size": writing.size, "root": root(writing.frontier), "head": writing.last, "at": at}
+    kept = {name: signed[name] for name in ("size", "root", "head", "at")}
+    kept |= {"run_key": run_key, "key_id": key_id(signer.public_key), "signature": signer.sign("checkpoint", signed)}
+    collected.execute(schema.checkpoints.insert(), kept)
+
+
+def _publish(folder: Path, model: Path, files: dict[str, dict[str, str]], signer: Signer) -> str:
+    """Make a version's folder; return the SHA-256 of its manifest."""
+    for name in (*files, "PROOF.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(model / name, folder / name)
+    told = {"release": folder.parent.name, "version": int(folder.name[1:]), "files": files}
+    manifest = {"schema": "sudare-manifest/1", **told, "key_id": key_id(signer.public_key)}
+    content = readable_json({**manifest, "signature": signer.sign("manifest", manifest)})
+    (folder / "MANIFEST.json").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()

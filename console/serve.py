@@ -1,0 +1,209 @@
+"""`sudare serve`: the review site."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, workspace_at
+from console.render import answer, print_facts
+from contracts.errors import Finding, Refused, SpecRefused
+from tasks.settings import Workspace
+
+if TYPE_CHECKING:
+    from console.site.asking import Site
+    from console.site.auditors import Auditors
+
+PORT = 8350
+VERIFY_SECONDS = 300.0
+FORECAST_SECONDS = 120.0
+IDLE_SECONDS = 15
+
+Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for one that is free.")]
+AuditorsFile = Annotated[
+    Path | None, typer.Option("--auditors", metavar="FILE", help="Names and hashed tokens of auditors (mode 0600).")
+]
+NewAuditor = Annotated[
+    str | None,
+    typer.Option("--add-auditor", metavar="NAME", help="Only add a token to --auditors, print it once, and end."),
+]
+Header = Annotated[
+    str | None,
+    typer.Option("--auditor-header", metavar="NAME", help="A reverse proxy names the auditor in this header."),
+]
+Proxy = Annotated[
+    str | None, typer.Option("--trusted-proxy", metavar="IP", help="The only address whose header is believed.")
+]
+
+
+class PortTaken(Refused):
+    """The address cannot be listened on."""
+
+    exit_code = 1
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = PORT,
+    auditors: AuditorsFile = None,
+    add_auditor: NewAuditor = None,
+    auditor_header: Header = None,
+    trusted_proxy: Proxy = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the review site: releases, records, accounts and the journal, read only, until Ctrl-C.
+
+    Everybody sees the public rendering. Auditors see more, and only where
+    --auditors or --auditor-header says who is one.
+
+    Examples:
+
+        sudare serve
+
+        sudare serve --auditors auditors.txt --add-auditor mika
+
+        sudare serve --port 8351 --auditors auditors.txt
+
+        sudare serve --auditor-header X-Auditor --trusted-proxy 127.0.0.1
+    """
+    if add_auditor is not None:
+        _add_auditor(auditors, add_auditor, as_json=as_json)
+        return
+    who = _auditors(auditors, auditor_header, trusted_proxy)
+    where = workspace_at(workspace)
+    site = make_site(where, who)
+    with _listening(host, port) as listening:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+        payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
+        answer(payload, lambda console: _tell(console, url, where, who, host), as_json=as_json)
+        _serve(site, listening)
+
+
+def make_site(workspace: Workspace, auditors: Auditors | None) -> Site:
+    """Put together what the site shows.
+
+    Args:
+        workspace: its ledger and store are only read.
+        auditors: who may see more; None for nobody.
+    Raises:
+        LedgerUnavailable: there is no ledger, or it does not answer.
+    """
+    from console.site.asking import Site
+    from console.site.desk import Desk
+    from console.site.folders import Folders
+    from console.site.version import forecast, verify_version
+    from privacy.ledger.view import LedgerView
+    from tasks.verify import read_public_key
+
+    key = read_public_key(workspace.public_key_file)
+    threading.Thread(target=_warm, daemon=True).start()
+    view = LedgerView(workspace.ledger_url)
+    return Site(
+        workspace=workspace,
+        view=view,
+        folders=Folders(workspace.releases),
+        public_key=key,
+        ledger_id=view.first_hash(),
+        verifications=Desk(verify_version, seconds=VERIFY_SECONDS),
+        forecasts=Desk(forecast, seconds=FORECAST_SECONDS),
+        auditors=auditors,
+    )
+
+
+def _warm() -> None:
+    """Load what reads tables, which takes seconds, before the first reader asks for one."""
+    import_module("pyarrow.parquet")
+
+
+def _auditors(file: Path | None, header: str | None, proxy: str | None) -> Auditors | None:
+    """Read who may be an auditor; nobody where nothing is said."""
+    if (header is None) != (proxy is None):
+        found = "--auditor-header alone" if proxy is None else "--trusted-proxy alone"
+        remedy = "a header that everybody can send proves nothing: say who may send it"
+        raise SpecRefused([Finding("the command", "--auditor-header", found, "both or neither", remedy)])
+    if file is None and header is None:
+        return None
+    from console.site.auditors import Auditors, TrustedProxy
+
+    trusted = None if header is None or proxy is None else TrustedProxy.read(header, proxy)
+    return Auditors(file, trusted)
+
+
+def _add_auditor(file: Path | None, name: str, *, as_json: bool) -> None:
+    """Make a token and show it; it is written down nowhere else."""
+    if file is None:
+        found, allowed = "--add-auditor without --auditors", "the file that keeps the hashes"
+        raise SpecRefused([Finding("the command", "--auditors", found, allowed)])
+    from console.site.auditors import add_auditor
+
+    token = add_auditor(file, name)
+    payload = {"auditor": name, "token": token, "file": str(file)}
+    facts = [("auditor", name), ("token", token), ("file", f"{file} (holds its hash only)")]
+    answer(payload, lambda console: print_facts(console, facts), as_json=as_json)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen, or say why not, before anything is served."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        found, remedy = error.strerror or str(error), "stop what listens there, or choose another: --port PORT"
+        allowed = "an address of this machine and a port that is free"
+        raise PortTaken(
+            [Finding("the command", "--host, --port", f"{host}:{port}: {found}", allowed, remedy)]
+        ) from None
+    with listening:
+        yield listening
+
+
+def _serve(site: Site, listening: socket.socket) -> None:
+    """Serve until a signal; what is being answered is finished."""
+    import uvicorn
+
+    from console.site.app import make_app
+
+    class Server(uvicorn.Server):
+        """Ends quietly: for a server, Ctrl-C is how it is meant to end."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                yield
+            finally:
+                for each, handler in before.items():
+                    signal.signal(each, handler)
+
+    config = uvicorn.Config(
+        make_app(site),
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # who asks is told by the connection, and never by a header
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=IDLE_SECONDS,
+    )
+    Server(config).run(sockets=[listening])
+
+
+def _tell(console: Console, url: str, where: Workspace, who: Auditors | None, host: str) -> None:
+    console.print(f"The review site is at {url} (read only; Ctrl-C ends it)")
+    facts = [("workspace", str(where.root)), ("auditors", "nobody: --auditors FILE" if who is None else "may log in")]
+    if who is not None and not who.by_token:
+        facts[1] = ("auditors", "as the trusted proxy says")
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        facts.append(("beware", "plain HTTP: put a proxy with TLS in front of it"))
+    print_facts(console, facts)

@@ -1,0 +1,102 @@
+"""The pages of accounts: what is left of each, how it burned down, and when it runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from console.site.asking import PAGE, NotThere, Page, Site, Viewer
+from console.site.burn_down import burn_down
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.ledger.admission import loss_name
+from privacy.ledger.terms import AccountState
+
+Says = Callable[..., str]
+
+
+def accounts_page(site: Site, viewer: Viewer, *, after: str) -> Page:
+    """List the accounts, with what is left of each."""
+    found = site.view.accounts(after=after, limit=PAGE + 1)
+    calendar = _forecast(site, found[:PAGE])
+    told = {
+        "accounts": [{**_object(state), "forecast": _known(calendar, state, viewer)} for state in found[:PAGE]],
+        "forecast": calendar["state"],
+        "next": found[PAGE - 1].terms.name if len(found) > PAGE else None,
+    }
+    return Page("accounts", told)
+
+
+def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, says: Says) -> Page:
+    """Show one account: its burn-down, who spent it, and how long it lasts."""
+    state = site.view.account(name)
+    if state is None:
+        raise NotThere
+    now = datetime.now(UTC)
+    charges = site.view.charges(name, before=before, limit=PAGE + 1)
+    burnt = site.burn_downs.of(site.view, state)
+    calendar = _forecast(site, (state,))
+    forecast = _known(calendar, state, viewer)
+    runs_out = None if forecast is None or forecast["runs_out"] is None else forecast["runs_out"]["at"]
+    told = {
+        **_object(state),
+        "charges": [{**vars(line), "amount": pico_to_text(line.amount)} for line in charges[:PAGE]],
+        "next": charges[PAGE - 1].number if len(charges) > PAGE else None,
+        "first_page": before is None,
+        "spent_by": [
+            {"release": release, "spent": pico_to_text(amount)} for release, amount in burnt.by_release[:10]
+        ],
+        "spenders": len(burnt.by_release),
+        "burn_down": [{"at": at, "left": pico_to_text(left)} for at, left in burnt.steps],
+        "forecast": forecast,
+        "forecast_state": calendar["state"],
+    }
+    if viewer.auditor is not None:
+        told["sources"] = list(site.view.sources(state))
+    words = {"label": says("burn.label", account=name, left=told["left"], cap=told["cap"])}
+    words |= {"now": says("burn.now"), "out": says("burn.out")}
+    return Page("account", told, drawn={"burn_down": burn_down(state, burnt.steps, runs_out, words, now)})
+
+
+def _object(state: AccountState) -> dict[str, Any]:
+    """Return an account as JSON values; amounts are exact decimal texts."""
+    terms = state.terms
+    return {
+        "name": terms.name,
+        "population": terms.population,
+        "block": terms.block,
+        "unit": terms.unit,
+        "adjacency": terms.adjacency,
+        "status": state.status,
+        "loss": loss_name(terms.calculus),
+        "epsilon": pico_to_text(terms.epsilon),
+        "delta": atto_to_text(terms.delta),
+        "claim": pico_to_text(state.claim),
+        "cap": pico_to_text(state.cap),
+        "spent": pico_to_text(state.spent),
+        "left": pico_to_text(state.remaining),
+        "share_left": state.remaining / state.cap if state.cap else 0.0,
+    }
+
+
+def _forecast(site: Site, states: tuple[AccountState, ...]) -> dict[str, Any]:
+    """Return what is known of the forecast; it is worked out again when something was spent."""
+    if not site.workspace.schedule:
+        return {"state": "none", "value": {}}
+    key = tuple((state.terms.name, state.spent) for state in states)
+    answer = site.forecasts.ask(key, str(site.workspace.root))
+    return {"state": answer.state, "value": answer.value if answer.state == "done" else {}}
+
+
+def _known(calendar: dict[str, Any], state: AccountState, viewer: Viewer) -> dict[str, Any] | None:
+    """Return the forecast of an account; where specs lie and what is wrong with them is for auditors."""
+    found = calendar["value"].get(state.terms.name)
+    if found is None:
+        return None
+    schedule = [
+        {name: each[name] for name in ("cron", "release", "next", "cost", "runs_left")}
+        | ({"spec": each["spec"], "trouble": each["trouble"]} if viewer.auditor is not None else {})
+        for each in found["schedule"]
+        if viewer.auditor is not None or each["cost"] is not None
+    ]
+    return {"schedule": schedule, "runs_out": found["runs_out"]}

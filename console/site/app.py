@@ -1,0 +1,211 @@
+"""The site's routes. All of them only read.
+
+Each page is a function that returns a `Page`; here it gets an address, and `/api` in front of it answers the same as
+JSON. They run in threads, so that no reader waits for another one's file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from fastapi import FastAPI, Query, Request
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from console.site import accounts, comparison, journal, releases, version
+from console.site.answering import Answering
+from console.site.asking import NotThere, Page, Site, Viewer
+from console.site.guard import Guard
+from console.site.rendering import says
+
+_STATIC: Final = Path(__file__).parent / "static"
+_LARGEST: Final = 2**62
+_VERSION: Final = "/releases/{release}/v{number}"
+
+Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+Number = Annotated[int, Query(ge=0, le=_LARGEST)]
+Release = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+Place = Annotated[int, InPath(ge=0, le=_LARGEST)]
+Status = Literal["", "published", "superseded", "withdrawn"]
+
+
+def make_app(site: Site) -> FastAPI:
+    """Return the site as an ASGI application.
+
+    Args:
+        site: what it shows.
+    """
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.verifications.close()
+        site.forecasts.close()
+        site.view.close()
+
+    app = FastAPI(title="Sudare", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
+    app.add_middleware(Guard)
+    answering = Answering(site)
+    _add_troubles(app, answering)
+    _add_releases(app, site, answering)
+    _add_version(app, site, answering)
+    _add_accounts(app, site, answering)
+    _add_journal(app, site, answering)
+    _add_rest(app, site, answering)
+    if site.auditors is not None:
+        from console.site.auditor_routes import add_auditors
+
+        add_auditors(app, site, site.auditors, answering)
+    return app
+
+
+def _add_troubles(app: FastAPI, answering: Answering) -> None:
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> Response:
+        answer = answering.trouble(request, error.status_code)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        in_path = any(each["loc"][:1] == ("path",) for each in error.errors())
+        return answering.trouble(request, HTTPStatus.NOT_FOUND if in_path else HTTPStatus.BAD_REQUEST)
+
+
+def _add_releases(app: FastAPI, site: Site, answering: Answering) -> None:
+    @app.api_route("/", methods=["GET", "HEAD"])
+    @app.get("/api/releases")
+    def list_releases(request: Request, q: Text = "", status: Status = "", after: Text = "") -> Response:
+        def make(_: Viewer) -> Page:
+            return releases.releases_page(site, containing=q, status=status or None, after=after)
+
+        return answering.page(request, make)
+
+    @app.get("/releases/{release}")
+    @app.get("/api/releases/{release}")
+    def one_release(request: Request, release: Release, before: Number | None = None) -> Response:
+        return answering.page(request, lambda _: releases.release_page(site, release, before=before))
+
+    @app.get("/releases/{release}/compare")
+    @app.get("/api/releases/{release}/compare")
+    def compare(request: Request, release: Release, first: Number, second: Number) -> Response:
+        return answering.page(request, lambda _: comparison.compare_page(site, release, first, second))
+
+
+def _add_version(app: FastAPI, site: Site, answering: Answering) -> None:
+    @app.get(_VERSION)
+    @app.get(f"/api{_VERSION}")
+    def overview(request: Request, release: Release, number: Place) -> Response:
+        return answering.page(request, lambda viewer: version.version_page(site, viewer, release, number))
+
+    @app.get(f"{_VERSION}/record")
+    def record(request: Request, release: Release, number: Place) -> Response:
+        return answering.page(request, lambda viewer: version.record_page(site, viewer, release, number))
+
+    @app.get(f"{_VERSION}/tables")
+    @app.get(f"/api{_VERSION}/tables")
+    def tables(request: Request, release: Release, number: Place, file: Text = "") -> Response:
+        def make(viewer: Viewer) -> Page:
+            return version.tables_page(site, viewer, release, number, file=file or None)
+
+        return answering.page(request, make)
+
+    @app.get(f"{_VERSION}/files")
+    @app.get(f"/api{_VERSION}/files")
+    def files(request: Request, release: Release, number: Place, after: Text = "") -> Response:
+        return answering.page(request, lambda viewer: version.files_page(site, viewer, release, number, after=after))
+
+    @app.get(f"{_VERSION}/verify")
+    @app.get(f"/api{_VERSION}/verify")
+    def verify(request: Request, release: Release, number: Place) -> Response:
+        return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
+
+    @app.api_route(f"{_VERSION}/files/{{name:path}}", methods=["GET", "HEAD"])
+    def file(request: Request, release: Release, number: Place, name: str) -> Response:
+        def opened(_: Viewer) -> tuple[int, str, str | None]:
+            folder = version.folder_of(site, release, number)
+            try:
+                return folder.open(name), name, folder.files[name].sha256
+            except FileNotFoundError:
+                raise NotThere from None
+
+        return answering.file(request, opened)
+
+
+def _add_accounts(app: FastAPI, site: Site, answering: Answering) -> None:
+    @app.get("/accounts")
+    @app.get("/api/accounts")
+    def list_accounts(request: Request, after: Text = "") -> Response:
+        return answering.page(request, lambda viewer: accounts.accounts_page(site, viewer, after=after))
+
+    @app.get("/account")
+    @app.get("/api/account")
+    def account(request: Request, name: Text, before: Number | None = None) -> Response:
+        def make(viewer: Viewer) -> Page:
+            return accounts.account_page(site, viewer, name, before=before, says=says(viewer.language))
+
+        return answering.page(request, make)
+
+
+def _add_journal(app: FastAPI, site: Site, answering: Answering) -> None:
+    @app.get("/journal")
+    @app.get("/api/journal")
+    def entries(
+        request: Request,
+        kind: Text = "",
+        release: Text = "",
+        account: Text = "",
+        run: Text = "",
+        index: Annotated[str, Query(pattern=r"^[0-9]{0,18}$")] = "",
+        before: Number | None = None,
+    ) -> Response:
+        if index:
+            prefix = "/api" if request.url.path.startswith("/api/") else ""
+            return RedirectResponse(f"{prefix}/journal/{int(index)}", status_code=HTTPStatus.SEE_OTHER)
+        wanted: dict[str, str | None] = {"kind": kind, "release": release, "account": account, "run": run}
+
+        def make(viewer: Viewer) -> Page:
+            return journal.journal_page(site, viewer, wanted=wanted, before=before)
+
+        return answering.page(request, make)
+
+    @app.get("/journal/{sequence}")
+    @app.get("/api/journal/{sequence}")
+    def entry(request: Request, sequence: Place) -> Response:
+        return answering.page(request, lambda viewer: journal.entry_page(site, viewer, sequence))
+
+    @app.get("/checkpoints")
+    @app.get("/api/checkpoints")
+    def checkpoints(request: Request, before: Number | None = None) -> Response:
+        return answering.page(request, lambda _: journal.checkpoints_page(site, before=before))
+
+
+def _add_rest(app: FastAPI, site: Site, answering: Answering) -> None:
+    @app.get("/health")
+    @app.get("/api/health")
+    def health(request: Request) -> Response:
+        return answering.page(request, lambda _: _health(site))
+
+    @app.get("/static/site.css")
+    def style() -> Response:
+        content = (_STATIC / "site.css").read_bytes()
+        return Response(content, media_type="text/css", headers={"Cache-Control": "max-age=300"})
+
+    @app.get("/robots.txt")
+    def robots() -> Response:
+        return PlainTextResponse("User-agent: *\nDisallow: /\n")
+
+
+def _health(site: Site) -> Page:
+    store = site.workspace.releases
+    readable = store.is_dir() and os.access(store, os.R_OK | os.X_OK)
+    told = {"ok": readable, "entries": site.view.size(), "versions": sum(site.view.counts().values())}
+    return Page("health", {**told, "store": readable, "software": installed_version("sudare")})

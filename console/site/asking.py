@@ -1,0 +1,87 @@
+"""Who asks for a page: in which language, and with whose eyes; and what a page may be answered with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from console.site.auditors import Auditors
+from console.site.burn_down import BurnDowns
+from console.site.desk import Desk
+from console.site.folders import Folders, Kept
+from console.site.tables import Preview
+from privacy.ledger.view import LedgerView
+from tasks.settings import Workspace
+
+PAGE: Final = 50
+SEALED: Final = ("gate_failed", "source_bound")
+"""Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
+
+
+class NotThere(Exception):
+    """There is nothing under this address for whoever asks."""
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who asks.
+
+    Args:
+        language: "en" or "ja".
+        auditor: the auditor's name; None for everybody else.
+    """
+
+    language: str
+    auditor: str | None
+
+
+@dataclass(frozen=True)
+class Site:
+    """All that the pages are made from.
+
+    Args:
+        workspace: whose releases are shown.
+        view: its ledger, read only.
+        folders: its release store.
+        public_key: key that its versions are signed with.
+        ledger_id: hash of the journal's first entry.
+        verifications: checks versions.
+        forecasts: works out how long the accounts last.
+        auditors: who may see more; None where nobody may.
+    """
+
+    workspace: Workspace
+    view: LedgerView
+    folders: Folders
+    public_key: str
+    ledger_id: str
+    verifications: Desk
+    forecasts: Desk
+    auditors: Auditors | None
+    burn_downs: BurnDowns = field(default_factory=BurnDowns)
+    previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
+    comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))
+
+    @property
+    def error_log(self) -> Path:
+        """Where an unexpected error is written down, for the operator alone."""
+        return self.workspace.private / "error.private.log"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page before it is drawn.
+
+    Args:
+        template: its template, without the suffix.
+        told: what it tells; plain values, which the API answers with.
+        drawn: pictures, for people only.
+        refresh: seconds after which to look again; 0 for never.
+    """
+
+    template: str
+    told: Mapping[str, Any]
+    drawn: Mapping[str, Any] = field(default_factory=dict)
+    refresh: int = 0

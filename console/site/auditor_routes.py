@@ -1,0 +1,113 @@
+"""The routes of auditors. Where nobody may be one, they are not there at all."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Final
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, Query, Request
+from fastapi import Path as InPath
+from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from console.site import version
+from console.site.answering import Answering
+from console.site.asking import NotThere, Page, Site, Viewer
+from console.site.auditor_pages import auditor_page, open_auditor_file
+from console.site.auditors import COOKIE, LASTING_SECONDS, Auditors
+
+_LONGEST_FORM: Final = 4096
+_LARGEST: Final = 2**62
+Release = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+Place = Annotated[int, InPath(ge=0, le=_LARGEST)]
+
+
+def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: Answering) -> None:
+    """Add the pages that only auditors see, and, where there are tokens, the login.
+
+    Args:
+        app: gets the routes.
+        site: what is shown.
+        auditors: who may see it.
+        answering: how pages are answered.
+    """
+
+    @app.get("/auditor")
+    @app.get("/api/auditor")
+    def overview(request: Request, before: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None) -> Response:
+        return answering.page(request, lambda viewer: auditor_page(site, viewer, before=before))
+
+    @app.get("/releases/{release}/v{number}/auditor")
+    def of_version(request: Request, release: Release, number: Place) -> Response:
+        return answering.page(request, lambda viewer: version.auditor_version_page(site, viewer, release, number))
+
+    @app.get("/releases/{release}/v{number}/auditor/{key:path}")
+    def private_file(request: Request, release: Release, number: Place, key: str) -> Response:
+        def opened(viewer: Viewer) -> tuple[int, str, str | None]:
+            if viewer.auditor is None:
+                raise NotThere
+            version.folder_of(site, release, number)
+            return (*open_auditor_file(site.workspace, release, number, key), None)
+
+        return answering.file(request, opened)
+
+    if auditors.by_token:
+        _add_login(app, auditors, answering)
+
+
+def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
+    @app.get("/login")
+    def login(request: Request) -> Response:
+        return answering.page(request, lambda _: Page("login", {"refused": False}))
+
+    @app.post("/login")
+    async def log_in(request: Request) -> Response:
+        token = await _token(request)
+        if token is None:
+            return answering.trouble(request, HTTPStatus.BAD_REQUEST)
+        secret = await run_in_threadpool(auditors.log_in, token)
+        if secret is None:
+            refused = Page("login", {"refused": True})
+            return await run_in_threadpool(
+                lambda: answering.page(request, lambda _: refused, status=HTTPStatus.FORBIDDEN)
+            )
+        answer = RedirectResponse("/auditor", status_code=HTTPStatus.SEE_OTHER)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, secret, max_age=LASTING_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+        )
+        return answer
+
+    @app.post("/logout")
+    def log_out(request: Request) -> Response:
+        if not _from_here(request):
+            return answering.trouble(request, HTTPStatus.BAD_REQUEST)
+        auditors.log_out(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer
+
+
+async def _token(request: Request) -> str | None:
+    """Read the token out of the form; None where it is no such form, or not this site's."""
+    if not _from_here(request):
+        return None
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LONGEST_FORM:
+            return None
+    try:
+        told = parse_qs(body.decode("utf-8"), max_num_fields=4).get("token", [])
+    except ValueError:
+        return None
+    return told[0] if len(told) == 1 and told[0].isascii() else None
+
+
+def _from_here(request: Request) -> bool:
+    """Say whether a form was sent from this site's own page, as browsers tell; programs tell nothing and pass."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    return origin is None or origin.partition("://")[2] == request.headers.get("host")

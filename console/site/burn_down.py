@@ -1,0 +1,144 @@
+"""What is left of an account over time: the steps of its charges, as numbers and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Final
+
+from markupsafe import Markup
+
+from console.site.folders import Kept
+from privacy.ledger.terms import AccountState
+from privacy.ledger.view import LedgerView
+from tasks.page import drawing as svg
+
+_POINTS: Final = 300
+_KEPT: Final = 64
+_PICO: Final = 10**12
+_BOX: Final = (9, 4, 88, 82)  # of the picture, in percent: left, top, width, height
+
+
+@dataclass(frozen=True)
+class Burnt:
+    """What an account has lost, and to whom.
+
+    Args:
+        steps: when something was charged (ISO 8601, UTC) and what was left after it [10⁻¹² units], in order; of many
+            charges at most 300, the first and the last among them.
+        by_release: what each release took [same units], those that took most first.
+    """
+
+    steps: tuple[tuple[str, int], ...]
+    by_release: tuple[tuple[str, int], ...]
+
+
+class BurnDowns:
+    """Works out what became of each account, once for each state of the ledger."""
+
+    def __init__(self) -> None:
+        self._known: Kept[Burnt] = Kept(_KEPT)
+
+    def of(self, view: LedgerView, state: AccountState) -> Burnt:
+        """Return what became of an account; charges that were given back are left out.
+
+        Args:
+            view: the ledger.
+            state: the account as it stands.
+        """
+        key = (state.terms.name, state.spent, view.size())
+        known = self._known.get(key)
+        if known is None:
+            known = _burnt(view, state)
+            self._known.keep(key, known)
+        return known
+
+
+def _burnt(view: LedgerView, state: AccountState) -> Burnt:
+    spent = view.spent(state.terms.name)
+    taken: dict[str, int] = {}
+    for each in spent:
+        taken[each.release] = taken.get(each.release, 0) + each.amount
+    left = list(accumulate((each.amount for each in spent), lambda left, amount: left - amount, initial=state.cap))[
+        1:
+    ]
+    steps = thinned([(each.entry, after) for each, after in zip(spent, left, strict=True)])
+    times = view.times([entry for entry, _ in steps])
+    ranked = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+    return Burnt(tuple((times[entry], after) for entry, after in steps), tuple(ranked))
+
+
+def thinned(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Keep at most 300 steps, the first and the last among them."""
+    if len(steps) <= _POINTS:
+        return list(steps)
+    return [steps[round(place * (len(steps) - 1) / (_POINTS - 1))] for place in range(_POINTS)]
+
+
+def burn_down(
+    state: AccountState,
+    steps: Sequence[tuple[str, int]],
+    runs_out: str | None,
+    words: Mapping[str, str],
+    now: datetime,
+) -> Markup | None:
+    """Draw what is left of an account, from its first charge to now, and on to the run that will be refused.
+
+    Args:
+        state: the account.
+        steps: from `BurnDowns.of`.
+        runs_out: when the schedule will be refused (ISO 8601), if it is known to be.
+        words: "label", "now" and "out": what the picture says.
+        now: the time.
+    Returns:
+        Markup: an SVG; None while nothing was charged.
+    """
+    if not steps:
+        return None
+    began, end = _time(steps[0][0]), _time(runs_out) if runs_out is not None else now
+    across = (began.timestamp(), max(end, now, began).timestamp() + 1.0)
+    up = (0.0, state.cap / _PICO)
+    left = state.cap / _PICO
+    points = [(across[0], left)]
+    for at, after in steps:
+        points += [(_time(at).timestamp(), left), (_time(at).timestamp(), after / _PICO)]
+        left = after / _PICO
+    points.append((max(now.timestamp(), points[-1][0]), left))
+    path = svg.line(points, across, up)
+    right = svg.place(points[-1][0], across)
+    content = f'<path class="grid" d="M0 0H1000M0 500H1000M0 1000H1000"/><path class="area" d="{path}V1000H0Z"/>'
+    content += f'<path class="curve" d="{path}"/>'
+    if runs_out is not None:
+        content += f'<path class="ahead" d="M{right} {1000 - svg.place(left, up)}L1000 1000"/>'
+    return svg.figure(
+        "burn", words["label"], svg.plot(content, _BOX) + _ticks(state, (began, end, now), across, words)
+    )
+
+
+def _ticks(
+    state: AccountState,
+    times: tuple[datetime, datetime, datetime],
+    across: tuple[float, float],
+    words: Mapping[str, str],
+) -> str:
+    """Write the ends of both axes, and where now is."""
+    x, y, width, height = _BOX
+    began, end, now = times
+    shares = ((0.0, f"{state.cap / _PICO:.4g}"), (0.5, f"{state.cap / _PICO / 2:.4g}"), (1.0, "0"))
+    drawn = [svg.text(x - 1, y + share * height + 1.2, told, "end") for share, told in shares]
+    drawn.append(svg.text(x, 97, f"{began:%Y-%m-%d}", "start"))
+    if end > now:
+        place = svg.place(now.timestamp(), across) / 1000
+        if 0.2 < place < 0.75:
+            drawn.append(svg.text(x + place * width, 97, words["now"], "middle"))
+        drawn.append(svg.text(x + width, 97, f"{words['out']} {end:%Y-%m-%d}", "end"))
+    else:
+        drawn.append(svg.text(x + width, 97, f"{words['now']}, {now:%Y-%m-%d}", "end"))
+    return "".join(drawn)
+
+
+def _time(written: str) -> datetime:
+    read = datetime.fromisoformat(written)
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)

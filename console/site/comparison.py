@@ -1,0 +1,155 @@
+"""Two versions of a release beside each other: what is promised, what was declared, and what the tables say."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from console.site.asking import NotThere, Page, Site
+from console.site.folders import Folder
+from console.site.releases import version_object
+from console.site.version import facts_of, folder_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GUARANTEE: Final = ("epsilon", "delta", "odds", "variant", "unit", "neighbours", "population", "time")
+_MOST_FIELDS: Final = 100
+_MOST_FILES: Final = 12
+_MOST_ROWS: Final = 20
+_MOST_CELLS: Final = 2_000_000
+_LARGEST: Final = 128 << 20
+_LONGEST: Final = 300
+_VALUES: Final = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
+
+
+def compare_page(site: Site, release: str, first: int, second: int) -> Page:
+    """Compare two versions of a release."""
+    one, other = (folder_of(site, release, number) for number in (first, second))
+    if not (one.whole and other.whole):
+        raise NotThere
+    key = (one.entry.manifest, other.entry.manifest)
+    found = site.comparisons.get(key)
+    if found is None:
+        found = _compared(site, one, other)
+        site.comparisons.keep(key, found)
+    told = {"release": release, "first": version_object(one.entry), "second": version_object(other.entry)}
+    return Page("compare", {**told, **found})
+
+
+def _compared(site: Site, one: Folder, other: Folder) -> dict[str, Any]:
+    records = [site.folders.record(folder) for folder in (one, other)]
+    facts = [facts_of(record) for record in records]
+    contracts = [((record or {}).get("replay") or {}).get("contract") for record in records]
+    names = _common_tables(one, other)
+    tables = [made for name in names[:_MOST_FILES] if (made := _difference(one, other, name)) is not None]
+    return {
+        "guarantee": [
+            {"name": name, "first": facts[0].get(name, ""), "second": facts[1].get(name, "")} for name in _GUARANTEE
+        ],
+        "contract": None if None in contracts else changes(contracts[0], contracts[1])[:_MOST_FIELDS],
+        "tables": tables,
+        "more_tables": max(0, len(names) - _MOST_FILES),
+    }
+
+
+def changes(first: Any, second: Any, field: str = "") -> list[dict[str, str | None]]:
+    """Return where two JSON values differ, as texts; items of lists that have a name are held against their like.
+
+    Args:
+        first, second: the values.
+        field: where they stand.
+    """
+    if isinstance(first, dict) and isinstance(second, dict):
+        pairs = [(key, first.get(key), second.get(key)) for key in sorted({*first, *second}, key=str)]
+    elif _named(first) and _named(second):
+        ours, theirs = ({str(each["name"]): each for each in value} for value in (first, second))
+        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
+    elif first == second:
+        return []
+    else:
+        return [{"field": field, "first": _brief(first), "second": _brief(second)}]
+    return [line for key, a, b in pairs for line in changes(a, b, f"{field}.{key}" if field else str(key))]
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and "name" in each for each in value)
+
+
+def _brief(value: Any) -> str | None:
+    import json
+
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+def _common_tables(one: Folder, other: Folder) -> list[str]:
+    """Return the tables that both versions have: refined ones, or what was measured where there are none in both."""
+    common = [name for name in one.files if name.endswith(".parquet") and name in other.files]
+    refined = [name for name in common if name.startswith("data/")]
+    measured = [name for name in common if name.startswith("measurements/")]
+    return [*refined, *(name for name in measured if f"data/{name.removeprefix('measurements/')}" not in refined)]
+
+
+def _difference(one: Folder, other: Folder, name: str) -> dict[str, Any] | None:
+    """Compare a table with intervals in both versions; None where it has none, or other cells."""
+    import numpy as np
+
+    first, second = _read(one, name), _read(other, name)
+    if first is None or second is None:
+        return None
+    labels = [each for each in first.column_names if each not in _VALUES]
+    value = next((each for each in ("count", "noisy") if each in first.column_names), None)
+    needed = {value, "lower", "upper"}
+    if value is None or not needed <= set(first.column_names) & set(second.column_names):
+        return None
+    cells = [table.select(labels) if labels else None for table in (first, second)]
+    if first.num_rows != second.num_rows or cells[0] != cells[1]:
+        return None
+    (a, low_a, high_a), (b, low_b, high_b) = (
+        [_numbers(table, column) for column in (value, "lower", "upper")] for table in (first, second)
+    )
+    change, low, high = b - a, low_b - high_a, high_b - low_a
+    moved = (low > 0) | (high < 0)
+    order = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:_MOST_ROWS]
+    taken = None if cells[0] is None else cells[0].take(order.tolist())
+    names = [[] for _ in order] if taken is None else [[str(v) for v in row.values()] for row in taken.to_pylist()]
+    rows = [
+        {"labels": names[place], "first": _whole(a[cell]), "second": _whole(b[cell])}
+        | {"difference": _whole(change[cell]), "low": _whole(low[cell]), "high": _whole(high[cell])}
+        | {"moved": bool(moved[cell])}
+        for place, cell in enumerate(order)
+    ]
+    return {"file": name, "cells": first.num_rows, "moved": int(moved.sum()), "columns": labels, "rows": rows}
+
+
+def _read(folder: Folder, name: str) -> pa.Table | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if folder.files[name].bytes > _LARGEST:
+        return None
+    try:
+        file = pq.ParquetFile(io.BytesIO(folder.read(name)))
+        if file.metadata.num_rows > _MOST_CELLS:
+            return None
+        table = file.read().replace_schema_metadata(None)
+    except (OSError, pa.ArrowException):
+        return None
+    return table.unify_dictionaries().combine_chunks()
+
+
+def _numbers(table: pa.Table, column: str) -> Any:
+    import numpy as np
+
+    return np.asarray(table.column(column).cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _whole(value: Any) -> float | int | None:
+    """Return a number as JSON has it; a suppressed one is none."""
+    number = float(value)
+    if number != number:
+        return None
+    return int(number) if number.is_integer() else round(number, 6)

@@ -1,0 +1,94 @@
+"""The pages of releases: which there are, and which versions one has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.site.asking import PAGE, NotThere, Page, Site
+from privacy.ledger.publishing import VISIBLE
+from privacy.ledger.terms import VersionEntry
+from privacy.ledger.view import published_at
+
+
+def releases_page(site: Site, *, containing: str, status: str | None, after: str) -> Page:
+    """List releases by name; a release's line shows its newest version that is there to be read."""
+    found = site.view.releases(containing=containing, status=status, after=after, limit=PAGE + 1)
+    lines = found[:PAGE]
+    newest = [_seen(site, line.newest) for line in lines]
+    shown = [(line, version) for line, version in zip(lines, newest, strict=True) if version is not None]
+    times = _times(site, [version for _, version in shown])
+    told = {
+        "releases": [
+            {
+                "release": line.release,
+                "versions": line.versions if version == line.newest else line.versions - 1,
+                "newest": {**version_object(version), "at": times.get(version.run_key)},
+            }
+            for line, version in shown
+        ],
+        "filter": {"containing": containing, "status": status},
+        "statuses": list(VISIBLE),
+        "counts": site.view.counts(),
+        "next": lines[-1].release if len(found) > PAGE else None,
+    }
+    return Page("releases", told)
+
+
+def release_page(site: Site, release: str, *, before: int | None) -> Page:
+    """List the versions of a release, the newest first."""
+    found = site.view.versions(release, before=before, limit=PAGE + 1)
+    folders = [site.folders.of(entry) for entry in found[:PAGE]]
+    here = [folder for folder in folders if folder.standing != "coming"]
+    if not here:
+        raise NotThere
+    times = _times(site, [folder.entry for folder in here])
+    versions = []
+    for folder in here:
+        at = times.get(folder.entry.run_key)
+        versions.append({**version_object(folder.entry), "at": at, "standing": folder.standing})
+    newest = next((folder for folder in here if folder.whole), None)
+    title = None if newest is None else value_of(site.folders.record(newest), "A", "title")
+    told = {
+        "release": release,
+        "title": title,
+        "versions": versions,
+        "next": found[PAGE - 1].number if len(found) > PAGE else None,
+        "first_page": before is None,
+    }
+    return Page("release", told)
+
+
+def version_object(entry: VersionEntry) -> dict[str, Any]:
+    """Return what the ledger says of a version, as JSON values."""
+    return {
+        "release": entry.release,
+        "version": entry.number,
+        "status": entry.status,
+        "run": entry.run_key,
+        "manifest": entry.manifest,
+    }
+
+
+def value_of(record: dict[str, Any] | None, group: str, name: str) -> Any:
+    """Return a public field of a record; None where it has none, or it was not available."""
+    try:
+        found = (record or {})["groups"][group]["fields"][name]
+        value = found["value"] if found.get("class") == "public" else None
+    except (KeyError, TypeError, AttributeError):
+        return None
+    return None if value in ("not available", "withheld") else value
+
+
+def _seen(site: Site, newest: VersionEntry) -> VersionEntry | None:
+    """Return the newest version that is there to be read; one that is just being published is not yet."""
+    if site.folders.of(newest).standing != "coming":
+        return newest
+    before = site.view.versions(newest.release, before=newest.number, limit=1)
+    return before[0] if before else None
+
+
+def _times(site: Site, versions: list[VersionEntry]) -> dict[str, str]:
+    """Return when each of some versions was published, by run."""
+    with site.view.reading() as connection:
+        found = published_at(connection, [entry.run_key for entry in versions])
+    return {run_key: at for run_key, (_, at) in found.items()}

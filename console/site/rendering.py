@@ -1,0 +1,115 @@
+"""Pages out of templates, in the reader's language. Every text is escaped; there is no script to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from console.site import words_en, words_ja
+from console.site.asking import Page, Site, Viewer
+from privacy.ledger.entries import KINDS
+from privacy.ledger.signing import key_id
+
+TEXTS: Final[Mapping[str, Mapping[str, str]]] = {"en": words_en.TEXTS, "ja": words_ja.TEXTS}
+LANGUAGES: Final = (("en", "English"), ("ja", "日本語"))
+_NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
+_SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "journal", "entry": "journal"} | {
+    "checkpoints": "checkpoints",
+    **dict.fromkeys(("releases", "release", "version", "record", "tables", "files", "verify", "compare"), "releases"),
+}
+
+
+def says(language: str) -> Callable[..., str]:
+    """Return how a text is looked up and filled in."""
+    texts = TEXTS[language]
+
+    def say(key: str, /, **values: object) -> str:
+        return texts[key].format(**values) if values else texts[key]
+
+    return say
+
+
+def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[str, str]) -> str:
+    """Render a page.
+
+    Args:
+        site: the site.
+        viewer: who asks.
+        page: what to tell.
+        path, query: the address, for the links to the other language.
+    """
+    auditors = site.auditors
+    drawn: str = (
+        _environment()
+        .get_template(f"{page.template}.html.j2")
+        .render(
+            p=page.told,
+            drawn=page.drawn,
+            page=page,
+            t=says(viewer.language),
+            lang=viewer.language,
+            languages=LANGUAGES,
+            in_language=lambda code: link(path, **{**query, "lang": code}),
+            nav=_NAV,
+            section=_SECTIONS.get(page.template),
+            auditor=viewer.auditor,
+            can_log_in=auditors is not None and auditors.by_token and viewer.auditor is None,
+            can_log_out=auditors is not None and auditors.by_token,
+            key_id=key_id(site.public_key),
+            ledger_id=site.ledger_id,
+        )
+    )
+    return drawn
+
+
+def link(path: str, **query: object) -> str:
+    """Return an address of the site; what is empty is left out."""
+    told = {key: value for key, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(told)}" if told else path
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "thousands": _thousands,
+        "signed": lambda value: "–" if value is None else f"{value:+,}".replace("-", "−"),
+        "size": _size,
+        "day": lambda at: str(at).replace("T", " ").removesuffix("Z")[:16],
+        "clock": lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC",
+        "amount": _amount,
+        "json": lambda value: json.dumps(value, ensure_ascii=False),
+    }
+    environment.globals |= {"link": link, "known_kind": lambda kind: kind in KINDS}
+    return environment
+
+
+def _thousands(value: float | None) -> str:
+    return "–" if value is None else f"{value:,}".replace("-", "−")
+
+
+def _size(size: int) -> str:
+    """Write a number of bytes briefly."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"
+
+
+def _amount(text: str) -> str:
+    """Cut an exact decimal text to six places behind the point, downwards; the API has all of it."""
+    whole, point, places = text.partition(".")
+    return f"{whole}{point}{places[:6]}".rstrip("0").rstrip(".") if point else text

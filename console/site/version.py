@@ -1,0 +1,246 @@
+"""The pages of one version: what it guarantees, its record, its tables, its files, and whether it verifies now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from console.site.asking import NotThere, Page, Site, Viewer
+from console.site.auditor_pages import auditor_files
+from console.site.desk import Answer
+from console.site.folders import Folder
+from console.site.releases import value_of, version_object
+from console.site.tables import preview
+from privacy.ledger.signing import key_id
+from privacy.ledger.view import published_at
+from tasks.settings import Workspace
+
+FILES_PAGE: Final = 200
+_MOST_TABLES: Final = 200
+_MOST_TEXT: Final = 2_000
+LIMIT_SECONDS: Final = 300.0
+_AGAIN: Final = 2
+_FACTS: Final = (
+    ("epsilon", "F", "epsilon"),
+    ("delta", "F", "delta"),
+    ("odds", "F", "odds_factor"),
+    ("variant", "F", "variant"),
+    ("unit", "E", "unit"),
+    ("neighbours", "E", "neighbours"),
+    ("population", "C", "population"),
+    ("time", "C", "time_block"),
+    ("account", "G", "account"),
+    ("charged", "G", "charged"),
+    ("cap", "G", "cap"),
+    ("mechanism", "J", "mechanism"),
+    ("measured", "A", "measured_hour"),
+    ("contract", "D", "contract_id"),
+    ("contract_version", "D", "contract_version"),
+)
+
+
+def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+    """Show a version at a glance."""
+    folder = folder_of(site, release, number)
+    told = _head(site, viewer, folder)
+    record = site.folders.record(folder)
+    replay = (record or {}).get("replay") or {}
+    product = replay.get("product") or {}
+    told |= {
+        "facts": facts_of(record),
+        "purpose": _short(value_of(record, "B", "purpose")),
+        "limitations": _short(value_of(record, "D", "limitations")),
+        "unprotected": _texts(value_of(record, "H", "quantities")),
+        "kind": product.get("kind"),
+        "tables": _tables(replay, folder),
+        "parquet": [name for name in folder.files if name.endswith(".parquet")][:_MOST_TABLES],
+        "files": len(folder.files),
+        "verification": _verification(verified(site, folder)) if folder.whole else None,
+    }
+    told["journal"] = _published(site, folder)
+    return Page("version", told)
+
+
+def record_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+    """Frame the record's own page, in the reader's language where it has one."""
+    folder = folder_of(site, release, number)
+    pages = [name for name in ("record.ja.html", "record.html") if name in folder.files]
+    if not pages:
+        raise NotThere
+    chosen = pages[0] if viewer.language == "ja" else pages[-1]
+    return Page("record", {**_head(site, viewer, folder), "page": chosen})
+
+
+def tables_page(site: Site, viewer: Viewer, release: str, number: int, *, file: str | None) -> Page:
+    """Show the first rows of one of a version's Parquet files."""
+    folder = folder_of(site, release, number)
+    names = [name for name in folder.files if name.endswith(".parquet")]
+    chosen = file if file is not None else next(iter(names), None)
+    if chosen is None or chosen not in names:
+        raise NotThere
+    digest = folder.files[chosen].sha256
+    seen = site.previews.get(digest)
+    if seen is None:
+        seen = preview(folder, chosen)
+        if seen is not None:
+            site.previews.keep(digest, seen)
+    shown = (
+        [chosen, *(name for name in names if name != chosen)][:_MOST_TABLES] if len(names) > _MOST_TABLES else names
+    )
+    told = {"file": chosen, "names": sorted(shown), "more_names": len(names) - len(shown)}
+    return Page("tables", {**_head(site, viewer, folder), **told, "preview": None if seen is None else vars(seen)})
+
+
+def files_page(site: Site, viewer: Viewer, release: str, number: int, *, after: str) -> Page:
+    """List a version's files with size and SHA-256."""
+    folder = folder_of(site, release, number)
+    names = sorted(name for name in folder.files if name > after)
+    listed = [vars(folder.files[name]) for name in names[:FILES_PAGE]]
+    told: dict[str, Any] = {"files": listed, "next": names[FILES_PAGE - 1] if len(names) > FILES_PAGE else None}
+    told |= {"count": len(folder.files), "key_id": key_id(site.public_key), "public_key": site.public_key}
+    return Page("files", {**_head(site, viewer, folder), **told})
+
+
+def verify_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+    """Show what `sudare verify` says of a version now; the page looks again while it is being checked."""
+    folder = folder_of(site, release, number)
+    if not folder.whole:
+        raise NotThere
+    answer = verified(site, folder)
+    told = {**_head(site, viewer, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
+    return Page("verify", told, refresh=_AGAIN if answer.state in ("running", "waiting", "busy") else 0)
+
+
+def auditor_version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+    """List the private files about a version, and frame its full record."""
+    if viewer.auditor is None:
+        raise NotThere
+    head = _head(site, viewer, folder_of(site, release, number))
+    pages = [each["key"] for each in head["for_auditors"] if each["name"].endswith(".html")]
+    return Page("version_auditor", {**head, "framed": pages[0] if pages else None})
+
+
+def folder_of(site: Site, release: str, number: int) -> Folder:
+    """Return a version's folder; a version that is just being published is not there yet."""
+    entry = site.view.version(release, number)
+    if entry is None:
+        raise NotThere
+    folder = site.folders.of(entry)
+    if folder.standing == "coming":
+        raise NotThere
+    return folder
+
+
+def verified(site: Site, folder: Folder) -> Answer:
+    """Return what is known of a version's verification; asks for it where nothing is."""
+    key = (folder.entry.manifest, folder.fingerprint())
+    return site.verifications.ask(key, (str(folder.path), site.public_key))
+
+
+def verify_version(told: tuple[str, str]) -> dict[str, Any]:
+    """Verify a version folder against a key, in the process beside the site."""
+    from tasks.verify import verify
+
+    folder, public_key = told
+    return verify(Path(folder), public_key=public_key).to_json()
+
+
+def facts_of(record: dict[str, Any] | None) -> dict[str, str]:
+    """Return what is to be seen of a record first, as texts."""
+    found = {name: value_of(record, group, field) for name, group, field in _FACTS}
+    return {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
+
+
+def forecast(root: str) -> dict[str, Any]:
+    """Work out what the workspace's schedule means for its accounts, in the process beside the site."""
+    from contextlib import closing
+    from datetime import datetime
+
+    from console.accounts import calendar_object
+    from flows.calendar import forecasts, refusals
+    from privacy.ledger.ledger import Ledger
+
+    workspace, now = Workspace.open(Path(root)), datetime.now()
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        made, accounts = forecasts(ledger, workspace, now=now), ledger.accounts()
+        calendar = {"forecasts": made, "refusals": refusals(accounts, made, now=now)}
+        return {state.terms.name: calendar_object(calendar, state) for state in accounts}
+
+
+def _head(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
+    """Return what every page of a version begins with."""
+    record = site.folders.record(folder)
+    entry = folder.entry
+    seen = {
+        **version_object(entry),
+        "standing": folder.standing,
+        "title": _short(value_of(record, "A", "title")) or entry.release,
+        "newest": _newest(site, entry.release),
+        "record": "record.html" in folder.files,
+        "has_tables": any(name.endswith(".parquet") for name in folder.files),
+    }
+    if viewer.auditor is not None:
+        seen["for_auditors"] = auditor_files(site.workspace, entry.release, entry.number)
+    return seen
+
+
+def _newest(site: Site, release: str) -> int | None:
+    """Return the newest version of a release that is there to be read."""
+    for entry in site.view.versions(release, limit=2):
+        if site.folders.of(entry).standing != "coming":
+            return entry.number
+    return None
+
+
+def _published(site: Site, folder: Folder) -> dict[str, Any] | None:
+    """Return the journal's entry by which the version was published, and why it was withdrawn, if it was."""
+    from privacy.ledger.search import Wanted, entries
+
+    run_key = folder.entry.run_key
+    with site.view.reading() as connection:
+        found = published_at(connection, [run_key]).get(run_key)
+        asked = Wanted(kind="version_withdrawn", run=run_key)
+        withdrawn = entries(connection, asked, before=None, limit=1) if folder.entry.status == "withdrawn" else ()
+    if found is None:
+        return None
+    told: dict[str, Any] = {"sequence": found[0], "at": found[1], "withdrawn": None}
+    if withdrawn:
+        [entry] = withdrawn
+        told["withdrawn"] = {"sequence": entry.sequence, "at": entry.at, "reason": str(entry.body.get("reason", ""))}
+    return told
+
+
+def _tables(replay: dict[str, Any], folder: Folder) -> list[dict[str, Any]]:
+    """Return the tables of a version of tables, with the files that hold them."""
+    listed = replay.get("tables")
+    tables = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return [
+        {
+            "name": str(each.get("name", "")),
+            "columns": [str(column) for column in each.get("columns") or ()],
+            "method": str(each.get("method", "")),
+            "data": each.get("data") if each.get("data") in folder.files else None,
+            "measurements": each.get("measurements") if each.get("measurements") in folder.files else None,
+        }
+        for each in tables[:_MOST_TABLES]
+    ]
+
+
+def _verification(answer: Answer) -> dict[str, Any]:
+    """Return a verification as JSON values."""
+    report = answer.value if isinstance(answer.value, dict) else {}
+    return {
+        "state": answer.state,
+        "at": answer.at,
+        "ok": report.get("ok"),
+        "checks": report.get("checks", []),
+        "cannot_tell": report.get("cannot_tell", []),
+    }
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(each)[:_MOST_TEXT] for each in value[:12]] if isinstance(value, list) else []
+
+
+def _short(value: Any) -> str | None:
+    return None if value is None else str(value)[:_MOST_TEXT]

@@ -1,0 +1,111 @@
+"""A workspace with real versions, and the site over it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from benchmarks.orchestration import release_plainly
+from console.main import execute
+from console.serve import make_site
+from console.site.app import make_app
+from console.site.asking import Site
+from console.site.auditors import Auditors
+from console.site.desk import Answer
+from privacy.ledger.ledger import Ledger
+from tasks.settings import Workspace
+from tests.console.conftest import Place
+
+SCRIPT = "<script>alert('x')</script>"
+REASON = f"wrong reference year {SCRIPT}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A workspace with something to show: adult-tables v1 to v3, adult-old v1 withdrawn, and a refused run."""
+
+    place: Place
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.place.workspace
+
+
+@pytest.fixture(scope="session")
+def shown(make_place: Callable[[], Place]) -> Shown:
+    """Make it once; the tests of the site only read."""
+    place = make_place()
+    at = ("--workspace", str(place.workspace.root))
+    contract = place.adult / "adult.odcs.yaml"
+    for epsilon in ("1.0", "0.5", "0.4"):
+        release_plainly(place.spec("adult-tables", ("epsilon: 1.0", f"epsilon: {epsilon}")), place.workspace.root)
+    described = contract.read_text()
+    contract.write_text(described.replace("name: UCI Adult", f'name: "UCI {SCRIPT}"', 1))
+    assert contract.read_text() != described
+    release_plainly(place.spec("adult-old", ("epsilon: 1.0", "epsilon: 0.2")), place.workspace.root)
+    assert execute(["releases", "withdraw", "adult-old", "--version", "1", "--reason", REASON, *at]) == 0
+    _refuse_a_run(place.workspace)
+    return Shown(place)
+
+
+def _refuse_a_run(workspace: Workspace) -> None:
+    """Write down that a gate stopped a run, as the flow does."""
+    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    try:
+        [charge, *_] = ledger.charges(account="adult-1994")
+        ledger.record_gate_failure(replace(charge.request, release="secret-release"), ["secret-gate"])
+    finally:
+        ledger.close()
+
+
+@pytest.fixture(scope="session")
+def site(shown: Shown) -> Iterator[Site]:
+    """The site's parts, for everybody."""
+    made = make_site(shown.workspace, None)
+    yield made
+    made.verifications.close()
+    made.forecasts.close()
+    made.view.close()
+
+
+@pytest.fixture(scope="session")
+def client(site: Site) -> TestClient:
+    """A reader of the public rendering."""
+    return TestClient(make_app(site), follow_redirects=False)
+
+
+@pytest.fixture
+def with_auditors(shown: Shown, tmp_path: Path) -> Iterator[Callable[[Auditors], TestClient]]:
+    """Make a site of its own that some auditors may see more of."""
+    made: list[Site] = []
+
+    def make(auditors: Auditors) -> TestClient:
+        site = make_site(shown.workspace, auditors)
+        made.append(site)
+        return TestClient(make_app(site), follow_redirects=False)
+
+    yield make
+    for each in made:
+        each.view.close()
+
+
+def answered(ask: Callable[[], Answer]) -> Answer:
+    """Ask until the work is done."""
+    import time
+
+    until = time.monotonic() + 120
+    while (answer := ask()).state in ("waiting", "running", "busy"):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return answer
+
+
+def copied(workspace: Workspace, to: Path) -> Workspace:
+    """Copy a workspace, to do harm to it."""
+    shutil.copytree(workspace.root, to, symlinks=True)
+    return Workspace.open(to)
