@@ -1,14 +1,15 @@
-"""Does `verify` notice every flipped byte of a published version, and how long does it take?
+"""Does `verify` notice every mutation of a published version, and how long does it take?
 
-The shipped example is published into a temporary folder; then single bytes are flipped, one at a time: half of them
-drawn uniformly over all bytes of the version, half over its files first, so that small files count too. In the two
-signed files every byte is flipped once more, in the bit that tells small letters from capitals.
+The shipped example is published into a temporary folder. Then it is mutated, one change at a time, each undone before
+the next (benchmarks/mutations.py): single bytes flipped, files dropped, swapped, cut, added or replaced by links,
+numbers of the record edited, everything signed again with another key, the journal truncated. In the two signed files
+every byte is flipped once more, in the bit that tells small letters from capitals.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Final
 
+from benchmarks.mutations import Mutation, Pristine, mutations
 from benchmarks.results import Row, Setting, machine, write
 from contracts.blocks import time_block
 from contracts.odcs import load_contract
@@ -39,11 +41,11 @@ from tasks.version.software import software
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples" / "adult"
 FLIPS: Final = 1500
+EDITS: Final = 250
 SEED: Final = 1
 REPEATS: Final = 7
 EPSILON: Final = 3
 DELTA: Final = Fraction(1, 10**9)
-Flip = tuple[Path, int, int]
 
 
 def main() -> None:
@@ -52,8 +54,9 @@ def main() -> None:
         workspace = Workspace.create(Path(folder) / "workspace")
         key = read_public_key(workspace.public_key_file)
         tables, wide = (_published(workspace, name) for name in ("tables.yaml", "wide.yaml"))
-        rows = _flips(tables, key, _anywhere(tables), "random flips anywhere")
-        rows += _flips(tables, key, _letter_case(tables), "case bit of every byte of MANIFEST.json and PROOF.json")
+        version = Pristine(tables)
+        rows = _caught(version, key, mutations(version, flips=FLIPS, edits=EDITS, seed=SEED))
+        rows += _caught(version, key, _letter_case(version))
         rows += [_seconds(tables, key, "three tables"), _seconds(wide, key, "one wide table")]
     write("verify_mutations", rows)
 
@@ -90,40 +93,40 @@ def _published(workspace: Workspace, name: str) -> Path:
     return made.folder
 
 
-def _flips(folder: Path, key: str, places: Sequence[Flip], what: str) -> list[Row]:
-    """Flip bytes and count how many were noticed, and how many with a finding that names the file."""
-    caught = named = 0
-    for path, place, mask in places:
-        original = path.read_bytes()
-        path.chmod(0o644)
-        path.write_bytes(original[:place] + bytes([original[place] ^ mask]) + original[place + 1 :])
-        found = verify(folder, public_key=key)
-        path.write_bytes(original)
-        caught += not found.ok
-        named += path.relative_to(folder).as_posix() in {finding.where for finding in found.findings}
-    settings = _settings(folder) | {"flips": len(places), "seed": SEED}
-    return [
-        Row(f"{what}: {outcome}", number, "flips", len(places), holds=number == len(places), settings=settings)
-        for outcome, number in (("refused", caught), ("refused, naming the file", named))
-    ]
+def _caught(version: Pristine, key: str, changes: Iterable[Mutation]) -> list[Row]:
+    """Make each change; count by kind how many were refused, and how many with a finding that names a file of it."""
+    tried, caught, named = Counter[str](), Counter[str](), Counter[str]()
+    for change in changes:
+        change.apply(version.folder)
+        found = verify(version.folder, public_key=key)
+        version.restore()
+        tried[change.kind] += 1
+        caught[change.kind] += not found.ok
+        named[change.kind] += bool(change.names & {finding.where for finding in found.findings})
+        if found.ok:
+            print(f"not noticed: {change.kind}: {change.told}")
+    rows = []
+    for kind, number in tried.items():
+        settings = _settings(version.folder) | {"mutations": number, "seed": SEED}
+        for outcome, counted in (("refused", caught), ("refused, naming the file", named)):
+            done = counted[kind]
+            row = Row(f"{kind}: {outcome}", done, "mutations", number, holds=done == number, settings=settings)
+            rows.append(row)
+    return rows
 
 
-def _anywhere(folder: Path) -> list[Flip]:
-    """Choose bytes of the version at random, and what they are flipped by."""
-    rng = random.Random(SEED)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sizes = [path.stat().st_size for path in files]
-    flips = []
-    for number in range(FLIPS):
-        [place] = rng.choices(range(len(files)), sizes if number % 2 else None)
-        flips.append((files[place], rng.randrange(sizes[place]), rng.randrange(1, 256)))
-    return flips
-
-
-def _letter_case(folder: Path) -> list[Flip]:
-    """Choose every byte of the signed files."""
-    paths = [folder / name for name in ("MANIFEST.json", "PROOF.json")]
-    return [(path, place, 0x20) for path in paths for place in range(path.stat().st_size)]
+def _letter_case(version: Pristine) -> Iterable[Mutation]:
+    """Flip one bit of every byte of the signed files."""
+    for name in ("MANIFEST.json", "PROOF.json"):
+        content = version.files[name]
+        for place, byte in enumerate(content):
+            changed = content[:place] + bytes([byte ^ 0x20]) + content[place + 1 :]
+            yield Mutation(
+                "case bit of every byte of MANIFEST.json and PROOF.json",
+                f"byte {place} of {name}",
+                lambda folder, name=name, changed=changed: (folder / name).write_bytes(changed),
+                frozenset({name}),
+            )
 
 
 def _seconds(folder: Path, key: str, what: str) -> Row:

@@ -12,6 +12,15 @@ import pytest
 from markupsafe import Markup
 
 from tasks.page.language import LANGUAGES, Language, language
+from tasks.record import (
+    hazards_of_data,
+    hazards_of_guarantee,
+    hazards_of_implementation,
+    hazards_of_pipeline,
+    limits,
+    making,
+    synthesis,
+)
 from tasks.record.record import GROUPS
 from tasks.record.synthetic import synthetic_groups
 from tests.tasks.forgery import Json, load
@@ -79,6 +88,37 @@ def test_every_group_and_every_reason_is_translated(ja: Language) -> None:
     for path, (group, field) in FIELDS.items():
         assert ja.translate(group.title) is not None, group.title
         assert not field.absent or 'lang="en"' not in ja.say(field.absent), path
+
+
+def written_texts() -> list[str]:
+    """Sentences without slots that our modules write into records, whether or not a run of these tests does."""
+    layers = (hazards_of_data, hazards_of_guarantee, hazards_of_implementation, hazards_of_pipeline)
+    hazards = [hazard for layer in layers for hazard in layer.HAZARDS]
+    biases = [*making.BIAS.values(), *making.CONSISTENT_BIAS.values()]
+    return [
+        *(hazard.hazard for hazard in hazards),
+        *(hazard.how for hazard in hazards if isinstance(hazard.how, str)),
+        *(hazard.concerns[1] for hazard in hazards if hazard.concerns is not None),
+        *(text for limit in limits.LIMITS for text in (limit.title, limit.says)),
+        *limits.OUT_OF_SCOPE,
+        *making.SAMPLERS.values(),
+        *making.ENTROPY.values(),
+        *(text for bias, steps in biases for text in (bias, *steps)),
+        *making.SPARSE_BIAS.values(),
+        *making.CHOICE.values(),
+        *synthesis.ROWS_FROM.values(),
+        *(text for name, text in synthesis.DECODING.items() if name != "number"),
+        *synthesis.USES,
+        *synthesis.USES_OF_SUMS,
+        *(synthesis.SAMPLING, synthesis.KNOWN_BIAS, synthesis.BIAS_OF_SUMS, synthesis.CONDITIONAL),
+    ]
+
+
+def test_what_our_modules_write_is_translated(ja: Language) -> None:
+    """Also what no run of these tests comes to write: hazards that do not concern them, other methods."""
+    texts = written_texts()
+    assert len(texts) > 120
+    assert [text for text in texts if 'lang="en"' in ja.say(text)] == []
 
 
 def test_sentences_have_the_same_slots_on_both_sides(ja: Language) -> None:

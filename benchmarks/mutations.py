@@ -1,0 +1,270 @@
+"""Mutations of a published version, of every kind that a stranger could make: each must be refused and named.
+
+Nobody here has the publisher's key. What somebody who has it can do is in tests/tasks/forgeries.py.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from contracts.canonical import readable_json
+from privacy.ledger.signing import Signer, key_id
+
+MANIFEST, PROOF, RECORD = "MANIFEST.json", "PROOF.json", "record.json"
+OTHER_KEY = Signer(bytes(range(100, 132)))
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change of a version folder.
+
+    Args:
+        kind: what sort of change it is.
+        told: the change in words.
+        apply: makes it in the folder.
+        names: files of which a finding must name at least one.
+    """
+
+    kind: str
+    told: str
+    apply: Callable[[Path], object]
+    names: frozenset[str]
+
+
+class Pristine:
+    """A version folder that can be put back after each mutation.
+
+    Args:
+        folder: the version, which is made writable.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        self.files = {
+            path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
+
+    def restore(self) -> None:
+        """Put every file back, and take away what was added."""
+        for path in sorted(self.folder.rglob("*"), reverse=True):
+            name = path.relative_to(self.folder).as_posix()
+            if path.is_symlink() or (path.is_file() and name not in self.files):
+                path.unlink()
+            elif path.is_dir() and not any(each.startswith(f"{name}/") for each in self.files):
+                shutil.rmtree(path)
+        for name, content in self.files.items():
+            path = self.folder / name
+            if not path.is_file() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+
+
+def mutations(version: Pristine, *, flips: int, edits: int, seed: int) -> Iterator[Mutation]:
+    """Yield mutations of every kind.
+
+    Args:
+        version: the version.
+        flips: how many single bytes are flipped; half drawn over all bytes, half over files first.
+        edits: how many numbers of the record are changed.
+        seed: of what is drawn.
+    """
+    rng = random.Random(seed)
+    yield from _flips(version, flips, rng)
+    yield from _drops(version)
+    yield from _swaps(version)
+    yield from _cuts(version, rng)
+    yield from _additions(version)
+    yield from _edits(version, edits, rng)
+    yield from _keys(version)
+    yield from _truncations(version)
+
+
+def _flips(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutation]:
+    names = sorted(version.files)
+    sizes = [len(version.files[name]) for name in names]
+    for count in range(number):
+        [name] = rng.choices(names, sizes if count % 2 else None)
+        place, mask = rng.randrange(len(version.files[name])), rng.randrange(1, 256)
+        changed = bytearray(version.files[name])
+        changed[place] ^= mask
+        yield _written("flip a byte", f"byte {place} of {name} xor {mask}", name, bytes(changed))
+
+
+def _drops(version: Pristine) -> Iterator[Mutation]:
+    for name in sorted(version.files):
+        yield Mutation("drop a file", name, lambda folder, name=name: (folder / name).unlink(), frozenset({name}))
+
+
+def _swaps(version: Pristine) -> Iterator[Mutation]:
+    """Exchange the contents of each two files that differ."""
+    for one, other in combinations(sorted(version.files), 2):
+        first, second = version.files[one], version.files[other]
+        if first == second:
+            continue
+
+        def swap(folder: Path, one: str = one, other: str = other) -> None:
+            content = (folder / one).read_bytes()
+            (folder / one).write_bytes((folder / other).read_bytes())
+            (folder / other).write_bytes(content)
+
+        yield Mutation("swap two files", f"{one} and {other}", swap, frozenset({one, other}))
+
+
+def _cuts(version: Pristine, rng: random.Random) -> Iterator[Mutation]:
+    """Shorten and lengthen every file."""
+    for name, content in sorted(version.files.items()):
+        at = rng.randrange(len(content))
+        forms = {"empty": b"", "half": content[: len(content) // 2], f"to {at} bytes": content[:at]}
+        forms |= {"without its last byte": content[:-1], "a byte more": content + b"\n", "twice": content * 2}
+        for how, changed in forms.items():
+            if changed != content:
+                yield _written("cut or lengthen a file", f"{name}, {how}", name, changed)
+
+
+def _additions(version: Pristine) -> Iterator[Mutation]:
+    """Add a file, a folder, a link in the place of a file."""
+    for name in ("extra.txt", "data/extra.parquet", "record.fr.html", "SIGNED.json"):
+        yield _written("add a file", name, name, b"more\n")
+    for name in sorted(version.files):
+        if "/" in name:
+
+            def link(folder: Path, name: str = name) -> None:
+                (folder / name).unlink()
+                (folder / name).symlink_to("/dev/null")
+
+            yield Mutation("a link in the place of a file", name, link, frozenset({name}))
+
+
+def _edits(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutation]:
+    """Change numbers in the record: alone, and with manifest and proof signed again under another key."""
+    record = json.loads(version.files[RECORD])
+    places = list(_numbers(record, ()))
+    for path in rng.sample(places, min(number, len(places))):
+        told = ".".join(map(str, path))
+        changed = readable_json(_edited(record, path, rng))
+        yield _written("edit a number in the record", told, RECORD, changed)
+
+        def signed(folder: Path, changed: bytes = changed) -> None:
+            (folder / RECORD).write_bytes(changed)
+            sign_manifest(folder, OTHER_KEY)
+            sign_proof(folder, OTHER_KEY)
+
+        yield Mutation("edit a number, sign with another key", told, signed, frozenset({MANIFEST, PROOF}))
+
+
+def _numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Yield where numbers stand, as numbers or as text."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _numbers(part, (*path, key))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from _numbers(part, (*path, place))
+    elif _is_number(value):
+        yield path
+
+
+def _is_number(value: Any) -> bool:
+    """Say whether a value is a number, or reads as one."""
+    if isinstance(value, str):
+        return value[:1].isdigit() and value.replace(".", "", 1).isdigit()
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _edited(record: Any, path: tuple[str | int, ...], rng: random.Random) -> Any:
+    """Return the record with one number changed."""
+    whole = json.loads(json.dumps(record))
+    part = whole
+    for step in path[:-1]:
+        part = part[step]
+    old = part[path[-1]]
+    if isinstance(old, str):
+        place = rng.choice([at for at, letter in enumerate(old) if letter.isdigit()])
+        digit = str((int(old[place]) + rng.randrange(1, 10)) % 10)
+        part[path[-1]] = old[:place] + digit + old[place + 1 :]
+    else:
+        part[path[-1]] = old + rng.choice((-1, 1, 10, 1000))
+    return whole
+
+
+def _keys(version: Pristine) -> Iterator[Mutation]:
+    """Sign with another key: the manifest, the proof, both; change a file and sign; claim the publisher's key id."""
+    own = json.loads(version.files[MANIFEST])["key_id"]
+
+    def both(folder: Path) -> None:
+        sign_manifest(folder, OTHER_KEY)
+        sign_proof(folder, OTHER_KEY)
+
+    def named(folder: Path) -> None:
+        sign_manifest(folder, OTHER_KEY, name=own)
+
+    kind = "sign with another key"
+    yield Mutation(kind, "the manifest", lambda folder: sign_manifest(folder, OTHER_KEY), frozenset({MANIFEST}))
+    yield Mutation(kind, "the proof", lambda folder: sign_proof(folder, OTHER_KEY), frozenset({PROOF}))
+    yield Mutation(kind, "both", both, frozenset({MANIFEST, PROOF}))
+    yield Mutation(kind, "the manifest, under the publisher's key id", named, frozenset({MANIFEST}))
+    for name in sorted(set(version.files) - {MANIFEST, PROOF}):
+
+        def spoilt(folder: Path, name: str = name) -> None:
+            (folder / name).write_bytes(version.files[name] + b" ")
+            both(folder)
+
+        yield Mutation(kind, f"both, after a change of {name}", spoilt, frozenset({MANIFEST, PROOF}))
+
+
+def _truncations(version: Pristine) -> Iterator[Mutation]:
+    """Shorten the journal that the proof shows: entries, their paths, the checkpoint."""
+    proof = json.loads(version.files[PROOF])
+    entries = proof["entries"]
+    for number in range(len(entries)):
+        yield _proof("truncate the journal", f"the first {number} entries only", proof, entries=entries[:number])
+        others = entries[:number] + entries[number + 1 :]
+        yield _proof("truncate the journal", f"without entry {number}", proof, entries=others)
+        for length in range(len(entries[number]["path"])):
+            shorter = [dict(each) for each in entries]
+            shorter[number]["path"] = shorter[number]["path"][:length]
+            yield _proof("truncate the journal", f"path {number} cut to {length}", proof, entries=shorter)
+    for one, other in combinations(range(len(entries)), 2):
+        turned = list(entries)
+        turned[one], turned[other] = turned[other], turned[one]
+        yield _proof("truncate the journal", f"entries {one} and {other} exchanged", proof, entries=turned)
+    for by in (1, 2, proof["checkpoint"]["size"] - 1):
+        smaller = {**proof["checkpoint"], "size": proof["checkpoint"]["size"] - by}
+        yield _proof("truncate the journal", f"a checkpoint {by} smaller", proof, checkpoint=smaller)
+
+
+def _proof(kind: str, told: str, proof: dict[str, Any], **changed: Any) -> Mutation:
+    return _written(kind, told, PROOF, readable_json({**proof, **changed}))
+
+
+def _written(kind: str, told: str, name: str, content: bytes) -> Mutation:
+    return Mutation(kind, told, lambda folder: (folder / name).write_bytes(content), frozenset({name}))
+
+
+def sign_manifest(folder: Path, signer: Signer, *, name: str | None = None) -> None:
+    """State the files as they stand, and sign, under the signer's key id or another name."""
+    stated = json.loads((folder / MANIFEST).read_bytes())
+    del stated["signature"]
+    stated["key_id"] = name or key_id(signer.public_key)
+    for path, statement in stated["files"].items():
+        content = (folder / path).read_bytes()
+        statement.update(sha256=sha256(content).hexdigest(), bytes=len(content))
+    (folder / MANIFEST).write_bytes(readable_json({**stated, "signature": signer.sign("manifest", stated)}))
+
+
+def sign_proof(folder: Path, signer: Signer) -> None:
+    """Sign the checkpoint as it stands."""
+    proof = json.loads((folder / PROOF).read_bytes())
+    signature = signer.sign("checkpoint", proof["checkpoint"])
+    stated = {**proof, "key_id": key_id(signer.public_key), "signature": signature}
+    (folder / PROOF).write_bytes(readable_json(stated))
