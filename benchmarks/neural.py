@@ -56,17 +56,17 @@ def _esr(given: argparse.Namespace, asked: Asked) -> list[Row]:
     return tables(
         asked,
         lambda bins: data.esr(given.data, bins=bins),
-        note="seizure (y = 1) against the rest; bounds of 1 mV from peak to peak",
+        note="seizure (y = 1) against the rest; bounds of the converter",
     )
 
 
 def _esr_bounds(given: argparse.Namespace, asked: Asked) -> list[Row]:
-    """Measure what wider bounds of the same numbers do to those generators that learn from vectors."""
+    """Measure what narrower bounds of the same numbers do to those generators that learn from vectors."""
     if _left_out(given, "esr_bounds"):
         return []
     vectors = replace(asked, generators=[name for name in ("class_gaussian", "p3gm") if _wanted(asked, name)])
-    loads = [partial(_esr_table, given.data, bound) for bound in data.ESR_WIDER]
-    return [row for load in loads for row in tables(vectors, load, note="as esr, with wider bounds")]
+    loads = [partial(_esr_table, given.data, bound) for bound in data.ESR_NARROWER]
+    return [row for load in loads for row in tables(vectors, load, note="as esr, with narrower bounds")]
 
 
 def _esr_table(folder: Path, bound: int, bins: int) -> Table:

@@ -115,7 +115,7 @@ def _weight(groups: Mapping[str, Any]) -> int:
     kind = groups["kind"]
     if kind == "responsibilities":
         return int(2 ** _whole(groups["bits"]))
-    if kind not in ("everyone", "labels", "nearest_centre"):
+    if kind not in ("everyone", "labels", "nearest_centre", "norm_shells"):
         raise ValueError(f"groups {shown(kind)}")
     return 1
 

@@ -1,13 +1,14 @@
-"""Class-conditional Gaussians in a private principal subspace: three noisy sums, and no training.
+"""Class-conditional Gaussians in a private principal subspace: a few noisy sums, and no training.
 
     MEASURE   the centre of all rows' vectors                  counts and sums, |x - 1/2| <= sqrt(width) / 2
+    MEASURE   how far numbers are stretched                    counts by norm, the centre again, counts again
     MEASURE   their second moment about it                     its leading eigenvectors are the axes
     MEASURE   counts, means and covariances of each label      of the vectors on these axes
     SAMPLE    a label, a normal vector of its mean and covariance, and back along the axes
 
 Vectors are the rows as a `RowLayout` writes them: numbers in [0, 1], one entry a category's cell, one a pixel. The
-whole fit costs three Gaussian draws, so nearly all of the budget goes into few numbers; what classifiers learn from
-a sample is what a quadratic discriminant analysis would.
+whole fit costs three Gaussian draws, six where there are numbers (`number_scale`), so nearly all of the budget goes
+into few numbers; what classifiers learn from a sample is what a quadratic discriminant analysis would.
 
 Source: Dwork, Talwar, Thakurta, Zhang 2014 (the private axes); Hastie, Tibshirani, Friedman 2009, section 4.3 (the
 model). Beside P3GM (Takagi et al. 2021) it keeps phase one, with a component a label, and leaves out phase two.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,8 +49,9 @@ from privacy.ledger.grant import Grant
 from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
-_SHARES: Final = (Fraction(1, 20), Fraction(1, 4), Fraction(7, 10))
-"""Of the budget: the centre, the axes, the classes."""
+_CENTRE: Final = Fraction(1, 20)
+_AXES: Final = Fraction(1, 4)
+"""Of the budget; the classes take the rest."""
 _WEIGHT: Final = 2**40
 _MEGABYTE: Final = 2**20
 _MULTIPLICATIONS_A_SECOND: Final = 1e10
@@ -64,6 +66,8 @@ class ClassGaussianOptions(BaseModel):
         dimensions: axes that are kept, fewer where there are not so many entries.
         clip: norm to which vectors are clipped about their centre. Without it the root of 1/16 a number or pixel,
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
+        scale: "measured", numbers that fill little of their declared range are stretched, as far as a noisy count
+            of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,6 +75,7 @@ class ClassGaussianOptions(BaseModel):
     label: str
     dimensions: int = Field(default=32, ge=1, le=1024)
     clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    scale: Literal["measured", "declared"] = "measured"
 
 
 class ClassGaussian:
@@ -91,16 +96,16 @@ class ClassGaussian:
             statistics = _stand_ins(projection, options)
             events = tuple(
                 sum_event(each, noise, adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
-                for each, noise in zip(statistics, _noises(asked, len(statistics)), strict=True)
+                for each, noise in zip(statistics, _noises(asked, projection), strict=True)
             )
         except (AmountRefused, ValueError) as refused:
             raise CannotGenerate(
                 f"class_gaussian: {refused}; do: raise epsilon, or mend clip or dimensions"
             ) from refused
-        names = ("centre", "second moment", "classes")[: len(events)] if len(events) == 3 else ("centre", "classes")
+        names = (*projection.steps, "classes")
         steps = tuple(
             PlannedStep(name, 1, float(share), _in_words(event.sigma_squared, statistic.move))
-            for name, share, event, statistic in zip(names, _shares(len(events)), events, statistics, strict=True)
+            for name, share, event, statistic in zip(names, _shares(projection), events, statistics, strict=True)
         )
         width, size = projection.width, projection.latent
         megabytes = 8 * (6 * width * width + 4 * size * size * _classes(projection, options)) / _MEGABYTE
@@ -125,7 +130,7 @@ class ClassGaussian:
         projection = _projection(asked, options)
         rows = counts.rows(asked.domain.columns)
         drawn: list[SumMeasurement] = []
-        noises = _noises(asked, len(plan.events))
+        noises = _noises(asked, projection)
 
         def measure(statistic: Moments) -> SumMeasurement:
             progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
@@ -137,7 +142,8 @@ class ClassGaussian:
         made = projected(projection, measure)
         # MEASURE the classes
         axes = made.axes if projection.projects else None
-        statistic = _class_statistic(projection, options, projection.embedding(made.centre, axes))
+        embedded = projection.embedding(made.centre, axes, factors=made.factors)
+        statistic = _class_statistic(projection, options, embedded)
         measured = measure(statistic)
         bound = float(projection.bound)
         blocks = statistic.blocks(measured.values, variance=measured.variance)
@@ -151,22 +157,23 @@ def _projection(asked: Asked, options: ClassGaussianOptions) -> Projection:
     """Return what is projected: all columns but the label."""
     layout = checked_layout(asked, options.label, "class_gaussian")
     names = tuple(name for name in layout.names if name != options.label)
-    return Projection(layout, names, options.dimensions, options.clip)
+    return Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
 
 
 def _classes(projection: Projection, options: ClassGaussianOptions) -> int:
     return int(projection.layout.column(options.label).table.shape[0])
 
 
-def _shares(draws: int) -> tuple[Fraction, ...]:
-    return _SHARES if draws == 3 else (_SHARES[0], 1 - _SHARES[0])
+def _shares(projection: Projection) -> tuple[Fraction, ...]:
+    first = projection.shares(_CENTRE, _AXES)
+    return (*first, 1 - sum(first, Fraction(0)))
 
 
-def _noises(asked: Asked, draws: int) -> tuple[GaussianNoise, ...]:
+def _noises(asked: Asked, projection: Projection) -> tuple[GaussianNoise, ...]:
     """Split the budget over the draws."""
     try:
         spending = Spending(asked, "gaussian")
-        return tuple(GaussianNoise(part) for part in spending.split(spending.whole, _shares(draws)))
+        return tuple(GaussianNoise(part) for part in spending.split(spending.whole, _shares(projection)))
     except AmountRefused as refused:
         raise too_small(refused) from refused
 
@@ -178,8 +185,7 @@ def _class_statistic(projection: Projection, options: ClassGaussianOptions, embe
 
 def _stand_ins(projection: Projection, options: ClassGaussianOptions) -> tuple[Moments, ...]:
     """Return statistics of the same bounds as those that are measured, whose centre and axes nobody knows yet."""
-    axes = (projection.axes_statistic(None),) if projection.projects else ()
-    return (projection.centre_statistic(), *axes, _class_statistic(projection, options, projection.stand_in()))
+    return (*projection.first_statistics(), _class_statistic(projection, options, projection.stand_in()))
 
 
 def _model(
@@ -204,7 +210,7 @@ def _model(
         rows=asked.public_total if asked.public_total is not None else round(total),
         columns=output_columns(projection.layout),
         latents=latents,
-        network=whole_layers([(made.axes, made.centre)]),
+        network=whole_layers([(made.axes / made.factors[:, None], made.centre)]),
         reading="values",
         spreads=spreads,
         label=options.label,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from privacy.learning.plan import MOST_BATCH, Schedule
 
 Labels = Literal["components", "joined"]
+Scale = Literal["measured", "declared"]
 _BATCHES = 100
 _SMALLEST_BATCH = 100
 
@@ -74,6 +75,8 @@ class PhasedOptions(LatentOptions):
         rounds: of expectation and maximisation; one is enough for one component a label.
         clip: norm to which vectors are clipped about their centre. Without it the root of 1/16 a number or pixel,
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
+        scale: "measured", numbers that fill little of their declared range are stretched, as far as a noisy count
+            of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
         first_share: of the budget that centre, axes and mixture take, the training taking the rest.
         spread: root mean square of the latent vectors' entries.
         variance_hidden: widths of the hidden layers of the network that gives a row's variance (`p3gm`).
@@ -84,6 +87,7 @@ class PhasedOptions(LatentOptions):
     labels: Labels = "components"
     rounds: int = Field(default=5, ge=1, le=100)
     clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    scale: Scale = "measured"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)

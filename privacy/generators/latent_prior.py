@@ -37,6 +37,8 @@ _SEED: Final = PostProcessingSeed(20210106)
 _WEIGHT: Final = 2**40
 _NARROWER: Final = 0.5
 """How much narrower than all rows components are in the beginning, where nothing else parts them."""
+_LEAST, _LEAST_STRETCHED = Fraction(1, 100), Fraction(1, 2)
+"""How much smaller it may be than the bound before the projection; stretched, products must stay whole."""
 _ROOM: Final = 1.5
 """The norm bound in the projected space, over the rows' root mean square norm there."""
 
@@ -82,7 +84,7 @@ class Prior:
         """
         bound = reach(projection, made)
         axes = made.axes if projection.projects else None
-        embedding = projection.embedding(made.centre, axes, bound=bound)
+        embedding = projection.embedding(made.centre, axes, bound=bound, factors=made.factors)
         initial = self._started(self._initial(embedding, made.variances), made)
         floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
         least = max(1.0, 2 * deviation)
@@ -127,12 +129,15 @@ def reach(projection: Projection, made: Projected) -> Fraction:
     Privacy: made of released numbers.
     """
     wide = Fraction(_ROOM * math.sqrt(float(made.variances.sum()))).limit_denominator(10**6)
-    return min(projection.bound, max(wide, projection.bound / 100))
+    least = _LEAST if made.window is None else _LEAST_STRETCHED
+    return min(projection.bound, max(wide, projection.bound * least))
 
 
 def fixed_mean(made: Projected, scale: float) -> FixedMean:
-    """Return the encoder's mean: the projection, scaled."""
-    return FixedMean(made.centre.astype(np.float32), (made.axes * scale).astype(np.float32))
+    """Return the encoder's mean: the projection, scaled; of rows within the window, where there is one."""
+    window = made.window
+    centre = made.centre if window is None else (made.centre - window.low) * window.factors
+    return FixedMean(centre.astype(np.float32), (made.axes * scale).astype(np.float32))
 
 
 def prior_of(mixture: Mixture, scale: float) -> GaussianMixture:

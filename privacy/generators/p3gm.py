@@ -1,6 +1,7 @@
 """P3GM: phase one embeds rows in a principal subspace with a mixture prior, phase two trains variance and decoder.
 
-    MEASURE   the centre of all rows' vectors, and their second moment about it: the axes        (`projection`)
+    MEASURE   the centre of all rows' vectors, how far numbers are stretched (`number_scale`), and the second moment
+              about the centre: the axes                                                         (`projection`)
     MEASURE   a Gaussian mixture of the projected rows, by rounds of DP-EM                       (`latent_prior`)
     TRAIN     the decoder, and the network that gives a row's variance, by DP-SGD with the encoder's mean fixed
     SAMPLE    a component, a latent vector of it, the decoder's outputs, and what they say
@@ -10,7 +11,7 @@ calibrated to what the sums leave. `ae` fixes the variance too, at 0 (equation 9
 
 Source: Takagi, Takahashi, Cao, Yoshikawa 2021, section 3. Deviates in: axes from Gaussian noise on the second moment
 (the Wishart mechanism is not private); EM's statistics under one joint bound; Poisson sampling; domains and bounds
-from the contract; labels that own components (`labels: joined` is the paper's).
+from the contract, and of numbers a measured part of it; labels that own components (`labels: joined` is the paper's).
 """
 
 from __future__ import annotations
@@ -75,15 +76,14 @@ class _Form:
     @property
     def statistics(self) -> tuple[Moments, ...]:
         """Stand-ins of all sums, in order."""
-        axes = (self.projection.axes_statistic(None),) if self.projection.projects else ()
         rounds = (self.prior.statistic(self.projection.stand_in()),) * self.prior.rounds
-        return (self.projection.centre_statistic(), *axes, *rounds)
+        return (*self.projection.first_statistics(), *rounds)
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
         """Shares of the sums' part of the budget."""
-        axes = (_AXES,) if self.projection.projects else ()
-        return (_CENTRE, *axes, *(_MIXTURE / self.prior.rounds,) * self.prior.rounds)
+        first = self.projection.shares(_CENTRE, _AXES)
+        return (*first, *(_MIXTURE / self.prior.rounds,) * self.prior.rounds)
 
 
 class P3gm:
@@ -146,7 +146,7 @@ class P3gm:
         check_relation(asked, self.name)
         owner = options.label if options.labels == "components" else None
         names = tuple(name for name in layout.names if name != owner)
-        projection = Projection(layout, names, options.dimensions, options.clip)
+        projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
         labels = Labels(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
         rounds = 1 if labels is not None and options.components == 1 else options.rounds
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
@@ -163,7 +163,7 @@ class P3gm:
         self, form: _Form, options: PhasedOptions, events: Sequence[DiscreteGaussian], statistics: Sequence[Moments]
     ) -> list[tuple[str, int, float, str]]:
         """Say what is measured before the training: name, draws, share of the budget, noise."""
-        names = ("centre", "second moment") if form.projection.projects else ("centre",)
+        names = form.projection.steps
         rounds, whole = form.prior.rounds, sum(form.weights)
         noise = [sum_in_words(e, s.move) for e, s in zip(events, statistics, strict=True)]
         shares = [float(each / whole) * options.first_share for each in form.weights]
@@ -181,6 +181,7 @@ class P3gm:
             Adam(options.learning_rate, decay="cosine"),
             _SEED,
             log_variance_start=log_variance_start(mixture, scale) if self.trains_variance else 0.0,
+            window=made.window,
         )
 
     def _model(
@@ -198,7 +199,8 @@ class P3gm:
         if form.owner is None and options.label is not None:
             latents = shares_kept(latents, network, form.layout, options.label, made.means)
         owners = mixture.owners if form.owner is not None else None
-        model = decoder_model(asked, form.layout, made.rows, latents, network, form.owner, owners)
+        windows = {name: made.windowed(form.projection.entries(name)) for name in form.projection.numbers}
+        model = decoder_model(asked, form.layout, made.rows, latents, network, form.owner, owners, windows)
         return model, notes
 
 

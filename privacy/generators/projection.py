@@ -1,9 +1,12 @@
 """From rows to few numbers: a measured centre, and principal axes of the second moment about it.
 
     centre     counts and sums of |x - 1/2| <= sqrt(width) / 2
+    scale      where it is asked for: how far numbers are stretched (`number_scale`); the centre again, with the noise
+               of numbers that are stretched; and the scale about that
     axes       the leading eigenvectors of the sum of (x - centre)(x - centre)', |x - centre| <= clip
 
-Vectors are the rows as a `RowLayout` writes them. Both are noisy sums; what is made of them is post-processing.
+Vectors are the rows as a `RowLayout` writes them, about the centre and stretched, x standing for entries times their
+factors. All are noisy sums; what is made of them is post-processing.
 
 Source: Dwork, Talwar, Thakurta, Zhang 2014 (the axes); James, Stein 1961 (the centre's shrinkage).
 """
@@ -15,19 +18,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.number_scale import measured_factor, numbers_of, shells_statistic
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone
 from privacy.learning.lattice import Array
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments
 from privacy.learning.principal_components import principal_components
+from privacy.learning.window import Window
 from privacy.ledger.measurement import SumMeasurement
 
+T = TypeVar("T")
 BITS: Final = 12
 MOST_ENTRIES: Final = 4096
 
@@ -41,12 +47,19 @@ class Projection:
         names: the columns that are projected.
         dimensions: axes that are wanted; fewer where there are not so many entries.
         clip: norm to which vectors are clipped about their centre; None for that of the columns' form.
+        stretches: whether it is measured how far numbers are stretched; where there are numbers, and no given norm.
     """
 
     layout: RowLayout
     names: tuple[str, ...]
     dimensions: int
     clip: float | None
+    stretches: bool = False
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that are stretched, by one measured factor; none where nothing is measured for it."""
+        return numbers_of(self.layout, self.names) if self.stretches and self.clip is None else ()
 
     @cached_property
     def width(self) -> int:
@@ -85,18 +98,71 @@ class Projection:
         about = embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=half)
         return Moments(about, Everyone(), ("counts", "sums"))
 
-    def axes_statistic(self, centre: Array | None) -> Moments:
-        """Return what is measured for the axes; without a centre a stand-in of the same bound."""
-        return Moments(self.embedding(centre, None), Everyone(), ("full",))
+    def shells_statistic(self, centre: Array | None) -> Moments:
+        """Return what is measured for the factor; without a centre a stand-in of the same bound."""
+        among = None if centre is None else np.concatenate([centre[self.entries(name)] for name in self.numbers])
+        return shells_statistic(self.layout, self.numbers, among)
 
-    def embedding(self, centre: Array | None, axes: Array | None, *, bound: Fraction | None = None) -> Embedding:
-        """Return the embedding about a centre, on axes if there are some."""
+    def again_statistic(self, centre: Array | None, factors: Array | None) -> Moments:
+        """Return what is measured for the second centre, about the first; without them a stand-in of that bound."""
+        return Moments(self.embedding(centre, None, factors=factors), Everyone(), ("counts", "sums"))
+
+    def axes_statistic(self, centre: Array | None, factors: Array | None = None) -> Moments:
+        """Return what is measured for the axes; without a centre a stand-in of the same bound."""
+        return Moments(self.embedding(centre, None, factors=factors), Everyone(), ("full",))
+
+    def first_statistics(self) -> tuple[Moments, ...]:
+        """Return stand-ins of all that `projected` measures, in order."""
+        stretched: tuple[Moments, ...] = ()
+        if self.numbers:
+            shells = self.shells_statistic(None)
+            stretched = (shells, self.again_statistic(None, None), shells)
+        axes = (self.axes_statistic(None),) if self.projects else ()
+        return (self.centre_statistic(), *stretched, *axes)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What `projected` measures, in words."""
+        stretched = ("numbers' scale", "centre again", "numbers' scale again") if self.numbers else ()
+        return ("centre", *stretched, *(("second moment",) if self.projects else ()))
+
+    def shares(self, centre: Fraction, axes: Fraction) -> tuple[Fraction, ...]:
+        """Split what centre and axes are given over the steps.
+
+        Where numbers are stretched, each of two centres takes half of the centre's part, and each scale a quarter.
+        """
+        centres = (centre / 2, centre / 4) * 2 if self.numbers else (centre,)
+        return (*centres, *((axes,) if self.projects else ()))
+
+    def embedding(
+        self,
+        centre: Array | None,
+        axes: Array | None,
+        *,
+        bound: Fraction | None = None,
+        factors: Array | None = None,
+    ) -> Embedding:
+        """Return the embedding about a centre, with entries times their factors, on axes if there are some."""
         bound = self.bound if bound is None else bound
+        if factors is not None and (factors != 1).any():
+            axes = np.diag(factors) if axes is None else factors[:, None] * axes
         return embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=centre, axes=axes)
 
     def stand_in(self) -> Embedding:
         """Return an embedding of the same bounds as the one whose centre and axes nobody knows yet."""
         return self.embedding(None, np.zeros((self.width, self.dimensions)) if self.projects else None)
+
+    def factors(self, factor: float) -> Array:
+        """Return each entry's factor: the numbers' is given, all else keeps its scale."""
+        heads = self.layout.select(self.names).heads
+        return np.concatenate(
+            [
+                np.full(
+                    head.stop - head.start, factor if head.kind == "unit" and head.column in self.numbers else 1.0
+                )
+                for head in heads
+            ]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +171,11 @@ class Projected:
 
     Args:
         centre: in [0, 1], shape (width,).
-        axes: orthonormal columns, shape (width, latent).
+        axes: orthonormal columns, of the entries times their factors, shape (width, latent).
         variances: mean square of rows along each axis, shape (latent,).
         rows: noisy number of rows, at least 1 [rows].
         means: noisy mean vector as it was measured, shape (width,).
+        factors: of the entries, at least 1, shape (width,).
     """
 
     centre: Array
@@ -116,6 +183,20 @@ class Projected:
     variances: Array
     rows: float
     means: Array
+    factors: Array
+
+    @property
+    def window(self) -> Window | None:
+        """The part of the range that stretched numbers are looked at in, about the centre; None where none are."""
+        if not (self.factors > 1).any():
+            return None
+        low = np.clip(self.centre - 0.5 / self.factors, 0.0, 1.0 - 1.0 / self.factors)
+        return Window(low.astype(np.float32), self.factors.astype(np.float32))
+
+    def windowed(self, entries: range) -> tuple[float, float]:
+        """Return where a number's window begins, and its factor."""
+        window = self.window
+        return (0.0, 1.0) if window is None else (float(window.low[entries[0]]), float(window.factors[entries[0]]))
 
 
 def checked_layout(asked: Asked, label: str | None, what: str) -> RowLayout:
@@ -155,26 +236,59 @@ def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Array, 
         statistic: a `Projection.centre_statistic`.
         measured: its noisy sums.
     """
+    away, kept, count = _away(statistic, measured)
+    return np.asarray(np.clip(0.5 + kept * away, 0.0, 1.0)), 0.5 + away, count
+
+
+def moved_centre(statistic: Moments, measured: SumMeasurement, centre: Array, factors: Array) -> tuple[Array, Array]:
+    """Return the second centre, and the mean as it was measured; shrunk towards the first centre as that towards 1/2.
+
+    Args:
+        statistic: a `Projection.again_statistic`.
+        measured: its noisy sums.
+        centre: the first centre.
+        factors: of the entries.
+    """
+    away, kept, _ = _away(statistic, measured)
+    return np.asarray(np.clip(centre + kept * away / factors, 0.0, 1.0)), centre + away / factors
+
+
+def _away(statistic: Moments, measured: SumMeasurement) -> tuple[Array, float, float]:
+    """Return the mean vector, the share of it that noise does not make up (James, Stein), and the number of rows."""
     blocks = statistic.blocks(measured.values)
     count = max(float(np.asarray(blocks.counts)[0]), 1.0)
     away = np.asarray(blocks.sums)[0] / count
     deviation = math.sqrt(measured.variance) / statistic.move * float(statistic.embedding.bound) / count
     squared = float(away @ away)
     kept = max(0.0, 1 - max(away.size - 2, 0) * deviation**2 / squared) if squared > 0 else 0.0
-    return np.asarray(np.clip(0.5 + kept * away, 0.0, 1.0)), 0.5 + away, count
+    return away, kept, count
 
 
 def projected(projection: Projection, measure: Callable[[Moments], SumMeasurement]) -> Projected:
-    """Measure the centre and, where it projects, the axes.
+    """Measure the centre, how far numbers are stretched where that is wanted, and the axes where it projects.
 
-    Privacy: that of the one or two draws.
+    Privacy: that of the one to five draws.
     """
     first = projection.centre_statistic()
     centre, means, rows = shrunk_centre(first, measure(first))
+    factors = np.ones(projection.width)
+    if projection.numbers:
+        factors = _stretched(projection, centre, rows, measure)
+        again = projection.again_statistic(centre, factors)
+        centre, means = moved_centre(again, measure(again), centre, factors)
+        factors = np.maximum(factors, _stretched(projection, centre, rows, measure))
     if not projection.projects:
         variances = np.full(projection.width, float(projection.bound) ** 2 / projection.width)
-        return Projected(centre, np.eye(projection.width), variances, rows, means)
-    second = projection.axes_statistic(centre)
+        return Projected(centre, np.eye(projection.width), variances, rows, means, factors)
+    second = projection.axes_statistic(centre, factors)
     squares = np.asarray(second.blocks(measure(second).values).squares)[0]
     found = principal_components(squares, dimension=projection.dimensions)
-    return Projected(centre, found.axes, found.moments / rows, rows, means)
+    return Projected(centre, found.axes, found.moments / rows, rows, means, factors)
+
+
+def _stretched(
+    projection: Projection, centre: Array, rows: float, measure: Callable[[Moments], SumMeasurement]
+) -> Array:
+    """Measure how far numbers are stretched, and return the entries' factors."""
+    shells = projection.shells_statistic(centre)
+    return projection.factors(measured_factor(shells, measure(shells), rows=rows))

@@ -11,7 +11,7 @@ from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Asked
 from privacy.learning.lattice import Array, Whole
 from privacy.learning.layout import RowLayout
-from privacy.learning.outputs import output_columns
+from privacy.learning.outputs import Windows, output_columns
 from privacy.learning.trained import Trained
 from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, WholeNetwork, whole_layers
 
@@ -94,6 +94,7 @@ def decoder_model(
     network: WholeNetwork,
     owner: str | None = None,
     owners: Whole | None = None,
+    windows: Windows | None = None,
 ) -> DecoderModel:
     """Put latents and a network of logits together.
 
@@ -105,11 +106,12 @@ def decoder_model(
         network: from them to logits of the columns, less the owner.
         owner: the column whose cells own components, or None.
         owners: that cell of each component.
+        windows: parts of the range that numbers' outputs stand for.
     """
     width = network.layers[-1].weights.shape[0]
     return DecoderModel(
         rows=min(max(round(rows), 0), 2**31 - 1),
-        columns=output_columns(layout),
+        columns=output_columns(layout, windows),
         latents=latents,
         network=network,
         reading="logits",

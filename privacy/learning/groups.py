@@ -146,6 +146,51 @@ class NearestCentre:
 
 
 @dataclass(frozen=True, eq=False)
+class NormShells:
+    """Rows grouped by how long their vectors are.
+
+    Shell 0 holds the rows with |z|^2 below the first edge, shell k those from edge k - 1 up to below edge k, and the
+    last one all from the last edge on.
+
+    Args:
+        edges: rising, from 1 to 2^53 - 1, shape (K - 1,) [the embedding's unit, squared].
+    Raises:
+        ValueError: a part of another form.
+    """
+
+    edges: Whole
+    whole = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", whole_array("edges", self.edges, (None,)))
+        within = self.edges[0] >= 1 and self.edges[-1] < EXACT
+        if not within or (np.diff(self.edges) <= 0).any() or self.count > _MOST_GROUPS:
+            raise ValueError("edges must rise, from 1 to below 2^53, and be fewer than 2^12")
+
+    @property
+    def count(self) -> int:
+        """How many groups."""
+        return int(self.edges.size) + 1
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What it is made of, as JSON values with a digest."""
+        return {"kind": "norm_shells", "edges": sha256(self.edges)}
+
+    def rebuilt(self) -> NormShells:
+        """Return a checked copy that shares nothing changeable."""
+        return NormShells(self.edges)
+
+    def check(self, embedding: Embedding, layout: RowLayout) -> None:
+        """Fit any rows."""
+
+    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+        """Return one-hot weights, shape (rows, K); squared norms are whole numbers below 2^53, so exact."""
+        squares: Array = np.einsum("ij,ij->i", vectors, vectors)
+        return np.asarray(np.eye(self.count)[np.searchsorted(self.edges.astype(np.float64), squares, side="right")])
+
+
+@dataclass(frozen=True, eq=False)
 class Responsibilities:
     """Rows shared out among the Gaussian components of a public or released mixture, by the components' posteriors.
 
@@ -256,7 +301,7 @@ class Responsibilities:
         return float(self.log_weights[group]) * 2.0**-20 - squared * 2.0 ** (-2 * _DEVIATION_BITS - 1)
 
 
-Groups = Everyone | Labels | NearestCentre | Responsibilities
+Groups = Everyone | Labels | NearestCentre | NormShells | Responsibilities
 
 
 def _check_dimension(dimension: int, embedding: Embedding) -> None:

@@ -23,6 +23,7 @@ from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.network import LAYERS, Network, Slot, slots
 from privacy.learning.optimizer import Adam, Optimizer, Sgd, check_optimizer
+from privacy.learning.window import Window
 
 Array = NDArray[np.float32]
 NumberLoss = Literal["bernoulli", "gaussian"]
@@ -135,6 +136,7 @@ class LatentModel:
         log_variance_start: added to what the network of the deviation gives, so that the training may begin near a
             variance that fits the prior.
         samples: latent vectors a row; their gradients are averaged before clipping.
+        window: a part of the numbers' range; where there is one, x is the row within it.
         optimizer, seed, averaging: as of `Classifier`.
     Source: P3GM, equations 5 to 9; PGM and P3GM fix the mean, AE the deviation too, VAE neither.
     """
@@ -152,6 +154,7 @@ class LatentModel:
     log_variance_start: float = 0.0
     samples: int = 1
     averaging: float | None = None
+    window: Window | None = None
     kind: ClassVar[str] = "latent_model"
 
     @property
@@ -187,6 +190,8 @@ class LatentModel:
             raise CannotTrain("log_variance_start", self.log_variance_start, "a float from -20 to 20")
         if type(self.samples) is not int or not 1 <= self.samples <= 64:
             raise CannotTrain("samples", self.samples, "a whole number from 1 to 64")
+        if self.window is not None and (type(self.window) is not Window or self.window.low.size != layout.width):
+            raise CannotTrain("window", type(self.window).__name__, f"a Window itself, of {layout.width} entries")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +262,7 @@ _PARTS: Final = (
     FixedMean,
     FixedDeviation,
     GaussianMixture,
+    Window,
     Network,
     *LAYERS,
     Adam,
@@ -314,7 +320,7 @@ def _told(value: Any) -> Any:
         return value.to_json()
     if isinstance(value, Learner):
         return {"kind": value.kind, **{name: _told(each) for name, each in vars(value).items()}}
-    if isinstance(value, FixedMean | FixedDeviation | GaussianMixture):
+    if isinstance(value, FixedMean | FixedDeviation | GaussianMixture | Window):
         return {"kind": type(value).__name__, **{name: _told(each) for name, each in vars(value).items()}}
     return [_told(each) for each in value] if isinstance(value, tuple) else value
 

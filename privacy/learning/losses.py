@@ -52,10 +52,15 @@ class LatentLoss:
         if isinstance(learner.mean, FixedMean):
             self._centre = torch.tensor(learner.mean.centre, device=device)
             self._axes = torch.tensor(learner.mean.axes, device=device)
+        if learner.window is not None:
+            self._low = torch.tensor(learner.window.low, device=device)
+            self._factors = torch.tensor(learner.window.factors, device=device)
 
     def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
         """Return one loss a row: mean over the latent samples of the reconstruction, plus the divergence."""
         learner = self._learner
+        if learner.window is not None:
+            rows = ((rows - self._low) * self._factors).clamp(0.0, 1.0)
         mean = (rows - self._centre) @ self._axes if isinstance(learner.mean, FixedMean) else apply("mean", rows)
         shape = (rows.shape[0], learner.samples, learner.latent)
         noise = torch.randn(shape, generator=generator, device=rows.device)

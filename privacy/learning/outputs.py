@@ -10,7 +10,7 @@ A number may spread: `spreads` times a standard normal is added to its output be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -105,12 +105,22 @@ class OutputColumn:
         }
 
 
-def output_columns(layout: RowLayout) -> tuple[OutputColumn, ...]:
-    """Return the columns of a layout, a number's code being the one whose number is nearest."""
+Windows = Mapping[str, tuple[float, float]]
+"""For some numbers a part of their range: where it begins, and by how much it is stretched to [0, 1]."""
+
+
+def output_columns(layout: RowLayout, windows: Windows | None = None) -> tuple[OutputColumn, ...]:
+    """Return the columns of a layout, a number's code being the one whose number is nearest.
+
+    Args:
+        layout: of all columns.
+        windows: outputs of these columns stand for numbers within the window; codes outside of it do not come out.
+    """
     columns = []
     for each in layout.columns:
         points = each.points if each.kind != "category" else np.empty(0)
-        middles = (points[1:] + points[:-1]) / 2
+        low, factor = (windows or {}).get(each.name, (0.0, 1.0))
+        middles = np.clip(((points[1:] + points[:-1]) / 2 - low) * factor, 0.0, 1.0)
         thresholds = np.rint(middles * 2.0**UNIT_BITS).astype(np.int64)
         columns.append(
             OutputColumn(each.name, each.kind, each.table.shape[0], each.length, thresholds, each.nullable)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, Responsibilities
+from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import Array
 from privacy.learning.layout import Codes, RowLayout
 
@@ -35,7 +35,7 @@ def check_members(embedding: object, groups: object) -> None:
     """Refuse anything but our own frozen values: no code of a caller sees rows."""
     if type(embedding) is not Embedding:
         raise ValueError(f"embedding must be Embedding itself, not {type(embedding).__name__}")
-    if type(groups) not in (Everyone, Labels, NearestCentre, Responsibilities):
+    if type(groups) not in (Everyone, Labels, NearestCentre, NormShells, Responsibilities):
         raise ValueError(f"groups must be one of those in privacy.learning.groups, not {type(groups).__name__}")
 
 

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from privacy.learning.embedding import Embedding
 from privacy.learning.features import FEATURE_BITS, FeatureSums
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, Responsibilities
+from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import Array, Whole, sha256
 from privacy.learning.moments import ABOVE, ON, PARTS, Moments
 from privacy.learning.statistics import Statistic
 
 _RATIONAL: Final = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,19})?")
 
+_GROUPS: Final = ("everyone", "labels", "nearest_centre", "norm_shells", "responsibilities")
 PART_NAMES: Final = (*PARTS, "features")
 
 Rows = dict[str, NDArray[Any]]
@@ -60,6 +61,8 @@ def _members(statistic: Statistic) -> dict[str, Whole]:
     match statistic.groups:
         case NearestCentre(centres=centres):
             members["centres"] = centres
+        case NormShells(edges=edges):
+            members["edges"] = edges
         case Responsibilities(log_weights=weights, centres=centres, factors=factors, owners=owners):
             members |= {"log_weights": weights, "centres": centres, "factors": factors, "owners": owners}
         case _:
@@ -165,9 +168,11 @@ def _groups(written: Any, arrays: Mapping[str, Whole]) -> Groups:
             return Labels(fields["column"], fields["count"])
         case "nearest_centre":
             return NearestCentre(_array(_fields(written, {"kind", "centres"}, "groups")["centres"], arrays))
+        case "norm_shells":
+            return NormShells(_array(_fields(written, {"kind", "edges"}, "groups")["edges"], arrays))
         case "responsibilities":
             return _responsibilities(written, arrays)
-    raise ValueError(f"groups kind {str(kind)[:60]!r}; allowed: everyone, labels, nearest_centre, responsibilities")
+    raise ValueError(f"groups kind {str(kind)[:60]!r}; allowed: {', '.join(_GROUPS)}")
 
 
 def _responsibilities(written: Any, arrays: Mapping[str, Whole]) -> Responsibilities:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Final
 
-from privacy.learning.groups import Everyone, Labels, NearestCentre
+from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells
 from privacy.learning.moments import Moments
 from privacy.learning.statistics import Statistic
 from privacy.ledger.measurement import SumMeasurement
@@ -40,6 +40,8 @@ def groups(statistic: Statistic) -> str:
             return f"each of the {count} cells of {column}"
         case NearestCentre(count=count):
             return f"the rows nearest to each of {count} released or public centres"
+        case NormShells(count=count):
+            return f"the rows in each of {count} shells, by the norms of their vectors"
         case shared:
             return f"each of {shared.count} components of a released or public mixture, rows shared out among them"
 

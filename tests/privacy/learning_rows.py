@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, Responsibilities
+from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import FeatureSums, Moments, Statistic
@@ -67,6 +67,7 @@ def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Statistic
         "variances": Moments(ball, Everyone(), ("diagonal",)),
         "class moments": Moments(ball, label, ("counts", "sums", "full")),
         "nearest centre": Moments(ball, NearestCentre(centres), ("counts", "sums")),
+        "norm shells": Moments(ball, NormShells(whole([4**bits >> 2, 4**bits])), ("counts",)),
         "mixture": Moments(ball, responsibilities(ball), ("counts", "sums", "full")),
         "diagonal mixture": Moments(ball, responsibilities(ball, full=False), ("counts", "sums", "diagonal")),
         "labelled mixture": Moments(ball, responsibilities(ball, labels=True), ("counts", "sums", "diagonal")),

@@ -90,7 +90,7 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place) -> None:
     first = run.fit(Rows(table()))  # type: ignore[arg-type]
     again = run.fit(Rows(table()[:0]))  # type: ignore[arg-type]
     values, arrays = first.model.to_arrays()
-    assert len(run.drawn()) == 3
+    assert len(run.drawn()) == 6
     assert again.model.to_arrays()[0] == values
     assert all((each == again.model.to_arrays()[1][name]).all() for name, each in arrays.items())
 

@@ -17,7 +17,7 @@ from privacy.accounting.curves import renyi
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.features import circle
-from privacy.learning.groups import Everyone, Labels, NearestCentre, Responsibilities
+from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import into_ball
 from privacy.learning.statistics import FeatureSums, Moments, Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
@@ -85,7 +85,9 @@ def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacenc
     Responsibilities and features do not come near their worst case on these rows; all others reach 95 % of it.
     """
     statistic = all_statistics(8)[name]
-    corners = rows_of([(a, b, c, d) for a in (0, 10) for b in (0, 10) for c in (0, 10) for d in range(3)])
+    corners = rows_of(
+        [*((a, b, c, d) for a in (0, 10) for b in (0, 10) for c in (0, 10) for d in range(3)), (5, 5, 5, 0)]
+    )
     each = [statistic.total(corners[[place]], LAYOUT) for place in range(len(corners))]
     changes = each if adjacency == "add_remove" else [one - other for one in each for other in each]
     largest = max(squared(change) for change in changes) / sum(move**2 for move in statistic.moves(adjacency, 1))
@@ -211,6 +213,18 @@ def test_a_row_belongs_to_the_nearest_centre() -> None:
     assert (weights.sum(axis=1) == 1).all()
 
 
+def test_a_row_belongs_to_the_shell_of_its_norm() -> None:
+    """An edge belongs to the shell outside of it; every row is in one shell, whatever its norm is."""
+    ball, rows = embedded(8), random_rows(300)
+    vectors = ball.vectors(rows, LAYOUT)
+    squares = (vectors.astype(np.int64) ** 2).sum(axis=1)
+    edges = np.unique(np.concatenate([np.quantile(squares, [0.2, 0.6], method="lower"), [4**8]])).astype(np.int64)
+    weights = NormShells(edges).weights(rows, LAYOUT, vectors)
+    assert (weights.sum(axis=1) == 1).all()
+    assert weights.argmax(axis=1).tolist() == [sum(int(square) >= edge for edge in edges) for square in squares]
+    assert (weights.sum(axis=0)[:3] > 0).all()
+
+
 def test_features_are_cosines_and_sines_of_turns() -> None:
     """Within the angles' and the values' rounding; the mean of one row has norm at most one."""
     statistic, rows = all_statistics(8)["features"], random_rows(40)
@@ -241,7 +255,7 @@ def test_the_second_accountant_says_nothing_of_sums_of_vectors() -> None:
     for name, statistic in all_statistics(1).items():
         event = sum_event(statistic, GaussianNoise(Fraction(1, 50)), adjacency="add_remove", rows_per_unit=1)
         told = pld_epsilon([event], Fraction(1, 10**5))
-        assert (told is None) == (name != "counts alone"), name
+        assert (told is None) == (name not in ("counts alone", "norm shells")), name
 
 
 def test_digests_tell_statistics_apart() -> None:
@@ -271,6 +285,10 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (BALL, {"bits": True}, "bits must be a whole number from 1 to 16"),
     (Labels("label", 3), {"count": 0}, "count must be a whole number"),
     (NearestCentre(whole([[1, 2]])), {"centres": whole([[2**30, 0]])}, "within 2.18 units"),
+    (NormShells(whole([1, 2])), {"edges": whole([2, 2])}, "edges must rise"),
+    (NormShells(whole([1, 2])), {"edges": whole([0, 2])}, "from 1 to below 2.53"),
+    (NormShells(whole([1, 2])), {"edges": whole([1, 2**53])}, "below 2.53, and be fewer"),
+    (NormShells(whole([1, 2])), {"edges": whole(range(1, 4097))}, "fewer than 2.12"),
     (MIXTURE, {"bits": 13}, "bits must be a whole number from 1 to 12"),
     (MIXTURE, {"factors": whole(np.full((3, 2), 2**40))}, "factors must have smaller entries"),
     (MIXTURE, {"factors": whole(np.zeros((3, 3)))}, "factors must be int64 of shape 3 x 2"),

@@ -248,5 +248,15 @@ def fixed() -> SyntheticScenario:
 
 def gaussians() -> SyntheticScenario:
     """Noisy sums over rows instead of marginals: a centre, axes, a Gaussian for each ward; constraints."""
-    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6}}"
+    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6, scale: declared}}"
     return replace(aim(), product=product, release="gaussians")
+
+
+def stretched() -> SyntheticScenario:
+    """A number most of whose values lie in a small part of its range, stretched as noisy counts of norms say."""
+    product = (
+        "{kind: synthetic, generator: class_gaussian, columns: [ward, floor, insured, bill], "
+        "options: {label: ward, dimensions: 3}}"
+    )
+    properties = STAY.replace("[0, 12.5, 100, 900]", "[0, 1, 2, 3, 4, 5, 900]")
+    return replace(aim(), product=product, properties=properties, release="stretched")

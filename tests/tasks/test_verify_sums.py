@@ -23,9 +23,10 @@ from tasks.record.schema import record_schema
 from tasks.verification.compare_models import SHARE
 from tasks.verification.synthetic_checks import MODEL
 from tasks.verify import verify
+from tasks.version.array_file import write_arrays
 from tests.privacy.learning_rows import LAYOUT, all_statistics, random_rows
 from tests.tasks.forgery import Json, digest_of, edit, forge, load, set_cell, told
-from tests.tasks.synthetic_runs import gaussians
+from tests.tasks.synthetic_runs import gaussians, stretched
 from tests.tasks.test_verify_synthetic import Change, Forgery, both, model_of, nothing, replay, resample, write_model
 from tests.tasks.version_fixture import Version, broken, publish_version
 
@@ -250,25 +251,30 @@ def other_axes(folder: Path) -> None:
 
 def renamed_axes(version: Version) -> None:
     """Turn the axes of the last sum, and state digest, parameters and file consistently."""
+    renamed(version, 2, "embedding", "axes", lambda axes: -axes[:, ::-1])
+
+
+def renamed(version: Version, place: int, part: str, member: str, change_array: Any) -> None:
+    """Exchange an array of one sum, and state digest, parameters and file consistently."""
     table = pq.read_table(version.folder / ARRAYS)
     names, values = np.array(table.column("array").to_pylist()), table.column("value").to_numpy().copy()
     record = load(version.folder / "record.json")
-    old = of(record, 2)["statistic"]["parameters"]["embedding"]["axes"]
-    shape = of(record, 2)["statistic"]["shapes"][old]
-    turned = -values[names == old].reshape(shape)[:, ::-1]
-    new = sha256(np.ascontiguousarray(turned))
-    values[names == old] = turned.reshape(-1)
-    names = np.where(names == old, new, names)
-    from tasks.version.array_file import write_arrays
-
-    order = list(dict.fromkeys(names))
-    write_arrays({name: values[names == name] for name in order}, version.folder / ARRAYS, marks={})
+    old = of(record, place)["statistic"]["parameters"][part][member]
+    kept = {name: values[names == name] for name in dict.fromkeys(names)}
+    made = np.ascontiguousarray(change_array(kept[old].reshape(of(record, place)["statistic"]["shapes"][old])))
+    new = sha256(made)
+    others = [of(record, each)["statistic"]["shapes"] for each in range(len(record["replay"]["draws"]))]
+    if sum(old in shapes for shapes in others) == 1:
+        del kept[old]
+    kept[new] = made.reshape(-1)
+    write_arrays(kept, version.folder / ARRAYS, marks={})
 
     def change(record: Json) -> None:
-        stated = of(record, 2)["statistic"]
-        stated["parameters"]["embedding"]["axes"] = new
-        stated["shapes"][new] = stated["shapes"].pop(old)
-        arrays = {name: values[names == name].reshape(shape) for name, shape in stated["shapes"].items()}
+        stated = of(record, place)["statistic"]
+        stated["parameters"][part][member] = new
+        del stated["shapes"][old]
+        stated["shapes"][new] = list(made.shape)
+        arrays = {name: kept[name].reshape(shape) for name, shape in stated["shapes"].items()}
         stated["digest"] = read_statistic(stated["parameters"], arrays).digest
 
     edit(version.folder / "record.json", change)
@@ -337,7 +343,11 @@ def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
-    forgery = FORGERIES[name]
+    caught(version, FORGERIES[name])
+
+
+def caught(version: Version, forgery: Forgery) -> None:
+    """Forge, and look at which rules say so."""
     forgery.files(version.folder)
     edit(version.folder / "record.json", forgery.record)
     if forgery.record is not nothing and all("statistic" in d for d in load_draws(version)):
@@ -416,3 +426,77 @@ def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -
     page = (published.folder / "record.html").read_text()
     assert "for each of the 4 cells of ward" in page
     assert "marginal" not in page.split("What was measured")[1].split("</section>")[0]
+
+
+@pytest.fixture(scope="module")
+def published_stretched(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(stretched(), tmp_path_factory.mktemp("stretched"))
+
+
+@pytest.fixture
+def stretched_version(published_stretched: Version, tmp_path: Path) -> Version:
+    return published_stretched.copy(tmp_path / "v")
+
+
+def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted(
+    published_stretched: Version,
+) -> None:
+    """The factor follows from the published counts: `--deep` asks for the same sums, and finds the same model."""
+    report = verify(published_stretched.folder, public_key=published_stretched.key, deep=True)
+    assert report.ok, report.findings
+    assert MODEL not in report.cannot_tell
+    record = load(published_stretched.folder / "record.json")
+    measured = record["groups"]["K"]["fields"]["measured"]["value"]
+    assert len(measured) == 6
+    assert (
+        "the number of rows, for the rows in each of 37 shells, by the norms of their vectors" in measured[1]["sums"]
+    )
+    assert measured[1]["columns"] == measured[3]["columns"] == "bill"
+    assert of(record, 1)["event"]["moves"] == [1]
+    assert "released or public axes" not in measured[0]["vectors"] + measured[1]["vectors"]
+    assert "released or public axes" in measured[4]["vectors"]  # the entries times their factors
+    rows = pl.read_parquet(file_of(published_stretched.folder, 1))
+    assert rows["part"].cast(pl.String).unique().to_list() == ["counts"]
+    assert abs(rows["value"].sum() - 3000) < 2000
+
+
+SHELLS = {
+    "a noisy count": Forgery({8}, files=spoil("noisy", 700, place=1), says="as it was entered when it was drawn"),
+    "a count of another shell": Forgery({8}, files=spoil("group", 3, place=1, row=0), says="column group, row 1"),
+    "all rows instead of shells": Forgery(
+        {8}, record=parameters(1, lambda p: p.update(groups={"kind": "everyone"})), says="statistic"
+    ),
+    "sums beside the counts": Forgery(
+        {6}, record=parameters(1, lambda p: p.update(parts=["counts", "sums"])), says="moves"
+    ),
+    "no move": Forgery({6, 7}, *event(3, moves=[0]), says="moves"),
+    "less noise": Forgery({7, 8}, *event(1, sigma_squared="1"), says="variance"),
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_forged_shells_are_caught_by_the_rule_that_they_break(stretched_version: Version, name: str) -> None:
+    caught(stretched_version, SHELLS[name])
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_shells_with_other_edges_than_the_generator_asks_for_are_caught_by_deep(
+    stretched_version: Version, place: int
+) -> None:
+    """Whoever moves the edges and states all of it consistently would choose the factor."""
+    renamed(stretched_version, place, "groups", "edges", lambda edges: edges // 2)
+    forge(stretched_version)
+    quick = verify(stretched_version.folder, public_key=stretched_version.key)
+    assert quick.ok, quick.findings
+    report = verify(stretched_version.folder, public_key=stretched_version.key, deep=True)
+    assert broken(report) == {11}, report.findings
+    assert "another statistic" in str(report.findings[0])
+
+
+def test_stretching_by_another_factor_is_caught_by_deep(stretched_version: Version) -> None:
+    """The factors stand in the axes of what is measured afterwards."""
+    renamed(stretched_version, 4, "embedding", "axes", lambda axes: axes * 2)
+    forge(stretched_version)
+    assert verify(stretched_version.folder, public_key=stretched_version.key).ok
+    report = verify(stretched_version.folder, public_key=stretched_version.key, deep=True)
+    assert broken(report) == {11}, report.findings

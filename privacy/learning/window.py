@@ -1,0 +1,48 @@
+"""A part of the numbers' declared range, stretched to [0, 1]: what a decoder learns where values fill little of it.
+
+x in [0, 1] of the declared range    ->    (x - low) factor, clipped to [0, 1]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.learning.errors import CannotTrain
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Where each entry's window begins, and how far it is stretched; public or released.
+
+    Args:
+        low: shape (width,), in [0, 1].
+        factors: at least 1, shape (width,); 1 with a low of 0 for what is not a number.
+    Raises:
+        CannotTrain: arrays of another form.
+    """
+
+    low: Array
+    factors: Array
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("low", 0.0, 1.0), ("factors", 1.0, 1e6)):
+            object.__setattr__(self, name, _checked(name, getattr(self, name), least, most))
+        if self.low.shape != self.factors.shape:
+            raise CannotTrain("window", f"{self.low.size} and {self.factors.size} entries", "as many of both")
+
+
+def _checked(name: str, given: Any, least: float, most: float) -> Array:
+    """Return a read-only float32 copy."""
+    if type(given) is not np.ndarray or given.ndim != 1 or given.size == 0:
+        raise CannotTrain(f"window.{name}", type(given).__name__, "an array of one dimension")
+    kept: Array = np.array(given, dtype=np.float32, order="C")
+    if not ((kept >= least) & (kept <= most)).all():
+        raise CannotTrain(f"window.{name}", "entries out of range", f"numbers from {least:g} to {most:g}")
+    kept.flags.writeable = False
+    return kept
