@@ -87,7 +87,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
     """Validate, charge, measure and refine (or synthesize), report and publish."""
-    spec, contract, plan = request.spec, request.contract, request.plan
+    spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=run.run_key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
@@ -102,7 +102,7 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
 
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())
-        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about)
+        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids)
         report(run, facts, folder=folder, private_folder=run.path)
 
     signer = Signer(workspace.signing_seed())

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.runtime import deployment, flow_run
 
 from contracts.errors import Finding, GateBroken
 from tasks.run_folder import RunFolder, sheltered
@@ -58,6 +59,12 @@ def as_task(
         cache_policy=NO_CACHE,
         log_prints=False,
     )
+
+
+def flow_run_ids() -> dict[str, str]:
+    """Return Prefect's ids of the flow run that is running, and of its deployment, where there is one."""
+    ids = {"flow_run": flow_run.id, "deployment": deployment.id}
+    return {name: str(value) for name, value in ids.items() if value}
 
 
 def without_row_facts(broken: GateBroken) -> GateBroken:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from contracts.about import About
 from contracts.contract import Contract
@@ -47,12 +49,31 @@ class Software:
         python: version of Python.
         platform: operating system and machine type; no host name.
         code: digest of the installed source files of Sudare.
+        commit: git commit that it was installed from; None where that is not known.
+        dirty: whether files differ from that commit; None where that is not known.
+        installed: all installed distributions, "name==version", sorted.
+        container: digest of the container image, where it was told.
+        hardware: what can be told of the machine, for auditors; no host name.
+        audits: results of empirical audits that are stored with the code.
+        audited_code: digest of the sources that such audits attack.
     """
 
     packages: dict[str, str]
     python: str
     platform: str
     code: str
+    commit: str | None = None
+    dirty: bool | None = None
+    installed: tuple[str, ...] = ()
+    container: str | None = None
+    hardware: str | None = None
+    audits: dict[str, Any] | None = None
+    audited_code: str = ""
+
+    @property
+    def installed_sha256(self) -> str:
+        """SHA-256 (hex) of the list of installed distributions, a line each."""
+        return hashlib.sha256("".join(f"{line}\n" for line in self.installed).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -97,6 +118,7 @@ class RunFacts:
         gate_failures: how many releases of the account a gate had stopped before this charge.
         earlier_version: the version on which λ was chosen, if one was.
         about: what is declared about the release.
+        flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
     """
 
     run_key: str
@@ -121,6 +143,7 @@ class RunFacts:
     gate_failures: int
     earlier_version: EarlierVersion | None = None
     about: About = field(default_factory=About)
+    flow_run: dict[str, str] | None = None
 
     @property
     def tables_plan(self) -> TablesPlan:
@@ -156,6 +179,7 @@ def gather(
     software: Software,
     earlier_version: EarlierVersion | None = None,
     about: About | None = None,
+    flow_run: dict[str, str] | None = None,
 ) -> RunFacts:
     """Collect what the ledger and the steps know about a run.
 
@@ -192,6 +216,7 @@ def gather(
         gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
         earlier_version=earlier_version,
         about=spec.about if about is None else about,
+        flow_run=flow_run,
     )
 
 

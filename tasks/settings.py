@@ -10,6 +10,7 @@ Layout of a workspace (the folder that holds `sudare.toml`):
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -225,6 +226,12 @@ class Workspace:
             return cls.open(Path(told))
         start = start.absolute()
         return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def container_digest() -> str | None:
+    """Return the digest of the container image that SUDARE_CONTAINER tells; None where it tells none of that form."""
+    told = os.environ.get("SUDARE_CONTAINER", "")
+    return told if re.fullmatch(r"(?:[\w./:-]{1,200}@)?sha256:[0-9a-f]{64}", told) else None
 
 
 def switch_telemetry_off() -> None:

@@ -44,6 +44,7 @@ from privacy.audit.readable import printable, read_json
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.synthetic_statements import SyntheticRecord
 from privacy.audit.told import check_told
+from privacy.audit.told_errors import check_expected_errors
 from privacy.ledger.signing import key_id
 from tasks.progress import Bar, step
 from tasks.verification.catalogue import check_catalogue
@@ -232,6 +233,7 @@ class _Verification:
             findings += check_identity(record, self._manifest, where=RECORD)
             findings += product.check_files(self._manifest)
             findings += check_told(record, self._run, self._manifest, where=RECORD)
+            findings += check_expected_errors(record, where=RECORD)
         if product.contract is None:
             skipped.append("the record against contract and charge: no valid contract or product")
             return self._close(findings, skipped)

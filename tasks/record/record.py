@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tasks.record.account import LEDGER
+from tasks.record.audits import AUDITS
 from tasks.record.evidence import INTEGRITY, OUTPUT
 from tasks.record.field import NOT_AVAILABLE, WITHHELD, Field, Group, Run
 from tasks.record.guarantee import GUARANTEE
 from tasks.record.limits import LIMITATIONS
 from tasks.record.making import NOISE, POST_PROCESSING
 from tasks.record.origin import ACCOUNTABILITY, IDENTITY, SOURCE
+from tasks.record.provenance import PROVENANCE
 from tasks.record.replay import replay
+from tasks.record.reproducing import NOTICES, REPRODUCIBILITY
 from tasks.record.synthetic import groups_of
 from tasks.record.terms import CONTRACT, UNIT
 from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
+from tasks.record.utility import UTILITY
 
 RECORD_SCHEMA = "sudare-record/2"
 GROUPS: tuple[Group, ...] = (
@@ -29,9 +33,14 @@ GROUPS: tuple[Group, ...] = (
     PREPROCESSING,
     NOISE,
     POST_PROCESSING,
+    UTILITY,
+    AUDITS,
     LIMITATIONS,
+    PROVENANCE,
     OUTPUT,
     INTEGRITY,
+    REPRODUCIBILITY,
+    NOTICES,
 )
 
 Record = dict[str, Any]
@@ -87,4 +96,4 @@ def _field(field: Field, value: Any) -> dict[str, Any]:
 
 
 def _withheld(field: dict[str, Any]) -> dict[str, Any]:
-    return {**field, "value": WITHHELD} if field["class"] == "auditor" else field
+    return {"class": "auditor", "value": WITHHELD} if field["class"] == "auditor" else field

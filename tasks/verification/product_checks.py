@@ -14,6 +14,7 @@ from privacy.audit.listed import check_listed
 from privacy.audit.mechanism import check_mechanism
 from privacy.audit.rule import check_rule
 from privacy.audit.statements import Manifest, Record, RecordTerms
+from privacy.audit.told_errors import check_distances
 from tasks.progress import Bar
 from tasks.verification.files import VersionFolder
 from tasks.verification.replay_tables import Outcome, replay_tables
@@ -174,9 +175,11 @@ class TablesChecks:
             return None
         replay, meaning = self._record.replay, self._meaning
         where = self._where
-        measured, refined, untold = replay_tables(folder, manifest, sound, replay, meaning, self._events, where=where)
+        measured, refined, untold, distances = replay_tables(
+            folder, manifest, sound, replay, meaning, self._events, where=where
+        )
         self._untold = tuple(untold)
-        return measured, refined
+        return measured, (refined[0] + check_distances(self._record, distances, where=where), refined[1])
 
     def reestimate(self, bar: Bar) -> Outcome | None:
         """Tables are refined again byte for byte by rule 9: nothing is left to estimate."""

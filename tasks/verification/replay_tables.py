@@ -27,6 +27,7 @@ from privacy.audit.replay import (
     with_stated_lambda,
 )
 from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
+from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
 from tasks.verification.earlier import neighbour
 from tasks.verification.files import VersionFolder, read_published
@@ -46,6 +47,7 @@ from tasks.verification.tables import (
 
 Outcome = tuple[list[Finding], list[str]]
 Untold = list[str]
+Distances = dict[str, Distance]
 
 
 def replay_tables(
@@ -57,7 +59,7 @@ def replay_tables(
     events: Sequence[NoiseEvent],
     *,
     where: str,
-) -> tuple[Outcome, Outcome, Untold]:
+) -> tuple[Outcome, Outcome, Untold, Distances]:
     """Check the measurements (rule 8), and replay the refinement from them (rule 9).
 
     Args:
@@ -69,7 +71,8 @@ def replay_tables(
         events: the event of each draw.
         where: the record's file name.
     Returns:
-        tuple: findings and skipped parts of rule 8, and of rule 9; and what cannot be told from this folder.
+        tuple: findings and skipped parts of rule 8, and of rule 9; what cannot be told from this folder; and how
+        far the refined counts of dense tables lie from the noisy ones.
     """
     tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
@@ -84,7 +87,7 @@ def replay_tables(
     ]
     if meaning.product.refine.consistent:
         tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
-        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), []
+        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
     sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where)
     for part in parts:
         whole = part.resolutions[-1]
@@ -94,7 +97,7 @@ def replay_tables(
             tables.replayed(part)
     measured = tables.measurements + sparse.measurements, tables.unmeasured + sparse.unmeasured
     refined = tables.refined + sparse.refined, tables.unrefined + sparse.unrefined
-    return measured, refined, [tables.earlier.untold] if tables.earlier.untold else []
+    return measured, refined, [tables.earlier.untold] if tables.earlier.untold else [], tables.distances
 
 
 def _impossible(where: str, error: ValueError) -> Finding:
@@ -166,6 +169,7 @@ class _Tables:
         self.unmeasured: list[str] = []
         self.refined: list[Finding] = []
         self.unrefined: list[str] = []
+        self.distances: Distances = {}
         self.earlier = neighbour(folder.path, replay, meaning, where=where)
         self.refined += self.earlier.findings
 
@@ -202,10 +206,17 @@ class _Tables:
                 )
             except ValueError as error:
                 self.refined.append(_impossible(self._record, error))
-        for part, refined in zip(parts, again, strict=True):
+        for part, values, refined in zip(parts, noisy, again, strict=True):
             if refined is None:
                 self.unrefined.append(f"{printable(part.stated.data)}: not all measurements can be read")
+            self._measure(part, values, refined)
             self._compared(part, refined)
+
+    def _measure(self, part: _Part, noisy: Sequence[NDArray[np.int64]] | None, refined: Refined | None) -> None:
+        """Note how far a table's refined counts lie from its noisy ones."""
+        if noisy is not None and refined is not None:
+            kept = None if refined.suppressed is None else ~refined.suppressed
+            self.distances[part.resolutions[-1].draw.key] = distance(refined.values, noisy[-1], kept)
 
     def replayed(self, part: _Part) -> None:
         """Check a refined table, its levels and their CSV copies against the refinement of the noisy values."""
@@ -219,6 +230,7 @@ class _Tables:
                 again = self._again(part, noisy, total, events)
             except ValueError as error:
                 self.refined.append(_impossible(where, error))
+        self._measure(part, noisy, again)
         self._compared(part, again)
 
     def _again(

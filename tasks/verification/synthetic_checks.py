@@ -31,6 +31,8 @@ from privacy.audit.synthetic import (
     required_files,
 )
 from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticRecord
+from privacy.audit.told_errors import check_distances
+from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
 from privacy.learning.statistics import Statistic
 from tasks.progress import Bar
@@ -228,7 +230,14 @@ class SyntheticChecks:
         self._model = model
         if model is None:
             files.skipped.append(f"{printable(replay.rows.data)}: there is no model that it could come from")
-        elif rows is not None:
+            return findings
+        apart = {
+            draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
+            for draw in replay.draws
+            if draw.key in self._values and draw.statistic is None and draw.training is None
+        }
+        findings += check_distances(self._record, apart, where=self._where)
+        if rows is not None:
             copy = None if csv is None else (csv_name, csv)
             findings += check_published_rows(model, replay.rows, meaning, rows, copy)
         return findings

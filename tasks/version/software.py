@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from privacy.audit.games import results
 from tasks.facts import Software
+from tasks.settings import container_digest
+from tasks.version.commit import code_commit
 
 LAYERS = ("console", "flows", "tasks", "privacy", "contracts")
 _SOURCE_SUFFIXES = {".py", ".j2", ".css", ".json"}
@@ -23,6 +27,7 @@ def software() -> Software:
     Returns:
         Software: `sudare` first, then the libraries that it declares, by name; no host name, no path.
     """
+    commit, dirty = code_commit()
     names = ["sudare", *sorted(_declared("sudare"))]
     packages = {name: found for name in names if (found := _version(name)) is not None}
     return Software(
@@ -30,6 +35,13 @@ def software() -> Software:
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
         code=source_digest(source_files()),
+        commit=commit,
+        dirty=dirty,
+        installed=tuple(sorted({f"{each.name}=={each.version}" for each in distributions()}, key=str.casefold)),
+        container=container_digest(),
+        hardware=f"{platform.platform()}, {os.cpu_count()} processors",
+        audits=results.stored(),
+        audited_code=results.code_digest(),
     )
 
 

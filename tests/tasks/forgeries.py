@@ -167,6 +167,16 @@ def attribute(column: str, **changed: Any) -> Change:
     return change
 
 
+def error(field: str, draw: str, **changed: Any) -> Change:
+    """Tell people of another error of a draw."""
+
+    def change(record: Json) -> None:
+        listed = record["groups"]["L"]["fields"][field]["value"]
+        next(entry for entry in listed if entry["of"] == draw).update(changed)
+
+    return change
+
+
 def twice(record: Json) -> None:
     listed = record["groups"]["F"]["fields"]["per_attribute"]["value"]
     listed.append(dict(listed[0]))
@@ -252,7 +262,7 @@ FORGERIES = {
     ),
     "a charge without a number": Forgery({7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"),
     "an event without noise": Forgery(
-        {6},
+        {5, 6},
         replay(lambda r: r["draws"][1].update(event={"kind": "pure", "epsilon": "1"})),
         says="noise that was drawn",
     ),
@@ -345,6 +355,21 @@ FORGERIES = {
     ),
     "fewer draws that count a column": Forgery({5}, attribute("age", draws=1), says="1 draws"),
     "smaller odds about a column": Forgery({5}, attribute("age", odds_factor="2"), says="age.odds_factor"),
+    "a smaller expected error for people": Forgery(
+        {5}, error("expected_error", "table:age", rmse="0.1"), says="groups.L.expected_error, table:age: rmse"
+    ),
+    "a smaller expected error for people (Gaussian)": Forgery(
+        {5}, error("expected_error", "table:pay", mean_absolute="0.1"), of="guild", says="mean_absolute"
+    ),
+    "a measurement without an error": Forgery(
+        {5}, lambda r: r["groups"]["L"]["fields"]["expected_error"]["value"].pop(), says="noisy marginals"
+    ),
+    "a smaller distance to the noisy values": Forgery(
+        {9}, error("error_against_noisy", "table:age", mean_absolute="0"), says="groups.L.error_against_noisy"
+    ),
+    "a smaller distance to the noisy values (consistent)": Forgery(
+        {9}, error("error_against_noisy", "table:pay", rmse="0"), of="guild", says="table:pay: rmse"
+    ),
     "a column untold": Forgery(
         {5}, lambda r: r["groups"]["F"]["fields"]["per_attribute"]["value"].pop(), says="the columns of the contract"
     ),

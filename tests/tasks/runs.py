@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,14 @@ about:
   hyperparameter_search: none
   feature_selection: {what: as the members asked, accounted: unaccounted}
 """
+
+
+def audits(code: str, bound: float) -> dict[str, Any]:
+    """Results of audits as they are stored with the code."""
+    control = {"what": f"the noise of scale {bound}", "lower_bound": bound + 2, "caught": bound > 1}
+    game = {"mechanism": f"noise {bound}", "threat": f"canary {bound}", "trials": int(1000 * bound)}
+    game |= {"claimed_epsilon": 1.0, "lower_bound": bound, "confidence": 0.99, "negative_control": control}
+    return {"code_digest": code, "games": [game] * (1 + (bound > 1)), "attacks": [{"attack": f"of {bound}"}]}
 
 
 def property_yaml(name: str, kind: str, domain: str, description: str = "") -> str:
@@ -305,7 +314,17 @@ def first() -> Scenario:
     )
     spec += ABOUT
     software = Software(
-        {"sudare": "0.1.0", "dp-accounting": "0.6.0", "numpy": "2.4.6"}, "3.11.7", "Linux x86_64", "1" * 64
+        {"sudare": "0.1.0", "dp-accounting": "0.6.0", "numpy": "2.4.6"},
+        "3.11.7",
+        "Linux x86_64",
+        "1" * 64,
+        commit="a" * 40,
+        dirty=False,
+        installed=("numpy==2.4.6", "sudare==0.1.0"),
+        container="sha256:" + "b" * 64,
+        hardware="a machine of 2 processors",
+        audits=audits("1" * 64, 1.5),
+        audited_code="1" * 64,
     )
     return Scenario(
         contract,
@@ -351,7 +370,17 @@ def second() -> Scenario:
     )
     spec += OTHER_ABOUT
     software = Software(
-        {"sudare": "0.2.0", "dp-accounting": "0.6.1", "numpy": "2.5.0"}, "3.12.1", "Darwin arm64", "2" * 64
+        {"sudare": "0.2.0", "dp-accounting": "0.6.1", "numpy": "2.5.0"},
+        "3.12.1",
+        "Darwin arm64",
+        "2" * 64,
+        commit="c" * 40,
+        dirty=True,
+        installed=("numpy==2.5.0",),
+        container="sha256:" + "d" * 64,
+        hardware="another machine",
+        audits=audits("3" * 64, 0.25),
+        audited_code="2" * 64,
     )
     return Scenario(
         contract,

@@ -257,7 +257,7 @@ def test_an_unsuppressed_cell_is_caught_with_the_digests_of_the_record_made_to_f
 
     forge(forged, record=record)
     report = verify(forged.folder, public_key=forged.key)
-    assert broken(report) == {8}, report.findings
+    assert broken(report) == {8, 9}, report.findings  # and people are told of another distance to the noisy counts
 
 
 def digest_of_filled(path: Path, threshold: int) -> str:

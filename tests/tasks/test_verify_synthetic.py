@@ -18,6 +18,8 @@ import pytest
 
 from contracts.canonical import readable_json
 from contracts.contract import Contract
+from privacy.evaluation.against_noisy import distance
+from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.generators.rows import synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
@@ -145,8 +147,22 @@ def resample(folder: Path) -> None:
     rows = record["replay"]["rows"]
     contract = Contract.model_validate(record["replay"]["contract"])
     (piece,) = synthetic_rows(model, contract, PostProcessingSeed(int(rows["seed"], 16)), rows["number"])
+    restate_distances(folder, model)
     schema = pq.read_schema(folder / rows["data"])
     write_rows(folder, pa.Table.from_arrays([arrow_array(each) for each in piece], schema=schema), rows["data"])
+
+
+def restate_distances(folder: Path, model: Model) -> None:
+    """Tell people how far this model lies from the noisy marginals."""
+
+    def change(record: Json) -> None:
+        draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
+        for entry in record["groups"]["L"]["fields"]["error_against_noisy"]["value"]:
+            draw = draws[entry["of"]]
+            noisy = pq.read_table(folder / draw["measurements"]).column("noisy").to_numpy()
+            entry.update(distance(model.marginal(tuple(draw["clique"])), noisy).told())
+
+    edit(folder / "record.json", change)
 
 
 def break_order(folder: Path) -> None:
@@ -305,6 +321,18 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
     report = verify(version.folder, public_key=version.key, deep=True)
     assert broken(report) == {11}, report.findings
     assert "L1 distance" in str(report.findings[0])
+
+
+def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version) -> None:
+    """What people are told of the model beside the noisy marginals is computed again from both."""
+    before = load(version.folder / "record.json")["groups"]["L"]
+    bend_model(version.folder)
+    resample(version.folder)
+    edit(version.folder / "record.json", lambda record: record["groups"].update(L=before))
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}, report.findings
+    assert "groups.L.error_against_noisy" in str(report.findings[0])
 
 
 def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -> None:
