@@ -60,6 +60,7 @@ def release_plainly(spec: Path, root: Path) -> int:
     from tasks.facts import Made, gather
     from tasks.measure import measure
     from tasks.publish import publish
+    from tasks.record.auditors import Auditors
     from tasks.refine import refine
     from tasks.report import report
     from tasks.run_folder import hold, run_name
@@ -78,14 +79,16 @@ def release_plainly(spec: Path, root: Path) -> int:
         measurements = measure(grant, plan, table, contract)
         tables = refine(spec_.tables_product, plan, contract, measurements)
 
+        signer = Signer(workspace.signing_seed())
+
         def write_files(folder: Path, version: VersionEntry) -> None:
             facts = gather(
                 ledger, spec_, contract, plan, version, Made(tuple(measurements), tables), outcomes, software()
             )
-            report(facts, folder=folder, private_folder=run.path)
+            report(facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
         key = run_key(spec_, contract, table)
-        publish(ledger, Signer(workspace.signing_seed()), key, request.store(workspace), write_files)
+        publish(ledger, signer, key, request.store(workspace), write_files)
     return 0
 
 

@@ -33,6 +33,7 @@ from tasks.facts import Made, gather
 from tasks.ingest import ingest
 from tasks.measure import measure
 from tasks.publish import publish
+from tasks.record.auditors import Auditors
 from tasks.refine import refine
 from tasks.report import report
 from tasks.settings import Workspace
@@ -82,12 +83,14 @@ def _published(workspace: Workspace, name: str) -> Path:
     refined = refine(spec.tables_product, plan, contract, measured)
     version = ledger.allocate_version(key)
     facts = gather(ledger, spec, contract, plan, version, Made(tuple(measured), refined), (), software())
+    signer = Signer(workspace.signing_seed())
+    auditors = Auditors(workspace.records, signer)
     made = publish(
         ledger,
-        Signer(workspace.signing_seed()),
+        signer,
         key,
         workspace.releases,
-        lambda staging, _version: report(facts, folder=staging, private_folder=runs),
+        lambda staging, _version: report(facts, folder=staging, auditors=auditors),
     )
     ledger.close()
     return made.folder

@@ -25,6 +25,11 @@ Deep = Annotated[
     typer.Option("--deep", help="Also fit a synthetic version's model again, as long as that takes, and compare."),
 ]
 
+Auditor = Annotated[
+    Path | None,
+    typer.Option("--auditor", metavar="FILE", help="The version's complete record, for auditors; held against it."),
+]
+
 
 class VerificationFailed(Refused):
     """A published version does not hold what it claims, or some of it could not be checked."""
@@ -33,7 +38,12 @@ class VerificationFailed(Refused):
 
 
 def verify(
-    version_dir: Version, key: Key = None, deep: Deep = False, workspace: At = None, as_json: AsJson = False
+    version_dir: Version,
+    key: Key = None,
+    deep: Deep = False,
+    auditor: Auditor = None,
+    workspace: At = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check a published version offline, against a key that you pin; exit 0 only if all of it holds.
 
@@ -46,6 +56,8 @@ def verify(
         sudare verify releases/adult-tables/latest --json
 
         sudare verify releases/adult-synthetic/v1 --deep --key publisher.pub
+
+        sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
     from console.progress import shown
     from tasks import verify as verification
@@ -53,7 +65,7 @@ def verify(
     file = key if key is not None else workspace_at(workspace).public_key_file
     public_key = verification.read_public_key(file)
     with shown():
-        report = verification.verify(version_dir, public_key=public_key, deep=deep)
+        report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor)
     payload = report.to_json()
     if report.ok or not as_json:
         answer(payload, lambda console: _print(console, payload), as_json=as_json)

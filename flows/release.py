@@ -34,6 +34,7 @@ from tasks import validate as validating
 from tasks.earlier_version import earlier_version
 from tasks.facts import Made, gather
 from tasks.publish import Publication, published
+from tasks.record.auditors import Auditors
 from tasks.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
 from tasks.version.software import software
@@ -103,7 +104,7 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids)
-        report(run, facts, folder=folder, private_folder=run.path)
+        report(run, facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
     signer = Signer(workspace.signing_seed())
     return publish(run, ledger, signer, key, request.store(workspace), write)

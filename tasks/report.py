@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 from contracts.canonical import readable_json
@@ -16,6 +15,7 @@ from tasks.description.files import descriptions
 from tasks.facts import RunFacts
 from tasks.page.page import PAGES, prepare, render_page
 from tasks.progress import step
+from tasks.record.auditors import Auditors, write_private
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
 from tasks.version.croissant import croissant
@@ -24,18 +24,17 @@ from tasks.version.tidy import WrittenFile, write_data, write_listed, write_meas
 
 logger = logging.getLogger(__name__)
 
-AUDITOR_RECORD = "record.auditor.json"
 AUDITOR_PAGE = "record.auditor.html"
 
 
-def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
+def report(facts: RunFacts, *, folder: Path, auditors: Auditors) -> None:
     """Write everything that a version holds but for its manifest and proof.
 
     Args:
         facts: the finished run.
         folder: the staging folder of the version; gets data/, measurements/, record.json, record.html,
             croissant.json, and what is made from the record alone: deployment.yaml, lineage.json, label.html.
-        private_folder: the run's private folder; gets the full record, for auditors.
+        auditors: keeps and signs the complete record, to which the published one commits.
     Raises:
         StoreUnwritable: the store or the private folder cannot be written.
     Privacy: released and public values only go to `folder`.
@@ -45,7 +44,8 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
             files = write_files(facts, folder)
             bar.advance(0.7)
             record = build_record(Run(facts, files))
-            published = public_copy(record)
+            commitment, complete = auditors.seal(record)
+            published = public_copy(record, commitment)
             (folder / "record.json").write_bytes(readable_json(published))
             (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
             for name, content in descriptions(published).items():
@@ -53,9 +53,8 @@ def report(facts: RunFacts, *, folder: Path, private_folder: Path) -> None:
             views = prepare(published, facts, folder)
             for code, name in PAGES.items():
                 (folder / name).write_text(render_page(published, facts, views, code), encoding="utf-8")
-            _write_private(private_folder / AUDITOR_RECORD, readable_json(record))
-            page = render_page(record, facts, views, auditor=True)
-            _write_private(private_folder / AUDITOR_PAGE, page.encode())
+            page = render_page(complete, facts, views, auditor=True)
+            write_private(auditors.place(complete) / AUDITOR_PAGE, page.encode())
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error
     logger.info("wrote the record of %s v%d", facts.version.release, facts.version.number)
@@ -89,10 +88,3 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         else:
             files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
     return tuple(files)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)

@@ -21,6 +21,8 @@ The rules, in the order in which they are checked:
    10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record says
    11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
        choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
+   12. (where an auditors' record is named) it is signed under the pinned key, the published record commits to it, and
+       is this record with the auditors' values withheld
 What a failure of each means, and what none of them can tell: docs/verify.md. A key inside the folder is never used.
 Where a rule fails, the others go on with what can still be read safely; a table is parsed only if its checksum is
 signed. What could not be checked is `skipped`, and a version with anything skipped does not pass.
@@ -31,6 +33,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +43,8 @@ from privacy.audit.claimed import check_amounts, check_claim
 from privacy.audit.identity import check_charge, check_identity
 from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
 from privacy.audit.learnable import check_learnable
-from privacy.audit.readable import printable, read_json
+from privacy.audit.readable import LARGEST_JSON, printable, read_json
+from privacy.audit.sealed import check_sealed
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.synthetic_statements import SyntheticRecord
 from privacy.audit.told import check_told
@@ -60,7 +64,14 @@ from tasks.verification.files import (
     read_text_file,
 )
 from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
-from tasks.verification.report import CANNOT_TELL, DEEP_RULES, RULES, RuleOutcome, VerificationReport
+from tasks.verification.report import (
+    AUDITOR_RULES,
+    CANNOT_TELL,
+    DEEP_RULES,
+    RULES,
+    RuleOutcome,
+    VerificationReport,
+)
 from tasks.verification.succession import check_version_before
 from tasks.verification.synthetic_checks import SyntheticChecks
 
@@ -90,27 +101,52 @@ def read_public_key(path: Path) -> str:
     return text[:-1]
 
 
-def verify(folder: Path, *, public_key: str, deep: bool = False) -> VerificationReport:
+def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path | None = None) -> VerificationReport:
     """Check a version folder against a pinned key.
 
     Args:
         folder: a version folder.
         public_key: the publisher's Ed25519 public key that the checker pins, 64 lowercase hex digits.
         deep: also estimate again what was estimated from the measurements (rule 11); takes as long as the fit did.
+        auditor: the complete record, for auditors, to be held against the published one (rule 12).
     Returns:
         VerificationReport: the outcome of each rule, with findings; nothing that stands in the folder raises.
     Raises:
-        SpecRefused: no version folder there, or no such key can be.
-    Privacy: reads published files only.
+        SpecRefused: no version folder there, no such key can be, or the auditors' record cannot be read.
+    Privacy: reads published files only, and the auditors' record where it is named.
     """
     if not _KEY.fullmatch(public_key):
         allowed = "64 lowercase hex digits"
         raise SpecRefused(
             [Finding("the pinned key", "form", printable(public_key), allowed, "pin the publisher's key")]
         )
-    path = open_version(folder)
+    path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
     with step("verify") as bar:
-        return _Verification(path, public_key, bar, deep=deep).run()
+        return _Verification(path, public_key, bar, deep=deep, sealed=sealed).run()
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A complete record for auditors, as it was read: the file's own name, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+def read_auditor_record(path: Path) -> Sealed:
+    """Read the complete record for auditors.
+
+    Raises:
+        SpecRefused: no such file, or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return Sealed(printable(path.name), file.read(LARGEST_JSON + 1))
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or "no path that can be followed"
+        remedy = "it lies in the publisher's workspace: .sudare/records/RELEASE/vN/record.auditor.json"
+        allowed = "the version's record for auditors"
+        raise SpecRefused([Finding(printable(str(path)), "auditors' record", found, allowed, remedy)]) from error
 
 
 def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
@@ -127,8 +163,8 @@ def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(self, path: Path, public_key: str, bar: Bar, *, deep: bool) -> None:
-        self._path, self._key, self._bar, self._deep = path, public_key, bar, deep
+    def __init__(self, path: Path, public_key: str, bar: Bar, *, deep: bool, sealed: Sealed | None) -> None:
+        self._path, self._key, self._bar, self._deep, self._sealed = path, public_key, bar, deep, sealed
         self._checks: list[RuleOutcome] = []
         self._folder = VersionFolder(path, {}, {})
         self._sound: frozenset[str] = frozenset()
@@ -152,6 +188,7 @@ class _Verification:
         self._check_made()
         self._check_catalogue()
         self._check_estimation()
+        self._check_auditors()
         manifest = self._manifest
         return VerificationReport(
             checks=tuple(self._checks),
@@ -161,13 +198,12 @@ class _Verification:
             cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold)),
         )
 
-    def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = ()) -> None:
-        """Write down the outcome of the next rule."""
-        rule = len(self._checks) + 1
+    def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = (), *, rule: int | None = None) -> None:
+        """Write down the outcome of the next rule, or of one that is asked for by itself."""
+        rule = len(self._checks) + 1 if rule is None else rule
         own = {} if self._product is None else self._product.rules
-        self._checks.append(
-            RuleOutcome(rule, own.get(rule, (*RULES, *DEEP_RULES)[rule - 1]), tuple(findings), tuple(skipped))
-        )
+        name = own.get(rule, (*RULES, *DEEP_RULES, *AUDITOR_RULES)[rule - 1])
+        self._checks.append(RuleOutcome(rule, name, tuple(findings), tuple(skipped)))
         self._bar.advance(min(1.0, rule / len(RULES)))
 
     def _read(self, name: str) -> tuple[Any, bytes, list[Finding]]:
@@ -290,6 +326,18 @@ class _Verification:
         )
         if outcome is not None:
             self._close(*outcome)
+
+    def _check_auditors(self) -> None:
+        """Check rule 12 where an auditors' record was named."""
+        if self._sealed is None:
+            return
+        value, _, findings = self._read(RECORD)
+        sealed, wrong = read_json(self._sealed.data, where=self._sealed.name)
+        if value is None or sealed is None:
+            self._close(findings + wrong, ("the auditors' record: it or record.json cannot be read",), rule=12)
+            return
+        wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
+        self._close(wrong, rule=12)
 
     def _check_catalogue(self) -> None:
         value, _, findings = self._read(CATALOGUE)

@@ -116,11 +116,14 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
 def _check_declared(record: RecordTerms, fields: Mapping[str, RecordField], where: str) -> list[Finding]:
     """Check that what the publisher declares is marked as declared, nothing else is, and gaps have reasons."""
     if record.first:
-        newer = record.declared is not None or set(record.groups) - FIRST_GROUPS
+        newer = record.declared is not None or record.auditor_commitment or set(record.groups) - FIRST_GROUPS
         found = "declarations or groups of a later schema"
         return [Finding(where, "schema", found, f"what {FIRST_RECORD} has", OTHER)] if newer else []
     stated = {path for path in DECLARABLE if path in fields and fields[path].value != NOT_AVAILABLE}
     findings = []
+    if record.auditor_commitment is None:
+        allowed = "the SHA-256 that commits to the auditors' record"
+        findings.append(Finding(where, "auditor_commitment", "nothing", allowed, OTHER))
     for path in sorted(stated ^ set(record.declared or ())):
         found = f"{shown(path)} {'not listed' if path in stated else 'listed'}"
         findings.append(Finding(where, "declared", found, "a list of what the publisher declares", OTHER))

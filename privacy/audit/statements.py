@@ -255,6 +255,7 @@ class RecordTerms(Statement):
     groups: dict[Text, Group]
     not_available: Listed[Text]
     declared: Listed[Text] | None = None
+    auditor_commitment: Hash | None = None
     replay: ReplayTerms
 
     @property

@@ -33,7 +33,7 @@ def summary(run: Run) -> dict[str, Any] | None:
     played = games(run)
     if not played:
         return None
-    below = sum(float(each["lower_bound"]) <= float(each["claimed_epsilon"]) for each in played)
+    below = sum(bool(each["holds"]) for each in played)
     caught = sum(bool(each["negative_control"]["caught"]) for each in played)
     return {"games": len(played), "bounds_below_the_claim": below, "broken_twins_caught": caught, "means": NO_PROOF}
 

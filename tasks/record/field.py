@@ -11,12 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from privacy.audit.sealed import WITHHELD
 from tasks.facts import RunFacts
 from tasks.version.tidy import WrittenFile
 
 NOT_AVAILABLE = "not available"
-WITHHELD = "withheld"
 NONE = "none"
+__all__ = [
+    "NONE",
+    "NOT_AVAILABLE",
+    "WITHHELD",
+    "Field",
+    "Group",
+    "Run",
+    "auditor",
+    "no_source",
+    "public",
+    "unsourced",
+]
 
 Visibility = Literal["public", "auditor"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from privacy.audit.sealed import COMMITMENT, withheld
 from tasks.record.account import LEDGER
 from tasks.record.audits import AUDITS
 from tasks.record.evidence import INTEGRITY, OUTPUT
-from tasks.record.field import NOT_AVAILABLE, WITHHELD, Field, Group, Run
+from tasks.record.field import NOT_AVAILABLE, Field, Group, Run
 from tasks.record.guarantee import GUARANTEE
 from tasks.record.limits import LIMITATIONS
 from tasks.record.making import NOISE, POST_PROCESSING
@@ -75,13 +76,14 @@ def build_record(run: Run) -> Record:
     }
 
 
-def public_copy(record: Record) -> Record:
-    """Return the record with the auditor-only values withheld."""
-    groups = {
-        letter: {**group, "fields": {name: _withheld(field) for name, field in group["fields"].items()}}
-        for letter, group in record["groups"].items()
-    }
-    return {**record, "groups": groups}
+def public_copy(record: Record, commitment: str | None = None) -> Record:
+    """Return the record with the auditor-only values withheld.
+
+    Args:
+        record: the complete record.
+        commitment: to the complete record; a published one has it.
+    """
+    return withheld(record) if commitment is None else {**withheld(record), COMMITMENT: commitment}
 
 
 def _filled(group: Group, values: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +95,3 @@ def _field(field: Field, value: Any) -> dict[str, Any]:
     if value is None:
         return {"class": field.visibility, "value": NOT_AVAILABLE, "reason": field.absent}
     return {"class": field.visibility, "value": value}
-
-
-def _withheld(field: dict[str, Any]) -> dict[str, Any]:
-    return {"class": "auditor", "value": WITHHELD} if field["class"] == "auditor" else field

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privacy.audit.sealed import COMMITMENT
 from tasks.record.field import Field, Group
 from tasks.record.record import GROUPS, RECORD_SCHEMA
 from tasks.record.synthetic import synthetic_groups
@@ -29,8 +30,10 @@ def record_schema() -> dict[str, Any]:
                 "groups": _object({group.letter: _either(group) for group in GROUPS}),
                 "not_available": {**_NAMES, "uniqueItems": True},
                 "declared": {**_NAMES, "uniqueItems": True},
+                COMMITMENT: _HEX,
                 "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows())]},
-            }
+            },
+            optional=(COMMITMENT,),
         ),
     }
 

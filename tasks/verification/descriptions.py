@@ -16,6 +16,7 @@ from typing import Any, Final
 import yaml
 
 from contracts.errors import Finding
+from privacy.audit.identity import DESCRIPTIONS
 from privacy.audit.readable import LARGEST_JSON, read_json, shown
 from privacy.audit.statements import Manifest
 from tasks.description.files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
@@ -42,7 +43,7 @@ def check_descriptions(
     fields = _fields(record)
     findings = []
     if record.get("schema") not in WITHOUT_DESCRIPTIONS:
-        missing = sorted(set(FROM_RECORD) - set(manifest.files))
+        missing = sorted(DESCRIPTIONS - set(manifest.files))
         findings = [
             Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
         ]

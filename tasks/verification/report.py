@@ -21,6 +21,8 @@ RULES: Final = (
 )
 DEEP_RULES: Final = ("model estimated again from the noisy measurements",)
 """Checked after the others where they are asked for, and something was estimated."""
+AUDITOR_RULES: Final = ("the auditors' record is the one that the published record commits to",)
+"""Checked last, where an auditors' record is named."""
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
     "that the noisy values were computed from the data that the record names: the rows stay with the publisher",

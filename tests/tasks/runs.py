@@ -115,7 +115,13 @@ def audits(code: str, bound: float) -> dict[str, Any]:
     """Results of audits as they are stored with the code."""
     control = {"what": f"the noise of scale {bound}", "lower_bound": bound + 2, "caught": bound > 1}
     game = {"mechanism": f"noise {bound}", "threat": f"canary {bound}", "trials": int(1000 * bound)}
-    game |= {"claimed_epsilon": 1.0, "lower_bound": bound, "confidence": 0.99, "negative_control": control}
+    game |= {
+        "claimed_epsilon": 1.0,
+        "lower_bound": bound,
+        "confidence": 0.99,
+        "holds": bound <= 1,
+        "negative_control": control,
+    }
     return {"code_digest": code, "games": [game] * (1 + (bound > 1)), "attacks": [{"attack": f"of {bound}"}]}
 
 

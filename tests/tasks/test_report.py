@@ -19,12 +19,15 @@ import pytest
 from contracts.contract import Contract
 from contracts.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
+from privacy.ledger.signing import Signer
 from privacy.refine.tables import refine_table
 from tasks.facts import RunFacts
+from tasks.record.auditors import Auditors
 from tasks.record.terms import SCOPE_WORDS
 from tasks.report import report
 from tasks.version import tidy
 from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
+from tests.tasks.version_fixture import SEED
 
 SCENARIOS = {"town": first, "guild": second, "extract": third}
 LARGEST_PAGE = 300_000
@@ -35,10 +38,9 @@ class Reported:
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.facts: RunFacts = scenario.run(folder / "run")
-        self.folder, self.private = folder / "version", folder / "private"
+        self.folder, self.auditors = folder / "version", Auditors(folder / "records", Signer(SEED))
         self.folder.mkdir()
-        self.private.mkdir()
-        report(self.facts, folder=self.folder, private_folder=self.private)
+        report(self.facts, folder=self.folder, auditors=self.auditors)
         self.record = json.loads((self.folder / "record.json").read_bytes())
         self.page = (self.folder / "record.html").read_text(encoding="utf-8")
 
@@ -253,14 +255,19 @@ def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Pat
 
 def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
     """record.auditor.json has mode 0600, also when it is written again, and lies outside of the version."""
-    path = reported.private / "record.auditor.json"
+    release = reported.record["release"]
+    path = reported.auditors.folder / release / f"v{reported.record['version']}" / "record.auditor.json"
+    assert {stat.S_IMODE(each.stat().st_mode) for each in path.parents[:3]} == {0o700}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
     path.chmod(0o644)
-    again = reported.private / "again"
+    again = reported.folder.parent / "again"
     again.mkdir()
-    report(reported.facts, folder=again, private_folder=reported.private)
+    report(reported.facts, folder=again, auditors=reported.auditors)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert json.loads(path.read_bytes())["groups"]["A"]["fields"]["finished"]["value"] == reported.facts.finished
+    assert path.read_bytes() == before
+    told = json.loads(before)["record"]["groups"]["A"]["fields"]
+    assert told["finished"]["value"] == reported.facts.finished
     assert "record.auditor.json" not in reported.files()
 
 
@@ -275,7 +282,7 @@ def test_nothing_private_is_published(reported: Reported) -> None:
 
 def test_the_same_run_gives_the_same_files(reported: Reported, tmp_path: Path) -> None:
     """A run that resumes writes the same bytes again."""
-    report(reported.facts, folder=tmp_path, private_folder=tmp_path)
+    report(reported.facts, folder=tmp_path, auditors=reported.auditors)
     for name, content in reported.files().items():
         assert (tmp_path / name).read_bytes() == content
 

@@ -157,7 +157,8 @@ def restate_distances(folder: Path, model: Model) -> None:
 
     def change(record: Json) -> None:
         draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
-        for entry in record["groups"]["L"]["fields"]["error_against_noisy"]["value"]:
+        listed = record["groups"]["L"]["fields"]["error_against_noisy"]["value"]
+        for entry in listed if isinstance(listed, list) else ():
             draw = draws[entry["of"]]
             noisy = pq.read_table(folder / draw["measurements"]).column("noisy").to_numpy()
             entry.update(distance(model.marginal(tuple(draw["clique"])), noisy).told())

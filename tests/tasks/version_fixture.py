@@ -9,6 +9,7 @@ from pathlib import Path
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from tasks.publish import publish
+from tasks.record.auditors import Auditors
 from tasks.report import report
 from tasks.verification.report import VerificationReport
 from tasks.verify import verify
@@ -52,14 +53,13 @@ def publish_version(scenario: Scenario, folder: Path) -> Version:
     facts = scenario.run(folder)
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: scenario.clock)
     signer = Signer(SEED)
-    private = folder / "private"
-    private.mkdir(exist_ok=True)
+    auditors = Auditors(folder / "records", signer)
     published = publish(
         ledger,
         signer,
         facts.run_key,
         folder / "releases",
-        lambda staging, version: report(facts, folder=staging, private_folder=private),
+        lambda staging, version: report(facts, folder=staging, auditors=auditors),
     )
     ledger.close()
     return Version(published.folder, signer)
