@@ -2,8 +2,8 @@
 
 Options are the generators' defaults, but for what must be declared: the label, and about how many rows there are.
 No number was chosen by a score on a table that is reported. That numbers are stretched (`scale: measured`) was wanted
-because ESR scored badly with wide bounds; by how much was settled on made-up waves with bursts (autoregressive, on 0.5
-to 20 % of their range), made-up heavy-tailed tables, Bank Marketing and the American Community Survey.
+because ESR scored badly with wide bounds; by how much was settled on made-up waves with bursts (autoregressive, in
+0.5 to 20 % of their range), made-up heavy-tailed tables, Bank Marketing and the American Community Survey.
 """
 
 from __future__ import annotations
