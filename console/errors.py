@@ -50,6 +50,7 @@ def as_object(error: SudareError) -> dict[str, Any]:
         "exit_code": error.exit_code,
         "message": str(error),
         "findings": findings,
+        **({"notes": list(notes)} if (notes := getattr(error, "__notes__", ())) else {}),
     }
 
 
@@ -80,3 +81,5 @@ def _print_words(error: SudareError) -> None:
         console.print(Text(f"    allowed: {finding.allowed}"))
         if finding.remedy:
             console.print(Text(f"    do:      {finding.remedy}", style="green"))
+    for note in getattr(error, "__notes__", ()):
+        console.print(Text(note))

@@ -14,7 +14,7 @@ from typing import NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from console import budget, contract, evaluate, init, plan, releases, run, sample, serve, verify
+from console import budget, contract, evaluate, init, plan, publish, releases, run, sample, serve, verify
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.run_folder import sheltered
@@ -33,6 +33,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
+app.command("publish")(publish.publish)
 app.command("sample")(sample.sample)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(budget.app, name="budget")

@@ -100,9 +100,10 @@ def _release(spec: Path, where: Workspace, prefect: PrefectServer, stop: Stop, *
             return sheltered(lambda: _flow(request, where, prefect, folder), lambda: folder.error_log)
         except (KeyboardInterrupt, SudareError) as error:
             if not stop.asked and isinstance(error, GateBroken) and folder.refusal is not None:
-                raise folder.refusal from None  # what came back through Prefect says less
+                error = folder.refusal  # what came back through Prefect says less
             if not stop.asked:
-                raise
+                error.add_note(f"charge: {_STATES[folder.charge]}")
+                raise error from None
             raise Interrupted(f"{request.spec.release} was interrupted: {_STATES[folder.charge]}") from None
 
 
@@ -129,6 +130,7 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
         console,
         [
             ("release", outcome["folder"]),
+            *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
             (

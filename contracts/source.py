@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, InstanceOf, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    InstanceOf,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from contracts.address import Address, PostgresAddress, S3Address, is_address, read_address
@@ -40,9 +48,9 @@ def _check_path(value: Any) -> Any:
 
 
 def _check_folder(value: Any) -> Any:
-    """Refuse what is no path of a folder."""
+    """Refuse what is neither a path of a folder nor an address that can be read."""
     if is_address(_check_path(value)):
-        refuse([Problem(show(value), "a path of a folder", "publish to a folder; addresses are not written to")])
+        read_address(value)
     return value
 
 
@@ -63,6 +71,16 @@ def _resolve_or_read(value: Any, info: ValidationInfo) -> Any:
     return read_address(value) if isinstance(value, str) and is_address(value) else _resolve(value, info)
 
 
+def _only_a_name(credentials: str) -> str:
+    """Refuse what could be credentials rather than their name."""
+    if not _CREDENTIALS.fullmatch(credentials) or len(credentials) > 40:
+        allowed = "the name of credentials: at most 40 lower-case letters, digits and hyphens"
+        remedy = "a spec holds no credentials: put them into the environment (docs/platform.md)"
+        refuse([Problem("something else than a name", allowed, remedy)])
+    return credentials
+
+
+CredentialsName = Annotated[Label, AfterValidator(_only_a_name)]
 _WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
 FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
 Place = Annotated[
@@ -98,7 +116,7 @@ class Source(Frozen):
     files: Files | None = None
     select: Sql | None = None
     delimiter: str | None = None
-    credentials: Label | None = None
+    credentials: CredentialsName | None = None
 
     @field_validator("delimiter")
     @classmethod
@@ -106,15 +124,6 @@ class Source(Frozen):
         if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n\0'):
             refuse([Problem(show(delimiter), 'one ASCII character, such as "," or ";" or "\\t"')])
         return delimiter
-
-    @field_validator("credentials")
-    @classmethod
-    def _only_a_name(cls, credentials: str | None) -> str | None:
-        if credentials is not None and (not _CREDENTIALS.fullmatch(credentials) or len(credentials) > 40):
-            allowed = "the name of credentials: at most 40 lower-case letters, digits and hyphens"
-            remedy = "a spec holds no credentials: put them into the environment (docs/platform.md)"
-            refuse([Problem("something else than a name", allowed, remedy)])
-        return credentials
 
     @field_validator("path")
     @classmethod
@@ -204,13 +213,29 @@ def written_source_name(written: str) -> str:
         return source_name(Path(path), name or None)
     place, double, table = written.rpartition("::")
     with_table = bool(double) and "/" in place.partition("://")[2] and "/" not in table
-    try:
-        address = read_address(place if with_table else written)
-    except PydanticCustomError as error:
-        problems = (error.context or {}).get("problems", ())
-        findings = [Finding("the command", "source", each.found, each.allowed, each.remedy) for each in problems]
-        raise SpecRefused(findings) from None
+    address = _read_typed(place if with_table else written, "source")
     if isinstance(address, PostgresAddress) and not (with_table and all(split_table(table))):
         found, allowed = "a database without a table", "ADDRESS::TABLE or ADDRESS::SCHEMA.TABLE"
         raise SpecRefused([Finding("the command", "source", found, allowed, "add the table")])
     return source_name(address, table if with_table else None, folder=written.endswith("/"))
+
+
+def written_address(written: str, field: str) -> str:
+    """Return an address that a person types, once it can be read.
+
+    Raises:
+        SpecRefused: it cannot; nothing of it is shown that could be a credential.
+    """
+    if not is_address(written):
+        found = Finding("the command", field, show(written), "an address: s3://... or postgresql://...", "correct it")
+        raise SpecRefused([found])
+    _read_typed(written, field)
+    return written
+
+
+def _read_typed(written: str, field: str) -> Address:
+    try:
+        return read_address(written)
+    except PydanticCustomError as error:
+        problems = (error.context or {}).get("problems", ())
+    raise SpecRefused([Finding("the command", field, each.found, each.allowed, each.remedy) for each in problems])

@@ -23,7 +23,7 @@ from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.products import Product
-from contracts.source import LATER_KEYS, FilePath, Source, WrittenPath, source_name
+from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.synthetic import SyntheticProduct, synthetic_problems
 from contracts.table_form import form_problems
 from contracts.validation_errors import dotted, from_problem, from_validation
@@ -93,11 +93,14 @@ class Publish(Frozen):
 
     Args:
         to: the release store as it is written; a relative path counts from the workspace's root, not from the spec.
+            An address is where each version is copied once it is whole in the workspace's store.
+        credentials: the name of the credentials of an address; None for those that the environment gives any program.
         formats: of the tables; Parquet where nothing is said.
     """
 
     to: WrittenPath
     formats: Annotated[tuple[Literal["parquet", "csv"], ...], BeforeValidator(as_tuple)] = ("parquet",)
+    credentials: CredentialsName | None = None
 
     @field_validator("formats")
     @classmethod
@@ -149,8 +152,9 @@ class ReleaseSpec(SpecFile):
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
         for key in LATER_KEYS:
-            if content["source"][key] is None:
-                del content["source"][key]
+            for part in (content["source"], content["publish"]):
+                if part.get(key, "") is None:
+                    del part[key]
         return canonical.digest(content)
 
     @property

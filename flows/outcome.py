@@ -36,6 +36,7 @@ class Outcome:
         account_delta: δ of both.
         also_charged: what the other accounts of these people have left: name, remaining, cap and kind of loss.
         public_key_file: the key that checks it.
+        copy: where it was copied to; None where the spec publishes to a folder.
     """
 
     release: str
@@ -55,6 +56,7 @@ class Outcome:
     account_delta: str
     also_charged: tuple[dict[str, str], ...]
     public_key_file: str
+    copy: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as a JSON object."""
@@ -72,7 +74,9 @@ class Outcome:
         )
 
 
-def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *, repeated: bool) -> Outcome:
+def outcome_of(
+    publication: Publication, ledger: Ledger, workspace: Workspace, *, repeated: bool, copied: str | None = None
+) -> Outcome:
     """Read the outcome of a published run out of the ledger.
 
     Raises:
@@ -102,6 +106,7 @@ def outcome_of(publication: Publication, ledger: Ledger, workspace: Workspace, *
             _other(ledger.account(part.account)) for part in charge.parts if part.account != account.terms.name
         ),
         public_key_file=str(workspace.public_key_file),
+        copy=copied,
     )
 
 

@@ -33,10 +33,12 @@ from tasks import synthesize as synthesizing
 from tasks import validate as validating
 from tasks.earlier_version import earlier_version
 from tasks.facts import Made, gather
+from tasks.object_store import StoreAway
 from tasks.publish import Publication, published
 from tasks.record.auditors import Auditors
 from tasks.run_folder import RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
+from tasks.sink import copying
 from tasks.version.software import software
 
 ingest = steps.as_task(intake, name="ingest")
@@ -47,6 +49,7 @@ synthesize = steps.as_task(synthesizing.synthesize, name="synthesize")
 refine = steps.as_task(refining.refine, name="refine")
 report = steps.as_task(reporting.report, name="report")
 publish = steps.as_task(publishing.publish, name="publish")
+copy = steps.as_task(copying.copy_published, name="copy", retries=2, only_after=StoreAway)
 
 
 @flow(name="release", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
@@ -83,7 +86,18 @@ def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
         found = published(ledger, run.run_key, request.store(workspace))
         publication = _make(run, request, workspace, ledger, table) if found is None else found
         run.published = True
-        return outcome_of(publication, ledger, workspace, repeated=found is not None)
+        copied = _copy(run, request, workspace, ledger, publication)
+        return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
+
+
+def _copy(
+    run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, publication: Publication
+) -> str | None:
+    """Copy what is whole here to the address that the spec publishes to, if it is one."""
+    to, named, store = request.copy_to, request.spec.publish.credentials, request.store(workspace)
+    if to is None:
+        return None
+    return copy(run, ledger, store, publication.release, publication.number, to, named)[1]
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from contracts.address import is_address
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
@@ -34,8 +35,17 @@ class Request:
     plan: TablesPlan | SyntheticPlan
 
     def store(self, workspace: Workspace) -> Path:
-        """Return the release store: `publish.to` of the spec, from the workspace's root where it is relative."""
-        return workspace.root / self.spec.written_paths[2]
+        """Return the release store: `publish.to` of the spec, from the workspace's root where it is relative.
+
+        Where that is an address, versions become whole in the workspace's own store, and are copied from there.
+        """
+        return workspace.releases if self.copy_to is not None else workspace.root / self.spec.written_paths[2]
+
+    @property
+    def copy_to(self) -> str | None:
+        """The address that versions are copied to, or None."""
+        written = self.spec.written_paths[2]
+        return written if is_address(written) else None
 
 
 def read_request(path: Path, workspace: Workspace | None = None) -> Request:

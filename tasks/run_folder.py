@@ -23,7 +23,7 @@ from privacy.private_table import PrivateTable
 
 ERROR_LOG = "error.private.log"
 SNAPSHOT_STEM = "snapshot"
-SPILL = "spill"
+SPILL, FETCHED = "spill", "fetched"
 
 if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
@@ -168,7 +168,8 @@ def _discard_snapshot(path: Path) -> None:
     """Remove the snapshot, whole or partial, and what was spilled; DuckDB is not asked, it may be what has failed."""
     for file in path.glob(f"{SNAPSHOT_STEM}*"):
         file.unlink(missing_ok=True)
-    shutil.rmtree(path / SPILL, ignore_errors=True)
+    for name in (SPILL, FETCHED):
+        shutil.rmtree(path / name, ignore_errors=True)
 
 
 def _lock(path: Path) -> int:

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 SNAPSHOT = "snapshot.duckdb"
 PARTIAL = "snapshot.partial.duckdb"
 SPILL = "spill"
+FETCHED = "fetched"
 FORMAT = 1
 KEY_BYTES = 32
 HASH_ROWS = 1 << 20
@@ -85,7 +86,7 @@ def discard_partial(folder: Path) -> None:
     """Remove what an ingest left unfinished."""
     for name in (PARTIAL, f"{PARTIAL}.wal", f"{SNAPSHOT}.wal"):
         (folder / name).unlink(missing_ok=True)
-    for name in (SPILL, f"{SNAPSHOT}.tmp"):
+    for name in (SPILL, FETCHED, f"{SNAPSHOT}.tmp"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -15,7 +15,7 @@ from tasks.source.folder import Part, parts_of
 from tasks.source.read_csv import read_csv
 from tasks.source.read_folder import read_folder
 from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
-from tasks.source.reading import Reading, check_columns, check_distinct, refuse
+from tasks.source.reading import Reading, check_columns, check_distinct
 
 SIDECARS: Final = (".wal", "-wal", "-journal")
 
@@ -59,8 +59,9 @@ def origin_of(source: Source, contract: Contract) -> AbstractContextManager[Orig
 
         return postgres_origin(source, source.path, lambda reading: checked(reading, source, contract))
     if isinstance(source.path, S3Address):
-        allowed = "a file, a folder of files, or a table of PostgreSQL"
-        refuse(source.name, "source.path", "an address of an S3-compatible store", allowed, "copy the objects here")
+        from tasks.source.objects import objects_origin
+
+        return nullcontext(objects_origin(source, source.path, contract))
     if source.files is not None:
         return nullcontext(_folder(source, source.path, contract))
     return nullcontext(_file(source, source.path, contract))

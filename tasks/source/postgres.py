@@ -62,7 +62,7 @@ def postgres_origin(
             security.
     """
     where = source.name
-    connection = _connected(address, source.credentials, where)
+    connection = connected(address, source.credentials, where)
     try:
         asked(where, lambda: _begin(connection))
         schema, name = split_table(source.table or "")
@@ -77,8 +77,10 @@ def postgres_origin(
         connection.close()
 
 
-def _connected(address: PostgresAddress, credentials: str | None, where: str) -> psycopg.Connection[Any]:
-    """Connect; libpq takes user and password from the environment or its password file where none are named."""
+def connected(
+    address: PostgresAddress, credentials: str | None, where: str, *, field: str = "source.path"
+) -> psycopg.Connection[Any]:
+    """Connect; libpq takes user and password from the environment where none are named."""
     import psycopg
 
     given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where))
@@ -95,7 +97,7 @@ def _connected(address: PostgresAddress, credentials: str | None, where: str) ->
         )
     except psycopg.Error as error:
         found, allowed, remedy = _of_a_connection(str(error))
-    refuse(where, "source.path", found, allowed, remedy)
+    refuse(where, field, found, allowed, remedy)
 
 
 def _of_a_connection(text: str) -> tuple[str, str, str]:

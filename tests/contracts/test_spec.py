@@ -268,7 +268,8 @@ MISTAKES = [
         ]
     ],
     ("lambda: 0.1}", "lambda: 0.1}\n  minimum_frequency: {k: 3, t: 1}", "minimum_frequency", "method negative_l2"),
-    ("to: releases/", "to: s3://bucket", "publish.to", "a path of a folder"),
+    ("to: releases/", "to: ftp://bucket", "publish.to", "an address that begins with"),
+    ("to: releases/", "to: s3://key:word@bucket", "publish.to", "a spec holds no credentials"),
     ("to: releases/", "to: ''", "publish.to", "a path"),
     ("[parquet, csv]", "[parquet, xlsx]", "publish.formats[1]", "one of parquet, csv"),
     ("[parquet, csv]", "[csv, csv]", "publish.formats", "each once"),

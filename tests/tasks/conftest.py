@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.tasks.postgres_server import PostgresServer
 from tests.tasks.runs import first, fourth, second, third
 from tests.tasks.version_fixture import Version, publish_version
+
+if TYPE_CHECKING:
+    from tests.tasks.object_server import ObjectServer
 
 SCENARIOS = {"town": first, "guild": second, "extract": third, "chosen": fourth}
 
@@ -40,3 +44,13 @@ def postgres() -> Iterator[PostgresServer]:
         server = PostgresServer(Path(folder) / "data")
         yield server
         server.close()
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    """A store on loopback that speaks S3."""
+    from tests.tasks.object_server import ObjectServer
+
+    server = ObjectServer()
+    yield server
+    server.close()

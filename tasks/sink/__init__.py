@@ -1,0 +1,1 @@
+"""Copies of published versions in other stores."""

@@ -1,0 +1,112 @@
+"""Objects of an S3-compatible store as a source: one object, or all below a prefix, in the state that was listed.
+
+They are copied into the run's private folder first, each on condition that it still is what was listed, and read
+there: what is looked at is what is read. The copies go when the snapshot is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from contracts.address import S3Address
+from contracts.contract import Contract
+from contracts.source import Source
+from tasks.duckdb_session import trouble
+from tasks.object_store import Listed, ObjectStore
+from tasks.snapshot.snapshot import FETCHED
+from tasks.source.folder import Part, parts_named
+from tasks.source.origin import Origin, checked, read_file
+from tasks.source.read_folder import read_folder
+from tasks.source.reading import Reading, refuse, told_as
+
+
+def objects_origin(source: Source, address: S3Address, contract: Contract) -> Origin:
+    """Look at the object, or list those below the prefix.
+
+    Raises:
+        SourceUnreadable: there is none.
+        StoreRefuses: the store does not let us in.
+        StoreAway: the store does not answer.
+    """
+    store = ObjectStore(address, source.credentials, field="source.path")
+    found = _listed(source, store)
+
+    def reading(folder: Path, advance: Callable[[float], None]) -> Reading:
+        parts = _fetched(source, store, found, folder / FETCHED, advance)
+        if source.files is None:
+            near = told_as(lambda: read_file(source, parts[0].path, contract), parts[0].path, source.name)
+            return checked(near.told_as(parts[0].path, source.name), source, contract)
+        whole = read_folder(
+            source.name, parts, source.files, delimiter=source.delimiter, expected=contract.source_columns
+        )
+        return checked(whole, source, contract)
+
+    return Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
+
+
+def _marks(found: list[Listed]) -> list[list[object]]:
+    return [[each.key, each.size, each.etag] for each in found]
+
+
+def _listed(source: Source, store: ObjectStore) -> list[Listed]:
+    key = store.address.key
+    if source.files is not None:
+        listed = sorted(store.list(f"{key}/"), key=lambda each: each.key.encode())
+        found = [each for each in listed if not each.key.endswith("/") and _counts(each.key[len(key) + 1 :])]
+        parts_named(source.name, source.files, [(Path(each.key), *_named(each, key)) for each in found])
+        return found
+    one = store.find(key)
+    if one is None:
+        remedy = "correct `path:`; for all objects below a prefix add `files: parquet` or `files: csv`"
+        refuse(source.name, "source.path", "no such object", "an existing object", remedy)
+    return [one]
+
+
+def _counts(relative: str) -> bool:
+    """Pass over what begins with `_` or `.`, as in a folder."""
+    return not any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part) for part in relative.split("/") if part
+    )
+
+
+def _named(listed: Listed, key: str) -> tuple[str, tuple[int | str, ...]]:
+    """Return the key below the prefix, and what the object is; keys are unique, so none has a second name."""
+    return listed.key[len(key) + 1 :], (listed.key, listed.etag)
+
+
+def _fetched(
+    source: Source, store: ObjectStore, found: list[Listed], folder: Path, advance: Callable[[float], None]
+) -> tuple[Part, ...]:
+    """Copy the objects into a folder whose names keep the partitions and nothing else of the keys."""
+    total, done = max(sum(each.size for each in found), 1), 0
+
+    def more(size: int) -> None:
+        nonlocal done
+        done += size
+        advance(min(done / total, 1.0))
+
+    files = []
+    for number, each in enumerate(found):
+        relative = each.key[len(store.address.key) + 1 :] if source.files else each.key.rpartition("/")[2]
+        above = [part for part in relative.split("/")[:-1] if "=" in part]
+        ending = next(end for end in (".csv.gz", ".csv.zst", ".csv", ".parquet") if relative.lower().endswith(end))
+        near = "/".join((f"{number:06d}", *above, f"part{ending}"))
+        if not _copied(store, each, folder / near, more):
+            found_now, remedy = "an object that changed while it was read", "run again when nothing writes there"
+            refuse(source.name, "source.path", found_now, "objects at rest", remedy)
+        files.append((folder / near, f"{number:06d}/" + near.partition("/")[2], (each.key, each.etag)))
+    if source.files is None:
+        path = files[0][0]
+        return (Part(path, source.name, (), (), ()),)
+    return parts_named(source.name, source.files, files)
+
+
+def _copied(store: ObjectStore, listed: Listed, path: Path, more: Callable[[int], None]) -> bool:
+    """Copy one object; a disk that is full is the run's folder's fault."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return store.fetch(listed, path, more)
+    except OSError as error:
+        failed = trouble(error, path.parent, "copying the source")
+    raise failed
