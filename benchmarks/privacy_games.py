@@ -56,7 +56,7 @@ def main() -> None:
     """Play, print, write; exit with 1 if something does not hold."""
     asked = _asked()
     names = asked.only or [*GAMES, *ATTACKS]
-    began = perf_counter()
+    began, digest = perf_counter(), code_digest()
     games, attacks = _played(names, share=QUICK if asked.quick else 1.0)
     if asked.anonymeter_python is not None:
         attacks += _module("anonymeter").attacked(asked.anonymeter_python)
@@ -67,7 +67,7 @@ def main() -> None:
     failed = [_name(each) for each in everything if not (each["holds"] and each["negative_control"]["caught"])]
     print(f"{len(everything)} in {seconds:.0f} s; {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     if not asked.quick:
-        _write(games, attacks, whole=not asked.only, seconds=seconds)
+        _write(games, attacks, digest, whole=not asked.only, seconds=seconds)
     sys.exit(1 if failed else 0)
 
 
@@ -111,9 +111,12 @@ def _module(family: str) -> Any:
     return import_module(f"benchmarks.games.{family}")
 
 
-def _write(games: Sequence[Found], attacks: Sequence[Found], *, whole: bool, seconds: float) -> None:
+def _write(games: Sequence[Found], attacks: Sequence[Found], digest: str, *, whole: bool, seconds: float) -> None:
     """Write the results beside the code, and as a benchmark's rows."""
-    digest, before = code_digest(), None if whole else stored()
+    before = None if whole else stored()
+    if digest != code_digest():
+        print("the code changed while it was played: nothing is written; play again")
+        return
     if before is not None and before["code_digest"] != digest:
         print("the stored results are of other code: play all games, without --only, to replace them")
         return
