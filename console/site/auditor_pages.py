@@ -17,7 +17,6 @@ from privacy.ledger.search import Wanted, entries
 from tasks.evaluation.private_files import FOLDER as EVALUATIONS
 from tasks.settings import Workspace
 
-RECORDS: Final = "records"
 _RECORD_FILES: Final = ("record.auditor.html", "record.auditor.json")
 _SCORE_FILES: Final = ("scores.html", "scores.json")
 _EVALUATION: Final = re.compile(r"(?P<release>[A-Za-z0-9-]{0,64})-v(?P<version>\d{1,9})-(?P<at>\d{8}T\d{6}Z)")
@@ -79,7 +78,7 @@ def auditor_page(site: Site, viewer: Viewer, *, before: int | None) -> Page:
 
 
 def _record_folder(workspace: Workspace, release: str, number: int) -> Path:
-    return workspace.private / RECORDS / release / f"v{number}"
+    return workspace.records / release / f"v{number}"
 
 
 def _evaluated(workspace: Workspace) -> list[dict[str, Any]]:
@@ -88,7 +87,7 @@ def _evaluated(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def _recorded(workspace: Workspace) -> list[dict[str, Any]]:
-    found = sorted((workspace.private / RECORDS).glob("*/v*/record.auditor.json"))
+    found = sorted(workspace.records.glob("*/v*/record.auditor.json"))
     named = [(path.parent.parent.name, path.parent.name[1:]) for path in found]
     return [{"release": release, "version": int(version)} for release, version in named if version.isdecimal()][
         :_MOST

@@ -53,6 +53,7 @@ class Desk:
     ) -> None:
         self._work, self._seconds, self._lasting, self._most = work, seconds, lasting, most_waiting
         self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._pending: dict[Hashable, State] = {}
         self._waiting: deque[tuple[Hashable, Any]] = deque()
         self._lock = threading.Condition()
         self._closed = False
@@ -68,19 +69,20 @@ class Desk:
         """
         with self._lock:
             known = self._answers.get(key)
-            if known is not None and known.state in ("running", "waiting"):
-                return known
+            standing = known if known is not None and known.state == "done" else None
+            if key in self._pending:
+                return standing or Answer(self._pending[key])
             if known is not None and time() - known.at < self._lasting:
                 return known
             if len(self._waiting) >= self._most or self._closed:
-                return known if known is not None and known.state == "done" else Answer("busy")
-            self._answers[key] = Answer("waiting")
+                return standing or Answer("busy")
+            self._pending[key] = "waiting"
             self._waiting.append((key, told))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=f"desk-{self._work.__name__}", daemon=True)
                 self._thread.start()
             self._lock.notify()
-            return known if known is not None and known.state == "done" else self._answers[key]
+            return standing or Answer("waiting")
 
     def close(self) -> None:
         """End the process; what waits is dropped."""
@@ -97,18 +99,14 @@ class Desk:
                 if self._closed:
                     return
                 key, told = self._waiting.popleft()
-                self._answers[key] = Answer("running")
+                self._pending[key] = "running"
             answer = replace(self._ask_process(told), at=time())
             with self._lock:
+                del self._pending[key]
                 self._answers[key] = answer
                 self._answers.move_to_end(key)
-                self._forget()
-
-    def _forget(self) -> None:
-        """Drop the oldest answers; what is being worked on stays."""
-        for key in list(self._answers)[: max(0, len(self._answers) - _KEPT)]:
-            if self._answers[key].state not in ("running", "waiting"):
-                del self._answers[key]
+                while len(self._answers) > _KEPT:
+                    self._answers.popitem(last=False)
 
     def _ask_process(self, told: Any) -> Answer:
         """Let the process work; a process that is late or has died is replaced when the next piece comes."""

@@ -132,7 +132,9 @@ class Folders:
         content = _small_file(path / MANIFEST)
         if content is None:
             staged = (path.parent / f".staging-{path.name}").is_dir()
-            return Folder(entry, path, "coming" if staged and not path.exists() else "elsewhere", {})
+            content = _small_file(path / MANIFEST)  # between the two looks it may have been renamed
+            if content is None:
+                return Folder(entry, path, "coming" if staged else "elsewhere", {})
         digest = hashlib.sha256(content).hexdigest()
         if digest != entry.manifest:
             return Folder(entry, path, "changed", {})

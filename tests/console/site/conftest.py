@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from benchmarks.orchestration import release_plainly
@@ -94,10 +99,32 @@ def with_auditors(shown: Shown, tmp_path: Path) -> Iterator[Callable[[Auditors],
         each.view.close()
 
 
+@dataclass(frozen=True)
+class Served:
+    """A site that answers on a port of this machine."""
+
+    site: Site
+    url: str
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[Served]:
+    """Serve a site, as `sudare serve` does, inside the block."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+    config = uvicorn.Config(make_app(site), log_level="error", access_log=False, proxy_headers=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
+    thread.start()
+    try:
+        yield Served(site, f"http://127.0.0.1:{listening.getsockname()[1]}")
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
+
+
 def answered(ask: Callable[[], Answer]) -> Answer:
     """Ask until the work is done."""
-    import time
-
     until = time.monotonic() + 120
     while (answer := ask()).state in ("waiting", "running", "busy"):
         assert time.monotonic() < until
