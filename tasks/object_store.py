@@ -87,9 +87,15 @@ class ObjectStore:
 
     def fetch(self, listed: Listed, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
         """Copy an object in the state in which it was listed to a file; False where it is gone or another by now."""
+        return self._download(listed.key, to, advance, IfMatch=listed.etag) and to.stat().st_size == listed.size
 
+    def download(self, key: str, to: Path) -> bool:
+        """Copy an object, as it is now, to a file; False where there is none."""
+        return self._download(key, to, lambda size: None)
+
+    def _download(self, key: str, to: Path, advance: Callable[[int], None], **more: str) -> bool:
         def ask() -> None:
-            answer = self._client.get_object(Bucket=self.address.bucket, Key=listed.key, IfMatch=listed.etag)
+            answer = self._client.get_object(Bucket=self.address.bucket, Key=key, **more)
             with to.open("xb") as file:
                 for chunk in answer["Body"].iter_chunks(CHUNK_BYTES):
                     file.write(chunk)
@@ -99,7 +105,7 @@ class ObjectStore:
             self._asked("read an object", ask)
         except (_Absent, _Taken):
             return False
-        return to.stat().st_size == listed.size
+        return True
 
     def read(self, key: str) -> tuple[bytes, str] | None:
         """Return a small object and its tag, or None."""

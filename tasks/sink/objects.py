@@ -21,7 +21,7 @@ from typing import Any
 from contracts.address import S3Address
 from contracts.canonical import readable_json
 from contracts.errors import Finding
-from tasks.object_store import Listed, ObjectStore, StoreRefuses
+from tasks.object_store import ObjectStore, StoreRefuses
 from tasks.publish import MANIFEST, PROOF
 from tasks.sink.copying import WholeVersion
 
@@ -139,9 +139,8 @@ def _files(store: ObjectStore, manifest: bytes) -> dict[str, str]:
 
 
 def _take(store: ObjectStore, key: str, path: Path, digest: str | None) -> None:
-    listed: Listed | None = store.find(key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    good = listed is not None and store.fetch(listed, path)
+    good = store.download(key, path)
     if good and digest is not None:
         with path.open("rb") as file:
             good = hashlib.file_digest(file, "sha256").hexdigest() == digest

@@ -16,18 +16,16 @@ import pytest
 from contracts.address import PostgresAddress, S3Address, read_address
 from contracts.errors import SudareError
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from tasks import object_store
 from tasks.object_store import StoreAway, StoreRefuses
-from tasks.publish import PROOF, publish
-from tasks.report import report
+from tasks.publish import PROOF
 from tasks.sink.copying import CopyRefused, WholeVersion, copy_published, copy_version, whole_version
 from tasks.sink.objects import read_version
 from tasks.sink.tables import table_name
 from tasks.verify import verify
 from tests.tasks.postgres_server import PostgresServer
 from tests.tasks.runs import first
-from tests.tasks.version_fixture import SEED, Version
+from tests.tasks.version_fixture import Version, publish_version
 
 if TYPE_CHECKING:
     from tests.tasks.object_server import ObjectServer
@@ -277,15 +275,11 @@ def test_long_names_of_tables_stay_apart():
 
 def test_the_journal_says_what_may_be_copied(tmp_path: Path, object_server: ObjectServer):
     """The newest that is not withdrawn; one that was withdrawn is refused, even by its number."""
-    facts, bucket = first().run(tmp_path), object_server.bucket()
+    publish_version(first(), tmp_path)
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
-    store, signer, private = tmp_path / "releases", Signer(SEED), tmp_path / "private"
-    private.mkdir()
+    store, bucket = tmp_path / "releases", object_server.bucket()
     with pytest.raises(CopyRefused, match="there is none"):
-        copy_published(ledger, store, "town", None, bucket, None)
-    publish(
-        ledger, signer, facts.run_key, store, lambda folder, _: report(facts, folder=folder, private_folder=private)
-    )
+        copy_published(ledger, store, "village", None, bucket, None)
     entry, where = copy_published(ledger, store, "town", None, bucket, None)
     assert (entry.number, where) == (1, f"{bucket}/town/v1")
     ledger.withdraw("town", 1, reason="an error")
