@@ -8,13 +8,18 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
+from contracts.errors import SpecRefused
 from flows.request import Request
+from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from tasks.emission.run_events import RunIdentity, complete_event, fail_event, start_event
 from tasks.emission.send import send
 from tasks.settings import Workspace
 
+_PUBLIC: Final = (BudgetExceeded, LedgerRefusal, SpecRefused)
+_ANY_OTHER: Final = "refused"
 _told: ContextVar[bool] = ContextVar("lineage_told", default=False)
 
 
@@ -27,7 +32,8 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
         workspace: says where events go; to nobody without `[lineage]` and OPENLINEAGE_URL.
     Yields:
         A function that takes the folder of the version that the run published.
-    Privacy: events hold declarations and what is published; of an error its class.
+    Privacy: events hold declarations and what is published; of an error its class where spec and ledger alone decide
+        it, and else one fixed word, since the class of a broken gate or an unreadable source is its outcome.
     """
     target = workspace.lineage
     published: list[Path] = []
@@ -42,10 +48,15 @@ def lineage_of(request: Request, workspace: Workspace) -> Iterator[Callable[[Pat
         yield published.append
         send(target, complete_event(run, datetime.now(UTC), published[-1] if published else Path()))
     except BaseException as error:
-        send(target, fail_event(run, datetime.now(UTC), type(error).__name__))
+        send(target, fail_event(run, datetime.now(UTC), _word_for(error)))
         raise
     finally:
         _told.reset(token)
+
+
+def _word_for(error: BaseException) -> str:
+    """Return what may be told of an error; exact classes only, since a class derived from one may say more."""
+    return type(error).__name__ if type(error) in _PUBLIC else _ANY_OTHER
 
 
 def _version() -> str:

@@ -1,8 +1,8 @@
 """The events of a run as it happens: START, COMPLETE and FAIL, in OpenLineage's form (spec 2-0-2).
 
 START and FAIL say which contract's table a release reads, with its declared columns. COMPLETE is the event that was
-published with the version (`lineage.json`), under the id of this run: what stands there is public. FAIL adds the
-class of the error and nothing of its text. No event holds a value, a number of rows of the source, or the outcome of
+published with the version (`lineage.json`), under the id of this run: what stands there is public. FAIL adds a
+word for the error and nothing of its text. No event holds a value, a number of rows of the source, or the outcome of
 a check that could not stop the release.
 """
 
@@ -57,7 +57,7 @@ def fail_event(run: RunIdentity, at: datetime, error: str) -> Event:
     Args:
         run: the run.
         at: when, UTC.
-        error: the class of the error.
+        error: the class of the error where it is public; else one word that is the same for all.
     """
     event = _event("FAIL", run, at)
     message = {"message": error, "programmingLanguage": "python"}

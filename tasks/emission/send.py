@@ -55,10 +55,10 @@ def send(target: LineageTarget, event: dict[str, Any]) -> bool:
 
 
 def _append(target: LineageTarget, data: bytes) -> None:
-    """Append one line; one write, so that events of several processes do not mix."""
+    """Append one line, in one write, so that events of several processes do not mix; a new file is its owner's."""
     path = target.file or Path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(descriptor, data + b"\n")
     finally:

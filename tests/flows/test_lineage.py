@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,10 @@ import jsonschema
 import pytest
 
 from benchmarks.orchestration import release_plainly
-from contracts.errors import GateBroken
+from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
 from flows.lineage import lineage_of
 from flows.request import Request, read_request
+from privacy.ledger.errors import BudgetExceeded
 from tasks.emission import send as sending
 from tasks.emission.run_events import dataset_name
 from tasks.settings import Workspace
@@ -135,19 +137,27 @@ def test_start_and_complete_reach_a_server(
     assert (facet["runId"], facet["version"]) == (published["run"]["runId"], "v1")
 
 
-def test_a_failure_is_told_by_the_class_of_its_error_alone(
+class _Telling(SpecRefused):
+    """A class of somebody's own below a public one."""
+
+
+def test_a_failure_is_told_by_one_word_unless_its_class_is_public(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither its text nor a traceback: an error may quote what the rows hold. The error itself goes on."""
+    """A broken gate looks like an unreadable source, an interruption and a bug; no text. The error itself goes on."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     request, workspace = _asked(shared)
-    for error in (GateBroken([]), ValueError("a row says 4711"), KeyboardInterrupt("4711")):
+    silent = (GateBroken([]), SourceUnreadable([]), ValueError("a row says 4711"), KeyboardInterrupt("4711"))
+    public = (BudgetExceeded("adult-1994", 1, 0, []), SpecRefused([]))
+    for error in (*silent, _Telling([]), *public):
         with pytest.raises(type(error)), lineage_of(request, workspace):
             raise error
     told = [event for event in collector.events if event["eventType"] == "FAIL"]
     assert [event["run"]["facets"]["errorMessage"]["message"] for event in told] == [
-        *("GateBroken", "ValueError", "KeyboardInterrupt"),
+        *["refused"] * 5,
+        *("BudgetExceeded", "SpecRefused"),
     ]
+    assert len({json.dumps(_timeless(event), sort_keys=True) for event in told[:5]}) == 1
     assert all(
         set(event["run"]["facets"]["errorMessage"]) <= {"_producer", "_schemaURL", "message", "programmingLanguage"}
         for event in told
@@ -155,6 +165,11 @@ def test_a_failure_is_told_by_the_class_of_its_error_alone(
     assert "4711" not in json.dumps(collector.events)
     assert all(event["outputs"] == [] for event in told)
     jsonschema.validate(told[0], RUN_EVENT)
+
+
+def _timeless(event: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what differs between any two runs."""
+    return {**event, "eventTime": "", "run": {**event["run"], "runId": ""}}
 
 
 def test_no_event_holds_what_is_private(
@@ -180,6 +195,7 @@ def test_events_are_appended_to_a_file_and_may_name_the_source(shared: Place, ve
     with _settings(shared, 'file = "told/lineage.ndjson"'):
         _run(shared, version)
         assert "symlinks" not in file.read_text()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with _settings(shared, 'file = "told/lineage.ndjson"', 'source_path = "yes"', 'namespace = "x"'):
         request = _run(shared, version)
     events = [json.loads(line) for line in file.read_text().splitlines()]
