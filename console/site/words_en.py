@@ -96,7 +96,7 @@ TEXTS: Final = {
     "fact.epsilon": "ε",
     "fact.delta": "δ",
     "fact.odds": "Odds change at most",
-    "fact.odds_small": "of any belief about one unit",
+    "fact.odds_small": "between two neighbouring tables",
     "fact.protects": "Protects",
     "fact.unit": "Privacy unit",
     "fact.variant": "Kind",

@@ -96,7 +96,7 @@ TEXTS: Final = {
     "fact.epsilon": "ε",
     "fact.delta": "δ",
     "fact.odds": "オッズの変化の上限",
-    "fact.odds_small": "一単位についての推測に対して",
+    "fact.odds_small": "隣接する二つの表の間で",
     "fact.protects": "保護の対象",
     "fact.unit": "プライバシー単位",
     "fact.variant": "種類",

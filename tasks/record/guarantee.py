@@ -99,7 +99,7 @@ GUARANTEE = Group(
         public("definition", "What epsilon and delta bound.", definition),
         public(
             "odds_factor",
-            "exp(epsilon): the most by which the release multiplies anybody's odds about one unit.",
+            "exp(epsilon): the most by which the release multiplies anybody's odds between two neighbouring tables.",
             lambda run: odds_factor(run.facts.charge.request.epsilon),
         ),
         public("native_loss", "Loss in the calculus of the account.", native),

@@ -13,21 +13,8 @@ from privacy.accounting.posterior import (
     largest_posterior,
     odds_bound,
 )
+from privacy.audit.learnable import WHOLE, meaning
 from tasks.record.field import Run, public
-
-WHOLE: Final = "no narrower than about a whole unit: every draw may depend on every column"
-MEANS: Final = (
-    "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
-    "only "
-    "draws that count the column tell of it, and another value moves at most {rows} of each from one cell to "
-    "another. "
-    "What other columns suggest about it, and whether somebody is in the table at all, is bounded by the loss "
-    "about a "
-    "whole unit alone"
-)
-TWICE: Final = (
-    ". Another value counts as one unit removed and another added: so it may exceed the loss about presence"
-)
 
 
 def beliefs(epsilon: int, delta: int) -> dict[str, str]:
@@ -70,13 +57,10 @@ def _attribute(run: Run, column: str) -> dict[str, Any]:
     }
 
 
-def meaning(run: Run) -> str:
+def means(run: Run) -> str:
     """Say what a bound about one column is about."""
     request = run.facts.charge.request
-    if run.facts.synthesis is not None:
-        return WHOLE
-    rows = "one row" if request.rows_per_unit == 1 else f"{request.rows_per_unit} rows"
-    return MEANS.format(rows=rows) + (TWICE if request.adjacency == "add_remove" else "")
+    return meaning(request.adjacency, request.rows_per_unit, synthetic=run.facts.synthesis is not None)
 
 
 LEARNABLE: Final = (
@@ -88,5 +72,5 @@ LEARNABLE: Final = (
         "Largest belief about one column of one unit, by the loss of the draws that count it.",
         about_attributes,
     ),
-    public("per_attribute_means", "What the bound about one column is about, and what not.", meaning),
+    public("per_attribute_means", "What the bound about one column is about, and what not.", means),
 )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privacy.accounting.amounts import pico_to_text
+from privacy.audit.learnable import meaning
 from privacy.refine.intervals import told_interval
 from tasks.record.guarantee import odds_factor
 from tasks.record.learnable import beliefs
@@ -369,6 +370,17 @@ FORGERIES = {
     ),
     "a smaller distance to the noisy values (consistent)": Forgery(
         {9}, error("error_against_noisy", "table:pay", rmse="0"), of="guild", says="table:pay: rmse"
+    ),
+    "what a bound about one column is about is told as under another relation": Forgery(
+        {5},
+        lambda r: r["groups"]["F"]["fields"]["per_attribute_means"].update(
+            value=meaning(
+                "replace_one" if r["replay"]["adjacency"] == "add_remove" else "add_remove",
+                r["replay"]["rows_per_unit"],
+                synthetic=False,
+            )
+        ),
+        says="groups.F.per_attribute_means",
     ),
     "a column untold": Forgery(
         {5}, lambda r: r["groups"]["F"]["fields"]["per_attribute"]["value"].pop(), says="the columns of the contract"
