@@ -57,9 +57,15 @@ def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: Answer
 
 
 def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
+    def form(request: Request, *, refused: bool) -> Response:
+        status = HTTPStatus.FORBIDDEN if refused else HTTPStatus.OK
+        answer = answering.page(request, lambda _: Page("login", {"refused": refused}), status=status)
+        answer.headers["Referrer-Policy"] = "same-origin"  # without it browsers do not tell where the form comes from
+        return answer
+
     @app.get("/login")
     def login(request: Request) -> Response:
-        return answering.page(request, lambda _: Page("login", {"refused": False}))
+        return form(request, refused=False)
 
     @app.post("/login")
     async def log_in(request: Request) -> Response:
@@ -68,10 +74,7 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
             return answering.trouble(request, HTTPStatus.BAD_REQUEST)
         secret = await run_in_threadpool(auditors.log_in, token)
         if secret is None:
-            refused = Page("login", {"refused": True})
-            return await run_in_threadpool(
-                lambda: answering.page(request, lambda _: refused, status=HTTPStatus.FORBIDDEN)
-            )
+            return await run_in_threadpool(lambda: form(request, refused=True))
         answer = RedirectResponse("/auditor", status_code=HTTPStatus.SEE_OTHER)
         secure = request.url.scheme == "https"
         answer.set_cookie(
@@ -80,9 +83,7 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
         return answer
 
     @app.post("/logout")
-    def log_out(request: Request) -> Response:
-        if not _from_here(request):
-            return answering.trouble(request, HTTPStatus.BAD_REQUEST)
+    def log_out(request: Request) -> Response:  # the cookie is sent from this site's own pages only
         auditors.log_out(request.cookies.get(COOKIE, ""))
         answer = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
@@ -108,6 +109,6 @@ async def _token(request: Request) -> str | None:
 def _from_here(request: Request) -> bool:
     """Say whether a form was sent from this site's own page, as browsers tell; programs tell nothing and pass."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is not None and site not in ("same-origin", "none"):
-        return False
+    if site is not None:
+        return site in ("same-origin", "none")
     return origin is None or origin.partition("://")[2] == request.headers.get("host")
