@@ -14,7 +14,7 @@ from typing import NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from console import budget, contract, evaluate, init, plan, publish, releases, run, sample, serve, verify
+from console import budget, contract, evaluate, init, key, plan, publish, releases, run, sample, serve, verify
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.run_folder import sheltered
@@ -39,6 +39,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.add_typer(budget.app, name="budget")
 app.add_typer(releases.app, name="releases")
 app.command("verify")(verify.verify)
+app.add_typer(key.app, name="key")
 app.command("serve")(serve.serve)
 app.add_typer(contract.app, name="contract")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, workspace_at
+from console.key import key_to_verify_with
+from console.options import AsJson, At
 from console.render import answer
 from contracts.errors import Finding, Refused
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
 Key = Annotated[
     Path | None,
-    typer.Option("--key", metavar="FILE", help="The publisher's public key; this workspace's own without it."),
+    typer.Option(
+        "--key", metavar="FILE", help="The publisher's public key; without it the pinned one, else this workspace's."
+    ),
 ]
 Deep = Annotated[
     bool,
@@ -47,7 +50,9 @@ def verify(
 ) -> None:
     """Check a published version offline, against a key that you pin; exit 0 only if all of it holds.
 
-    A key inside the folder is never trusted. It needs no workspace when --key is given.
+    A key inside the folder is never trusted. It needs no workspace: pin the publisher's
+    key once (sudare key pin FILE), or name it with --key. Exit 5 if anything does not
+    hold or could not be checked, 2 if there is no version or no key to begin with.
 
     Examples:
 
@@ -62,13 +67,13 @@ def verify(
     from console.progress import shown
     from tasks import verify as verification
 
-    file = key if key is not None else workspace_at(workspace).public_key_file
-    public_key = verification.read_public_key(file)
+    public_key = verification.read_public_key(key_to_verify_with(key, workspace))
     with shown():
         report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor)
     payload = report.to_json()
-    if report.ok or not as_json:
-        answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    if not report.ok and as_json:
+        raise typer.Exit(VerificationFailed.exit_code)
     if not report.ok:
         raise VerificationFailed(_findings(report))
 

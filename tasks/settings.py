@@ -147,14 +147,19 @@ class Workspace:
     @property
     def public_key_file(self) -> Path:
         """The public half of the signing key: lowercase hex and a newline."""
-        return self.private / "keys" / "signing.pub"
+        return self.keys / "signing.pub"
+
+    @property
+    def keys(self) -> Path:
+        """The keys: for signing and snapshots, and a publisher's that is pinned."""
+        return self.private / "keys"
 
     def signing_seed(self) -> bytes:
         """Return the 32 secret bytes of the Ed25519 signing key: of the environment, else of the workspace.
 
         SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
         """
-        seed = _told_seed() or _read_key(self.private / "keys" / "signing.key")
+        seed = _told_seed() or _read_key(self.keys / "signing.key")
         published = self.public_key_file
         if not published.is_file() or published.read_text(encoding="ascii").strip() != _public_half(seed):
             remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
@@ -163,7 +168,7 @@ class Workspace:
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
-        return _read_key(self.private / "keys" / "snapshot.key")
+        return _read_key(self.keys / "snapshot.key")
 
     @classmethod
     def create(cls, root: Path) -> Workspace:
@@ -226,6 +231,12 @@ class Workspace:
             return cls.open(Path(told))
         start = start.absolute()
         return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def user_folder() -> Path:
+    """Return where a user's own settings lie, for commands outside any workspace."""
+    told = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(told) if Path(told).is_absolute() else Path.home() / ".config") / "sudare"
 
 
 def container_digest() -> str | None:

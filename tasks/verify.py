@@ -31,7 +31,6 @@ signed. What could not be checked is `skipped`, and a version with anything skip
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +40,14 @@ from contracts.errors import Finding, SpecRefused
 from privacy.audit.charged import check_accounts
 from privacy.audit.claimed import check_amounts, check_claim
 from privacy.audit.identity import check_charge, check_identity
-from privacy.audit.inclusion import JournalledRun, check_inclusion, check_publication, check_signature, read_run
+from privacy.audit.inclusion import (
+    JournalledRun,
+    check_inclusion,
+    check_publication,
+    check_same_publisher,
+    check_signature,
+    read_run,
+)
 from privacy.audit.learnable import check_learnable
 from privacy.audit.readable import LARGEST_JSON, printable, read_json
 from privacy.audit.sealed import check_sealed
@@ -63,6 +69,7 @@ from tasks.verification.files import (
     open_version,
     read_text_file,
 )
+from tasks.verification.keys import KEY, read_public_key
 from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
 from tasks.verification.report import (
     AUDITOR_RULES,
@@ -75,30 +82,10 @@ from tasks.verification.report import (
 from tasks.verification.succession import check_version_before
 from tasks.verification.synthetic_checks import SyntheticChecks
 
+__all__ = ["read_public_key", "verify"]
+
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
-_KEY: Final = re.compile(r"[0-9a-f]{64}")
-
-
-def read_public_key(path: Path) -> str:
-    """Read a public key file: 64 lowercase hex digits and a newline.
-
-    Raises:
-        SpecRefused: no such file, or it holds something else.
-    """
-    remedy = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
-    where = printable(str(path))
-    try:
-        with path.open("rb") as file:
-            content = file.read(4096)
-    except (OSError, ValueError) as error:
-        found = getattr(error, "strerror", None) or "no path that can be followed"
-        raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", remedy)]) from error
-    text = content.decode("ascii", "replace")
-    if not text.endswith("\n") or not _KEY.fullmatch(text[:-1]):
-        found, allowed = f"{len(content)} bytes of another form", "64 lowercase hex digits and a newline"
-        raise SpecRefused([Finding(where, "key file", found, allowed, remedy)])
-    return text[:-1]
 
 
 def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path | None = None) -> VerificationReport:
@@ -115,7 +102,7 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
         SpecRefused: no version folder there, no such key can be, or the auditors' record cannot be read.
     Privacy: reads published files only, and the auditors' record where it is named.
     """
-    if not _KEY.fullmatch(public_key):
+    if not KEY.fullmatch(public_key):
         allowed = "64 lowercase hex digits"
         raise SpecRefused(
             [Finding("the pinned key", "form", printable(public_key), allowed, "pin the publisher's key")]
@@ -251,6 +238,7 @@ class _Verification:
         if self._run is None or self._manifest is None:
             return self._close(findings, ("the publication: no readable run or manifest",))
         published, manifest = self._run.published, self._manifest
+        findings += check_same_publisher(proof, manifest, where=PROOF)
         findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
         findings += check_version_before(self._path, proof, manifest, public_key=self._key, where=PROOF)
         return self._close(findings)

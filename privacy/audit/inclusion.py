@@ -249,6 +249,15 @@ def check_publication(published: PublishedBody, manifest: Manifest, sha256: str,
     ]
 
 
+def check_same_publisher(proof: Proof, manifest: Manifest, *, where: str) -> list[Finding]:
+    """Check that one key signed the proof and the manifest beside it."""
+    if proof.key_id == manifest.key_id:
+        return []
+    found, allowed = f"key {proof.key_id}", f"{manifest.key_id}, which signed MANIFEST.json"
+    remedy = "it is a proof out of another workspace's journal: ask the publisher for this version's own"
+    return [Finding(where, "the journal's key", found, allowed, remedy)]
+
+
 def _names(names: Iterable[str]) -> str:
     """List names, the first dozen of them."""
     return ", ".join(shown(name) for name in sorted(names)[:12]) or "no account"

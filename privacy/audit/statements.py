@@ -6,7 +6,7 @@ it is true is for the other modules of this folder.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -283,10 +283,24 @@ def read_statement(
     Returns:
         tuple: the statement, or None with a finding for each field that is not of its form.
     """
+    unknown = _unknown_schema(model, value, where)
+    if unknown is not None:
+        return None, [unknown]
     try:
         return model.model_validate(value), []
     except ValidationError as error:
         return None, validation_findings(error, where=where, at=at)
+
+
+def _unknown_schema(model: type[Statement], value: Any, where: str) -> Finding | None:
+    """Say that a file is of a schema that is not known here; its fields would make no sense under another one."""
+    field = model.model_fields.get("schema_")
+    stated = value.get("schema") if isinstance(value, dict) else None
+    known = () if field is None else get_args(field.annotation)
+    if field is None or not isinstance(stated, str) or stated in known:
+        return None
+    remedy = "if a newer Sudare wrote it, verify it with that one; else the file is not what it should be"
+    return Finding(where, "schema", shown(stated), f"a schema known here: {', '.join(known)}", remedy)
 
 
 def validation_findings(error: ValidationError, *, where: str, at: str = "") -> list[Finding]:

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import Finding, SpecRefused
+from contracts.errors import Finding
 from privacy.audit.readable import CHANGED, LARGEST_JSON, printable
 from privacy.audit.statements import Manifest
+from tasks.verification.no_version import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
 
-MANIFEST, PROOF = "MANIFEST.json", "PROOF.json"
-OUTSIDE_MANIFEST = (MANIFEST, PROOF)
-_MARKS = (*OUTSIDE_MANIFEST, "record.json")
+MANIFEST, PROOF = OUTSIDE_MANIFEST
 _FOLDERS = frozenset({"data", "measurements"})
+_MISSING = "it was lost, or the copy was not finished: get the whole version again from its publisher"
+_CUT = "it was cut, or the copy was not finished: get the whole version again from its publisher"
+_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".filepart", ".tmp")
+_BEGUN = "a download that was not finished: remove it, and get the whole version again from its publisher"
 _UNVOUCHED = "nobody vouches for it: remove it, and use nothing from it"
 
 
@@ -59,20 +62,12 @@ def open_version(folder: Path) -> Path:
     """
     try:
         path = folder.resolve(strict=True)
-        marks = [name for name in _MARKS if (path / name).exists() or (path / name).is_symlink()]
+        marks = [name for name in MARKS if (path / name).exists() or (path / name).is_symlink()]
     except (OSError, RuntimeError, ValueError) as error:
-        found = getattr(error, "strerror", None) or "no path that can be followed"
-        raise _refusal(folder, found) from error
-    if not path.is_dir():
-        raise _refusal(folder, "a file")
-    if not marks:
-        raise _refusal(folder, f"a folder without {', '.join(_MARKS)}")
+        raise no_version(folder, getattr(error, "strerror", None) or "no path that can be followed") from error
+    if not path.is_dir() or not marks:
+        raise what_it_is(folder, path)
     return path
-
-
-def _refusal(folder: Path, found: str) -> SpecRefused:
-    remedy = "name a version folder, such as releases/adult-tables/v1"
-    return SpecRefused([Finding(printable(str(folder)), "version folder", found, "a published version", remedy)])
 
 
 def list_version(path: Path, names: Iterable[str]) -> tuple[VersionFolder, list[Finding]]:
@@ -124,13 +119,15 @@ def check_listing(folder: VersionFolder, manifest: Manifest | None) -> list[Find
     for name in sorted(wanted - set(folder.files)):
         found = folder.others.get(name, "nothing")
         allowed = "the file that was published" if name in listed else "the file that every version has"
-        findings.append(Finding(printable(name), "the file", found, allowed, CHANGED))
+        remedy = CHANGED if name in folder.others else _MISSING
+        findings.append(Finding(printable(name), "the file", found, allowed, remedy))
     for name, what in sorted(folder.others.items()):
         if name not in wanted:
             findings.append(Finding(printable(name), "the file", what, "files of the manifest only", _UNVOUCHED))
     for name in sorted(set(folder.files) - wanted if manifest is not None else ()):
-        found = "a file that the manifest does not list"
-        findings.append(Finding(printable(name), "the file", found, "files of the manifest only", _UNVOUCHED))
+        found, begun = "a file that the manifest does not list", name.endswith(_UNFINISHED)
+        remedy = _BEGUN if begun else _UNVOUCHED
+        findings.append(Finding(printable(name), "the file", found, "files of the manifest only", remedy))
     return findings
 
 
@@ -146,7 +143,8 @@ def check_contents(folder: VersionFolder, manifest: Manifest) -> tuple[frozenset
             continue
         where, size = printable(name), folder.files[name]
         if size != stated.bytes:
-            findings.append(Finding(where, "size", f"{size} bytes", f"{stated.bytes} bytes", CHANGED))
+            remedy = _CUT if size < stated.bytes else CHANGED
+            findings.append(Finding(where, "size", f"{size} bytes", f"{stated.bytes} bytes", remedy))
             continue
         try:
             with (folder.path / name).open("rb") as file:
@@ -183,4 +181,5 @@ def read_text_file(path: Path, name: str) -> tuple[bytes | None, list[Finding]]:
         return VersionFolder(path, {name: mode.st_size}, {}).read(name, limit=LARGEST_JSON), []
     except OSError as error:
         found = "nothing" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
-        return None, [Finding(name, "the file", found, "the file that was published", CHANGED)]
+        remedy = _MISSING if found == "nothing" else CHANGED
+        return None, [Finding(name, "the file", found, "the file that was published", remedy)]

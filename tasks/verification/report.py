@@ -23,6 +23,37 @@ DEEP_RULES: Final = ("model estimated again from the noisy measurements",)
 """Checked after the others where they are asked for, and something was estimated."""
 AUDITOR_RULES: Final = ("the auditors' record is the one that the published record commits to",)
 """Checked last, where an auditors' record is named."""
+CODES: Final = (
+    "files",
+    "signature",
+    "contents",
+    "journal",
+    "record",
+    "draws",
+    "loss",
+    "measurements",
+    "replay",
+    "descriptions",
+    "model",
+    "auditors",
+)
+"""What each rule is called by programs, in their order; a code never changes what it means."""
+MEANINGS: Final = (
+    "files were lost, added, renamed or replaced since they were published: nobody vouches for what is here",
+    "the owner of the pinned key does not vouch for this folder",
+    "a file was damaged or changed after it was published",
+    "the publisher's ledger does not stand behind this version, or its journal was rewritten since",
+    "the record is not of this version, or tells people something else than its exact values",
+    "what was drawn is not what was charged, or what one unit can change is misstated",
+    "the guarantee that is claimed does not follow from what was drawn and charged: rely on the recomputed value",
+    "the noisy values, or how uncertain they are said to be, are not those that were entered when they were drawn",
+    "what is published does not follow from the noisy values alone",
+    "catalogues and labels say something else than the record: go by the record",
+    "the published model is not what the noisy measurements lead to",
+    "auditors and the public were told different things",
+)
+"""What a finding under each rule means for whoever relies on the version."""
+REPORT_SCHEMA: Final = "sudare-verify-report/1"
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
     "that the noisy values were computed from the data that the record names: the rows stay with the publisher",
@@ -52,6 +83,18 @@ class RuleOutcome:
     def passed(self) -> bool:
         """Whether all of the rule was checked and holds."""
         return not self.findings and not self.skipped
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON values; every finding under the rule's code, with what it means."""
+        code, meaning = CODES[self.rule - 1], MEANINGS[self.rule - 1]
+        return {
+            "rule": self.rule,
+            "code": code,
+            "name": self.name,
+            "passed": self.passed,
+            "findings": [{"code": code, "meaning": meaning, **vars(finding)} for finding in self.findings],
+            "skipped": list(self.skipped),
+        }
 
 
 @dataclass(frozen=True)
@@ -85,19 +128,11 @@ class VerificationReport:
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         return {
+            "schema": REPORT_SCHEMA,
             "ok": self.ok,
             "release": self.release,
             "version": self.version,
             "key_id": self.key_id,
-            "checks": [
-                {
-                    "rule": check.rule,
-                    "name": check.name,
-                    "passed": check.passed,
-                    "findings": [vars(finding) for finding in check.findings],
-                    "skipped": list(check.skipped),
-                }
-                for check in self.checks
-            ],
+            "checks": [check.to_json() for check in self.checks],
             "cannot_tell": list(self.cannot_tell),
         }

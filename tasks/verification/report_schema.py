@@ -1,0 +1,56 @@
+"""The JSON Schema of what `sudare verify --json` prints; docs/schema/verify-report.schema.json is a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.verification.report import CODES, REPORT_SCHEMA
+
+_TEXT = {"type": "string"}
+_CODE = {"enum": list(CODES)}
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a verification report."""
+    finding = {
+        "code": {**_CODE, "description": "The rule that it breaks, for programs."},
+        "meaning": {**_TEXT, "description": "What it means for whoever relies on the version."},
+        "where": {**_TEXT, "description": "The file."},
+        "field": {**_TEXT, "description": "The place in it: a field, a line and byte, or a column and row from 1."},
+        "found": {**_TEXT, "description": "What stands there."},
+        "allowed": {**_TEXT, "description": "What may stand there."},
+        "remedy": {**_TEXT, "description": "What to do; may be empty."},
+    }
+    check = {
+        "rule": {"type": "integer", "minimum": 1, "maximum": len(CODES)},
+        "code": _CODE,
+        "name": {**_TEXT, "description": "What the rule says."},
+        "passed": {"type": "boolean", "description": "All of the rule was checked and holds."},
+        "findings": {"type": "array", "items": _object(finding)},
+        "skipped": {"type": "array", "items": _TEXT, "description": "What could not be checked, and why."},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Sudare verification report",
+        "description": "See docs/verify.md. Printed with exit code 0 if `ok`, else 5.",
+        **_object(
+            {
+                "schema": {"const": REPORT_SCHEMA},
+                "ok": {"type": "boolean", "description": "Every rule was checked and holds."},
+                "release": {"type": ["string", "null"], "description": "As the manifest states it."},
+                "version": {"type": ["integer", "null"], "minimum": 1, "description": "As the manifest states it."},
+                "key_id": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "Of the pinned key."},
+                "checks": {"type": "array", "items": _object(check), "minItems": 10},
+                "cannot_tell": {"type": "array", "items": _TEXT, "description": "What no check can establish."},
+            }
+        ),
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

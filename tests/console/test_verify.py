@@ -1,0 +1,207 @@
+"""`sudare verify` and `sudare key pin` as strangers type them: what is no version, and whose key it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from contracts.canonical import readable_json
+from privacy.ledger.signing import Signer, key_id
+from tasks.settings import Workspace
+from tasks.verification.keys import PIN
+from tasks.verification.report import AUDITOR_RULES, CODES, DEEP_RULES, MEANINGS, RULES
+from tasks.verification.report_schema import report_schema
+from tests.console.conftest import Said, Typed
+from tests.tasks.forgery import forge
+from tests.tasks.test_verify_schemas import FIRST
+from tests.tasks.version_fixture import SEED, Version
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "verify-report.schema.json"
+OTHER = Signer(bytes(32))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder outside any workspace, with a version, its archive and its publisher's key; an empty home."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    with zipfile.ZipFile(FIRST) as archive:
+        archive.extractall(tmp_path / "town" / "v1")
+    shutil.copy(FIRST, tmp_path / "v1.zip")
+    (tmp_path / "key.pub").write_text(Signer(SEED).public_key + "\n")
+    (tmp_path / "other.pub").write_text(OTHER.public_key + "\n")
+    return tmp_path
+
+
+def _refused(said: Said, found: str, remedy: str) -> None:
+    """Exit 2, with words on standard error and no trace."""
+    assert (said.code, said.out) == (2, "")
+    assert f"found:   {found}" in said.err
+    assert remedy in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("path", "found", "remedy"),
+    [
+        ("nothing", "No such file or directory", "name a version folder"),
+        ("empty", "an empty folder", "nothing of it arrived yet"),
+        ("home", "a folder without MANIFEST.json, PROOF.json, record.json", "if it is a copy, it is not finished"),
+        ("v1.zip", "an archive (zip or tar) instead of a folder", "unpack it into a new folder"),
+        ("key.pub", "a file", "name a version folder"),
+        ("town", "the folder around a version", "name one version: town/v1"),
+        ("town/v1/data", "a part of a version", "name the folder around it"),
+        ("town/v1/record.json", "a file of a version", "name the folder that it lies in"),
+        ("workspace", "a workspace", "RELEASE/vN"),
+    ],
+)
+def test_a_path_that_is_no_version_is_refused_in_words(
+    here: Path, typed: Typed, path: str, found: str, remedy: str
+) -> None:
+    (here / "empty").mkdir()
+    (here / "home").mkdir()
+    (here / "home" / "note.txt").write_text("x")
+    Workspace.create(here / "workspace")
+    said = typed("verify", path, "--key", "key.pub")
+    _refused(said, found, remedy)
+    told = typed("verify", path, "--key", "key.pub", "--json")
+    assert (told.code, told.json["error"]["exit_code"]) == (2, 2)
+    assert told.json["error"]["findings"][0]["found"] == found
+
+
+def test_a_folder_of_several_versions_names_them(here: Path, typed: Typed) -> None:
+    shutil.copytree(here / "town" / "v1", here / "town" / "v2")
+    _refused(typed("verify", "town", "--key", "key.pub"), "a folder of 2 versions", "town/v1, town/v2")
+
+
+def test_a_missing_key_is_refused_in_words(here: Path, typed: Typed) -> None:
+    _refused(typed("verify", "town/v1"), "no key named, none pinned", "sudare key pin FILE")
+    _refused(typed("verify", "town/v1", "--key", "no.pub"), "No such file or directory", "from the publisher")
+    _refused(typed("verify", "town/v1", "--key", "town/v1/PROOF.json"), "4096 bytes", "from the publisher")
+
+
+def _of_a_newer_schema(folder: Path) -> None:
+    forge(Version(folder, Signer(SEED)), record=lambda record: record.update(schema="sudare-record/9", more=1))
+
+
+def _with_the_proof_of_another_workspace(folder: Path) -> None:
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+    forge(Version(other, OTHER))
+    shutil.copy(other / "PROOF.json", folder / "PROOF.json")
+    shutil.rmtree(other)
+
+
+def _without_manifest(folder: Path) -> None:
+    (folder / "MANIFEST.json").unlink()
+
+
+def _half(folder: Path) -> None:
+    (folder / "PROOF.json").unlink()
+    shutil.rmtree(folder / "data")
+
+
+def _cut(folder: Path) -> None:
+    page = folder / "record.html"
+    page.write_bytes(page.read_bytes()[:100])
+
+
+def _being_downloaded(folder: Path) -> None:
+    (folder / "record.html").rename(folder / "record.html.part")
+
+
+def _no_json(folder: Path) -> None:
+    (folder / "record.json").write_text("<html>404 Not Found</html>")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "where", "words"),
+    [
+        (_of_a_newer_schema, "record", "record.json", "sudare-record/9"),
+        (_with_the_proof_of_another_workspace, "journal", "PROOF.json", "another workspace's journal"),
+        (_without_manifest, "files", "MANIFEST.json", "the copy was not finished"),
+        (_half, "files", "data/sex.parquet", "the copy was not finished"),
+        (_cut, "contents", "record.html", "it was cut, or the copy was not finished"),
+        (_being_downloaded, "files", "record.html.part", "a download that was not finished"),
+        (_no_json, "record", "record.json", "line 1, column 1"),
+    ],
+)
+def test_a_bad_version_is_a_finding_in_words_and_exit_5(
+    here: Path, typed: Typed, spoil: Callable[[Path], None], code: str, where: str, words: str
+) -> None:
+    """For people on standard error; for programs a report that follows the committed schema."""
+    spoil(here / "town" / "v1")
+    said = typed("verify", "town/v1", "--key", "key.pub")
+    assert said.code == 5
+    assert where in said.err
+    assert words in said.err
+    assert "Traceback" not in said.err
+    told = typed("verify", "town/v1", "--key", "key.pub", "--json")
+    assert told.code == 5
+    assert list(Draft202012Validator(report_schema()).iter_errors(told.json)) == []
+    assert not told.json["ok"]
+    findings = [finding for check in told.json["checks"] for finding in check["findings"]]
+    assert any((f["code"], f["where"]) == (code, where) and words in json.dumps(f) for f in findings)
+
+
+def test_an_unknown_schema_is_one_finding_and_not_one_a_field(here: Path, typed: Typed) -> None:
+    _of_a_newer_schema(here / "town" / "v1")
+    told = typed("verify", "town/v1", "--key", "key.pub", "--json").json
+    assert [f["field"] for check in told["checks"] for f in check["findings"]] == ["schema"]
+
+
+def test_the_report_of_a_sound_version_follows_the_schema_in_docs(here: Path, typed: Typed) -> None:
+    told = typed("verify", "town/v1", "--key", "key.pub", "--json")
+    assert told.code == 0
+    schema = report_schema()
+    assert SCHEMA.read_bytes() == readable_json(schema)
+    Draft202012Validator.check_schema(schema)
+    assert list(Draft202012Validator(schema).iter_errors(told.json)) == []
+    assert list(Draft202012Validator(schema).iter_errors(told.json | {"more": 1})) != []
+    assert [check["code"] for check in told.json["checks"]] == list(CODES[: len(RULES)])
+    assert len(CODES) == len(set(CODES)) == len(MEANINGS) == len((*RULES, *DEEP_RULES, *AUDITOR_RULES))
+
+
+def test_a_pinned_key_need_not_be_named(here: Path, typed: Typed) -> None:
+    """Outside a workspace it is the user's; the file is for its owner alone."""
+    said = typed("key", "pin", "key.pub", "--json")
+    pin = here / "home" / ".config" / "sudare" / PIN
+    assert (said.code, said.json["pinned"], said.json["for"]) == (0, str(pin), "this user")
+    assert pin.stat().st_mode & 0o777 == 0o600
+    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("verify", "town/v1").code == 0
+    assert typed("verify", "town/v1", "--key", "other.pub").code == 5
+
+
+def test_another_key_is_pinned_only_when_asked(here: Path, typed: Typed) -> None:
+    assert typed("key", "pin", "key.pub").code == 0
+    _refused(typed("key", "pin", "other.pub"), f"key {key_id(Signer(SEED).public_key)}", "--replace")
+    assert typed("verify", "town/v1").code == 0
+    assert typed("key", "pin", "other.pub", "--replace").code == 0
+    assert typed("verify", "town/v1").code == 5
+
+
+def test_a_key_that_came_with_a_version_is_not_pinned(here: Path, typed: Typed) -> None:
+    shutil.copy("key.pub", "town/v1/data/key.pub")
+    _refused(typed("key", "pin", "town/v1/data/key.pub"), "a file inside", "from the publisher's site")
+    _refused(typed("key", "pin", "v1.zip"), "4096 bytes of another form", "from the publisher")
+
+
+def test_a_workspace_has_a_pin_of_its_own(here: Path, typed: Typed) -> None:
+    """Its own key is used until another is pinned for it; the user's pin does not count there."""
+    workspace = Workspace.create(here / "workspace")
+    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("verify", "town/v1", at=workspace).code == 5
+    said = typed("key", "pin", "key.pub", "--json", at=workspace)
+    assert (said.json["pinned"], said.json["for"]) == (str(workspace.keys / PIN), "this workspace")
+    assert typed("verify", "town/v1", at=workspace).code == 0
+    assert typed("key", "pin", "other.pub", "--user", "--replace", at=workspace).code == 0
+    assert typed("verify", "town/v1", at=workspace).code == 0
+    assert typed("verify", "town/v1").code == 5
