@@ -22,6 +22,7 @@ from tasks.settings import Workspace
 if TYPE_CHECKING:
     from console.site.asking import Site
     from console.site.auditors import Auditors
+    from console.site.public_address import PublicAddress
 
 PORT = 8350
 VERIFY_SECONDS = 300.0
@@ -44,6 +45,10 @@ Header = Annotated[
 Proxy = Annotated[
     str | None, typer.Option("--trusted-proxy", metavar="IP", help="The only address whose header is believed.")
 ]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option("--public-url", metavar="URL", help="The https address of the proxy in front of the site."),
+]
 
 
 class PortTaken(Refused):
@@ -59,6 +64,7 @@ def serve(
     add_auditor: NewAuditor = None,
     auditor_header: Header = None,
     trusted_proxy: Proxy = None,
+    public_url: PublicUrl = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,26 +82,31 @@ def serve(
         sudare serve --port 8351 --auditors auditors.txt
 
         sudare serve --auditor-header X-Auditor --trusted-proxy 127.0.0.1
+
+        sudare serve --auditors auditors.txt --public-url https://review.example.org
     """
     if add_auditor is not None:
         _add_auditor(auditors, add_auditor, as_json=as_json)
         return
     who = _auditors(auditors, auditor_header, trusted_proxy)
+    public = _public(public_url)
     where = workspace_at(workspace)
-    site = make_site(where, who)
+    site = make_site(where, who, public)
     with _listening(host, port) as listening:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
         payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
+        payload |= {} if public is None else {"public_url": public.origin}
         answer(payload, lambda console: _tell(console, url, where, who, host), as_json=as_json)
         _serve(site, listening)
 
 
-def make_site(workspace: Workspace, auditors: Auditors | None) -> Site:
+def make_site(workspace: Workspace, auditors: Auditors | None, public: PublicAddress | None = None) -> Site:
     """Put together what the site shows.
 
     Args:
         workspace: its ledger and store are only read.
         auditors: who may see more; None for nobody.
+        public: the address of the proxy in front of it, where it is told.
     Raises:
         LedgerUnavailable: there is no ledger, or it does not answer.
     """
@@ -118,6 +129,7 @@ def make_site(workspace: Workspace, auditors: Auditors | None) -> Site:
         verifications=Desk(verify_version, seconds=VERIFY_SECONDS),
         forecasts=Desk(forecast, seconds=FORECAST_SECONDS),
         auditors=auditors,
+        public=public,
     )
 
 
@@ -138,6 +150,15 @@ def _auditors(file: Path | None, header: str | None, proxy: str | None) -> Audit
 
     trusted = None if header is None or proxy is None else TrustedProxy.read(header, proxy)
     return Auditors(file, trusted)
+
+
+def _public(url: str | None) -> PublicAddress | None:
+    """Read under which address readers meet the site, where that is said."""
+    if url is None:
+        return None
+    from console.site.public_address import PublicAddress
+
+    return PublicAddress.read(url)
 
 
 def _add_auditor(file: Path | None, name: str, *, as_json: bool) -> None:

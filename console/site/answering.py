@@ -46,7 +46,8 @@ class Answering:
         auditors, who = self._site.auditors, None
         if auditors is not None:
             peer = None if request.client is None else request.client.host
-            header = None if auditors.proxy is None else request.headers.get(auditors.proxy.header)
+            told = [] if auditors.proxy is None else request.headers.getlist(auditors.proxy.header)
+            header = told[0] if len(told) == 1 else None  # of two, one may be the reader's own
             who = auditors.who(request.cookies.get(COOKIE), peer=peer, header=header)
         return Viewer(asked if asked in TEXTS else "en", who)
 
@@ -86,7 +87,7 @@ class Answering:
                 max_age=_YEAR_SECONDS,
                 httponly=True,
                 samesite="lax",
-                secure=request.url.scheme == "https",
+                secure=request.url.scheme == "https" or self._site.public is not None,
             )
         return answer
 

@@ -52,7 +52,8 @@ def make_app(site: Site) -> FastAPI:
         site.view.close()
 
     app = FastAPI(title="Sudare", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
-    app.add_middleware(Guard)
+    proxy = None if site.auditors is None else site.auditors.proxy
+    app.add_middleware(Guard, names_auditors=None if proxy is None else proxy.header)
     answering = Answering(site)
     _add_troubles(app, answering)
     _add_releases(app, site, answering)

@@ -11,6 +11,7 @@ from console.site.auditors import Auditors
 from console.site.burn_down import BurnDowns
 from console.site.desk import Desk
 from console.site.folders import Folders, Kept
+from console.site.public_address import PublicAddress
 from console.site.tables import Preview
 from privacy.ledger.view import LedgerView
 from tasks.settings import Workspace
@@ -50,6 +51,7 @@ class Site:
         verifications: checks versions.
         forecasts: works out how long the accounts last.
         auditors: who may see more; None where nobody may.
+        public: the address of the proxy in front of it; None where none is told.
     """
 
     workspace: Workspace
@@ -60,6 +62,7 @@ class Site:
     verifications: Desk
     forecasts: Desk
     auditors: Auditors | None
+    public: PublicAddress | None = None
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
     comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))

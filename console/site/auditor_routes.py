@@ -16,6 +16,7 @@ from console.site.answering import Answering
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditor_pages import auditor_page, open_auditor_file
 from console.site.auditors import COOKIE, LASTING_SECONDS, Auditors
+from console.site.public_address import PublicAddress, is_our_origin, must_be_secure
 
 _LONGEST_FORM: Final = 4096
 _LARGEST: Final = 2**62
@@ -53,10 +54,13 @@ def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: Answer
         return answering.file(request, opened)
 
     if auditors.by_token:
-        _add_login(app, auditors, answering)
+        _add_login(app, auditors, answering, site.public)
 
 
-def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
+def _add_login(app: FastAPI, auditors: Auditors, answering: Answering, public: PublicAddress | None) -> None:
+    def secure(request: Request) -> bool:
+        return must_be_secure(public, scheme=request.url.scheme, host=request.headers.get("host"))
+
     def form(request: Request, *, refused: bool) -> Response:
         status = HTTPStatus.FORBIDDEN if refused else HTTPStatus.OK
         answer = answering.page(request, lambda _: Page("login", {"refused": refused}), status=status)
@@ -69,16 +73,21 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
 
     @app.post("/login")
     async def log_in(request: Request) -> Response:
-        token = await _token(request)
+        token = await _token(request, public)
         if token is None:
             return answering.trouble(request, HTTPStatus.BAD_REQUEST)
         secret = await run_in_threadpool(auditors.log_in, token)
         if secret is None:
             return await run_in_threadpool(lambda: form(request, refused=True))
         answer = RedirectResponse("/auditor", status_code=HTTPStatus.SEE_OTHER)
-        secure = request.url.scheme == "https"
         answer.set_cookie(
-            COOKIE, secret, max_age=LASTING_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+            COOKIE,
+            secret,
+            max_age=LASTING_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=secure(request),
+            path="/",
         )
         return answer
 
@@ -86,13 +95,13 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering) -> None:
     def log_out(request: Request) -> Response:  # the cookie is sent from this site's own pages only
         auditors.log_out(request.cookies.get(COOKIE, ""))
         answer = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
-        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=secure(request))
         return answer
 
 
-async def _token(request: Request) -> str | None:
+async def _token(request: Request, public: PublicAddress | None) -> str | None:
     """Read the token out of the form; None where it is no such form, or not this site's."""
-    if not _from_here(request):
+    if not _from_here(request, public):
         return None
     body = b""
     async for piece in request.stream():
@@ -106,9 +115,9 @@ async def _token(request: Request) -> str | None:
     return told[0] if len(told) == 1 and told[0].isascii() else None
 
 
-def _from_here(request: Request) -> bool:
+def _from_here(request: Request, public: PublicAddress | None) -> bool:
     """Say whether a form was sent from this site's own page, as browsers tell; programs tell nothing and pass."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")
-    return origin is None or origin.partition("://")[2] == request.headers.get("host")
+    return origin is None or is_our_origin(public, origin=origin, host=request.headers.get("host"))

@@ -92,7 +92,7 @@ def with_auditors(shown: Shown, tmp_path: Path) -> Iterator[Callable[[Auditors],
     def make(auditors: Auditors) -> TestClient:
         site = make_site(shown.workspace, auditors)
         made.append(site)
-        return TestClient(make_app(site), follow_redirects=False)
+        return TestClient(make_app(site), base_url="http://localhost", follow_redirects=False)
 
     yield make
     for each in made:

@@ -45,7 +45,7 @@ def private(shown: Shown) -> str:
 
 def logged_in(client: TestClient, token: str) -> str:
     """Log in; return the session's secret, which the client sends from now on."""
-    answer = client.post("/login", data={"token": token}, headers={"Origin": "http://testserver"})
+    answer = client.post("/login", data={"token": token}, headers={"Origin": "http://localhost"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/auditor")
     cookie = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
@@ -180,6 +180,23 @@ def test_a_proxy_s_header_is_believed_from_its_address_only(shown: Shown, with_a
     forwarded = {"X-Auditor": "mika", "X-Forwarded-For": "10.1.2.3", "Forwarded": "for=10.1.2.3"}
     assert TestClient(app, client=("10.1.2.4", 5)).get("/auditor", headers=forwarded).status_code == 404
     assert TestClient(app, client=("10.1.2.3", 5)).get("/login").status_code == 404
+
+
+def test_of_a_header_that_comes_twice_nobody_is_believed(with_auditors: WithAuditors) -> None:
+    """The proxy appends its own to what a reader sent: neither is its word alone. Stores on the way are told."""
+    app = with_auditors(Auditors(None, TrustedProxy.read("X-Auditor", "10.1.2.3"))).app
+    client = TestClient(app, client=("10.1.2.3", 5))
+    for names in (("mika", "eve"), ("mika", "mika"), ("mika", ""), ("", "mika")):
+        twice = [("X-Auditor", name) for name in names]
+        assert client.get("/auditor", headers=twice).status_code == 404, names
+    answer = client.get("/auditor", headers=[("X-Auditor", "mika")])
+    assert answer.status_code == 200
+    for path in ("/", "/auditor", "/api/releases", f"{BASE}/files/record.json", "/nowhere"):
+        assert client.get(path).headers["vary"] == "Cookie, x-auditor", path
+
+
+def test_without_a_proxy_answers_vary_by_cookie_alone(with_auditors: WithAuditors, tokens: tuple[Path, str]) -> None:
+    assert with_auditors(Auditors(tokens[0])).get("/").headers["vary"] == "Cookie"
 
 
 @pytest.mark.parametrize(
