@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.code_sql import identifier, literal
-from contracts.errors import Finding, GateBroken
+from contracts.errors import Finding, GateBroken, SudareError
 from contracts.source import Files
 from tasks.duckdb_session import one_file
 from tasks.source.folder import HIVE_NULL, Part, check_different, drift
 from tasks.source.read_csv import read_csv
-from tasks.source.read_tables import read_parquet
+from tasks.source.read_tables import damaged, read_parquet
 from tasks.source.reading import MANY, Reading, refuse, told_as
 
 _FILE: Final = "\x01file"
@@ -94,9 +95,13 @@ def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> 
         value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
         pieces.append(f"url_decode({value}) AS {identifier(name)}")
     relation = f"(SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options}))"
-    reading = read_parquet(parts[0].path)
-    folder = parts[0].path.parent
-    return replace(reading.told_as(folder, str(where)), where=str(where), columns=columns, relation=relation)
+
+    def explain(error: duckdb.Error) -> SudareError | None:
+        """Tell the number of the file that DuckDB names, else the folder; a name of a file could hold a value."""
+        labels = [part.label for part in parts if f'"{part.path}"' in str(error)]
+        return damaged(error, labels[0] if len(labels) == 1 else where, "Parquet")
+
+    return Reading(str(where), columns, True, relation, explain=explain)
 
 
 def _check_types(where: object, parts: Sequence[Part]) -> None:

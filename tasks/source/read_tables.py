@@ -41,7 +41,7 @@ def read_parquet(path: Path) -> Reading:
         remedy = "deliver the file again, or name it by its format"
         refuse(path, "source.path", "not a Parquet file, or a damaged one", "a Parquet file", remedy)
     relation = f"read_parquet({one_file(path)}, hive_partitioning=false)"
-    return Reading(str(path), names, True, relation, explain=lambda error: _damaged(error, path, "Parquet"))
+    return Reading(str(path), names, True, relation, explain=lambda error: damaged(error, path, "Parquet"))
 
 
 def read_duckdb(path: Path, *, table: str) -> Reading:
@@ -65,7 +65,7 @@ def read_duckdb(path: Path, *, table: str) -> Reading:
         relation = ".".join(identifier(part) for part in (ORIGIN, schema, name))
         columns = tuple(row[0] for row in probe.execute(f"DESCRIBE {relation}").fetchall())
     reading = Reading(f"{path}::{table}", columns, True, relation, attach)
-    return replace(reading, explain=lambda error: _damaged(error, path, "DuckDB"))
+    return replace(reading, explain=lambda error: damaged(error, path, "DuckDB"))
 
 
 def read_sqlite(path: Path, *, table: str) -> Reading:
@@ -163,12 +163,12 @@ def _not_duckdb(error: duckdb.Error, path: Path) -> SudareError:
     return SourceUnreadable([finding])
 
 
-def _damaged(error: duckdb.Error, path: Path, kind: str) -> SudareError | None:
+def damaged(error: duckdb.Error, where: object, kind: str) -> SudareError | None:
     """Say that a file which opened well cannot be read to its end; errors about memory and disk are not its own."""
     if not isinstance(error, duckdb.IOException | duckdb.InvalidInputException | duckdb.SerializationException):
         return None
     if is_storage(error):
         return None
     return GateBroken(
-        [Finding(str(path), "rows", f"damaged {kind} data", f"a whole {kind} file", "deliver it again")]
+        [Finding(str(where), "rows", f"damaged {kind} data", f"a whole {kind} file", "deliver it again")]
     )

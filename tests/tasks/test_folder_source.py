@@ -233,6 +233,22 @@ def test_a_bad_folder_is_refused_without_a_name_that_could_hold_a_value(
     assert says in refusal(tmp_path, Source(path=tmp_path / "people", files="parquet"), kind)
 
 
+@pytest.mark.parametrize("spoilt", [1, 2])
+def test_damaged_pages_name_the_file_by_its_number(tmp_path: Path, spoilt: int):
+    """A name could hold a value; the first file's would also be that of a whole one."""
+    for number in (1, 2):
+        ages = [str(number * place) for place in range(20_000)]
+        others = {"sex": ["F"] * 20_000, "wage": ["1"] * 20_000, "since": ["2020-01-01"] * 20_000}
+        parquet(tmp_path, f"people/town={SECRET}/{number}-{SECRET}.parquet", age=ages, **others)
+    path = tmp_path / f"people/town={SECRET}/{spoilt}-{SECRET}.parquet"
+    content = bytearray(path.read_bytes())
+    content[50:20_000] = b"\xff" * 19_950
+    path.write_bytes(content)
+    select = "SELECT age, sex, wage, since FROM source"
+    message = refusal(tmp_path, Source(path=tmp_path / "people", files="parquet", select=select), GateBroken)
+    assert f"people: file {spoilt} by name: rows\n    found: damaged Parquet data" in message
+
+
 def test_a_drifting_csv_and_a_broken_row_name_the_file_by_its_number(tmp_path: Path):
     source = Source(path=tmp_path / "people", files="csv")
     pack(csv_text(ROWS[0]), "people/1.csv", tmp_path)
