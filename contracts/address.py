@@ -21,12 +21,20 @@ from urllib.parse import parse_qsl, quote, unquote
 from contracts.written import Problem, refuse, show
 
 POSTGRES_PORT: Final = 5432
+_POSTGRES_NAME_BYTES: Final = 63
+CUT_OFF: Final = (
+    "a name that PostgreSQL cuts off",
+    f"at most {_POSTGRES_NAME_BYTES} bytes a name",
+    "write the name as the server has it",
+)
+"""Why a longer name is refused: all that begin alike would be one table. What is found, allowed, and to be done."""
 _PORTS: Final = {"s3+https": 443, "s3+http": 80}
 _POSTGRES: Final = ("postgresql", "postgres")
 _S3: Final = ("s3", *_PORTS)
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "postgresql+psycopg": "postgresql", "https": "s3+https"}
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_AMAZON: Final = re.compile(r"(.*\.)?(amazonaws\.com(\.cn)?|api\.aws)")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 ALLOWED: Final = "postgresql://HOST/DATABASE, s3://BUCKET/KEY or s3+https:// before HOST/BUCKET/KEY"
 
@@ -127,6 +135,8 @@ def _postgres(written: str, rest: str) -> PostgresAddress:
     database = unquote(database)
     if not database or "/" in database or _CONTROL.search(database):
         refuse([Problem(_shown(written), "postgresql://HOST[:PORT]/DATABASE", "name one database after the host")])
+    if is_cut_off(database):
+        refuse([Problem(*CUT_OFF)])
     options = dict(parse_qsl(query))
     if not authority and options.get("host", "").startswith("/"):
         port = _port(options.get("port", ""), POSTGRES_PORT, written)
@@ -138,6 +148,11 @@ def _postgres(written: str, rest: str) -> PostgresAddress:
     return PostgresAddress(host, port, database)
 
 
+def is_cut_off(name: str) -> bool:
+    """Say whether PostgreSQL would cut a name off."""
+    return len(name.encode(errors="surrogatepass")) > _POSTGRES_NAME_BYTES
+
+
 def _s3(scheme: str, written: str, rest: str) -> S3Address:
     endpoint = None
     if scheme in _PORTS:
@@ -146,6 +161,9 @@ def _s3(scheme: str, written: str, rest: str) -> S3Address:
         if scheme == "s3+http" and host != "localhost":
             remedy = "write s3+https://: rows and keys would travel in clear text"
             refuse([Problem("s3+http:// to another machine", "s3+https://, or s3+http:// to localhost", remedy)])
+        if _AMAZON.fullmatch(host):
+            remedy = "write s3://BUCKET/KEY; the region comes from the environment"
+            refuse([Problem("an endpoint of Amazon S3, a second name of each table there", "s3://", remedy)])
         ending = "" if port == _PORTS[scheme] else f":{port}"
         endpoint = f"{scheme.removeprefix('s3+')}://{_bracketed(host)}{ending}"
     bucket, _, key = rest.partition("/")
@@ -175,7 +193,8 @@ def _canonical_host(host: str, written: str) -> str:
             refuse([Problem(_shown(written), "the name or the number of a host", "correct the address")])
         return host
     number = getattr(number, "ipv4_mapped", None) or number
-    return "localhost" if number.is_loopback else str(number)
+    # Whoever dials 0.0.0.0 or :: reaches this machine.
+    return "localhost" if number.is_loopback or number.is_unspecified else str(number)
 
 
 def _port(text: str, default: int, written: str) -> int:

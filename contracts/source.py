@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from contracts.address import Address, PostgresAddress, S3Address, is_address, read_address
+from contracts.address import CUT_OFF, Address, PostgresAddress, S3Address, is_address, is_cut_off, read_address
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.written import Label, Problem, Sql, listed, refuse, show
@@ -172,6 +172,8 @@ def _misfits(source: Source) -> list[Problem]:
         problems.append(Problem("a database without `table`", "the name of one table", "add `table:`"))
     if form == "postgresql" and source.table is not None and not all(split_table(source.table)):
         problems.append(Problem(show(source.table), "TABLE or SCHEMA.TABLE", "name one table", ("table",)))
+    if form == "postgresql" and any(is_cut_off(part) for part in split_table(source.table or "")):
+        problems.append(Problem(*CUT_OFF, ("table",)))
     if form not in _DATABASES and source.table is not None:
         remedy = "drop it: the file is the table"
         problems.append(Problem(f"`table` for a {form} file", "`table` for databases", remedy, ("table",)))
@@ -217,6 +219,8 @@ def written_source_name(written: str) -> str:
     if isinstance(address, PostgresAddress) and not (with_table and all(split_table(table))):
         found, allowed = "a database without a table", "ADDRESS::TABLE or ADDRESS::SCHEMA.TABLE"
         raise SpecRefused([Finding("the command", "source", found, allowed, "add the table")])
+    if isinstance(address, PostgresAddress) and any(is_cut_off(part) for part in split_table(table)):
+        raise SpecRefused([Finding("the command", "source", *CUT_OFF)])
     return source_name(address, table if with_table else None, folder=written.endswith("/"))
 
 

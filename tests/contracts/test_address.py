@@ -25,13 +25,19 @@ ONE_TABLE = {
         "postgresql://[0:0:0:0:0:0:0:1]:5433/clinic::public.visits",
         "postgresql://[::ffff:127.0.0.1]:5433/clinic::visits",
         "postgresql://LOCALHOST:5433/clinic::visits",
+        "postgresql://0.0.0.0:5433/clinic::visits",
+        "postgresql://[::]:5433/clinic::visits",
+        "postgresql://[::ffff:0.0.0.0]:5433/clinic::visits",
     ),
     "s3://bucket/visits/": ("s3://bucket/visits/", "S3://bucket/visits//"),
     "s3+https://store.example/bucket/visits.parquet": (
         "s3+https://store.example:443/bucket/visits.parquet",
         "s3+https://Store.Example/bucket/visits.parquet",
     ),
-    "s3+http://localhost:9000/bucket/a.csv": ("s3+http://127.0.0.1:9000/bucket/a.csv",),
+    "s3+http://localhost:9000/bucket/a.csv": (
+        "s3+http://127.0.0.1:9000/bucket/a.csv",
+        "s3+http://0.0.0.0:9000/bucket/a.csv",
+    ),
 }
 
 
@@ -139,12 +145,39 @@ def test_credentials_are_a_name_and_nothing_else(tmp_path: Path):
         ("s3+http://store.example/bucket/a.csv", "clear text"),
         ("s3://Bucket/a.csv", "lower-case letters"),
         ("s3a://bucket/a.csv", "write s3://"),
+        ("s3+https://s3.amazonaws.com/bucket/a.csv", "write s3://BUCKET/KEY"),
+        ("s3+https://S3.eu-west-1.Amazonaws.com.:443/bucket/a.csv", "write s3://BUCKET/KEY"),
+        ("s3+https://bucket.s3.amazonaws.com/bucket/a.csv", "write s3://BUCKET/KEY"),
+        ("s3+https://s3.cn-north-1.amazonaws.com.cn/bucket/a.csv", "write s3://BUCKET/KEY"),
+        ("s3+https://s3.eu-west-1.api.aws/bucket/a.csv", "write s3://BUCKET/KEY"),
+        (f"postgresql://db.example/{'d' * 64}::t", "at most 63 bytes"),
+        (f"postgresql:///{'é' * 32}?host=/run::t", "at most 63 bytes"),
+        (f"postgresql://db.example/clinic::{'t' * 64}", "at most 63 bytes"),
+        (f"postgresql://db.example/clinic::{'s' * 64}.t", "at most 63 bytes"),
         ("mysql://host/db::t", "an address that begins with 'mysql://'"),
     ],
 )
 def test_what_is_no_address_is_refused_in_words(written: str, says: str):
     with pytest.raises(SpecRefused, match=says):
         written_source_name(written)
+
+
+def test_a_name_that_the_server_would_cut_off_is_refused():
+    """PostgreSQL reads 63 bytes of a name: all longer ones that begin alike would be one table."""
+    longest = f"{'é' * 31}s.{'t' * 63}"
+    place = f"postgresql://db.example/{'d' * 63}"
+    source = Source.model_validate({"path": place, "table": longest})
+    assert source.name == written_source_name(f"{place}::{longest}")
+    for table in (f"x{longest}", f"{longest}x"):
+        with pytest.raises(ValueError, match="at most 63 bytes") as refused:
+            Source.model_validate({"path": place, "table": table})
+        assert table not in str(refused.value.errors()[0]["msg"])
+
+
+def test_a_name_of_a_store_that_is_not_amazons_stays():
+    for host in ("notamazonaws.com", "amazonaws.com.example"):
+        name = f"s3+https://{host}/bucket/a.csv"
+        assert written_source_name(name) == name
 
 
 def test_a_whole_bucket_is_no_table():
