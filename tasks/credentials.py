@@ -83,6 +83,6 @@ def _prefect_is_configured() -> bool:
     return bool(os.environ.get("PREFECT_API_URL"))
 
 
-def is_told(variable: str) -> bool:
-    """Say whether the environment has a variable."""
-    return variable in os.environ
+def variable_of(name: str) -> str | None:
+    """Return what a variable of the environment holds, or None."""
+    return os.environ.get(name)

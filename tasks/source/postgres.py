@@ -18,7 +18,7 @@ import pyarrow as pa
 from contracts.address import PostgresAddress
 from contracts.code_sql import identifier
 from contracts.source import Source, split_table
-from tasks.credentials import credentials_of, is_told
+from tasks.credentials import credentials_of, variable_of
 from tasks.source.origin import Origin
 from tasks.source.postgres_catalog import Table, asked, look
 from tasks.source.read_tables import DELIVERED
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BLOCK_BYTES: Final = 1 << 23
+_ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
+_UNENCRYPTED: Final = ("disable", "allow", "prefer")
 _SESSION: Final = (
     "SET search_path = ''",
     "SET row_security = off",
@@ -80,15 +82,22 @@ def postgres_origin(
 def connected(
     address: PostgresAddress, credentials: str | None, where: str, *, field: str = "source.path"
 ) -> psycopg.Connection[Any]:
-    """Connect; libpq takes user and password from the environment where none are named."""
+    """Connect; libpq takes user and password from the environment where none are named, but never the server.
+
+    An empty `hostaddr` keeps libpq from dialling PGHOSTADDR, or that of a service file, in the address's place.
+
+    Raises:
+        SourceUnreadable: the server cannot be reached or does not let us in; PGSSLMODE asks for no encryption.
+    """
     import psycopg
 
     given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where))
-    if not (address.is_local or is_told("PGSSLMODE")):
-        given["sslmode"] = "require"
+    if not address.is_local:
+        given["sslmode"] = _encryption(where)
     try:
         return psycopg.connect(
             host=address.socket or address.host,
+            hostaddr="",
             port=address.port,
             dbname=address.database,
             application_name="sudare",
@@ -98,6 +107,15 @@ def connected(
     except psycopg.Error as error:
         found, allowed, remedy = _of_a_connection(str(error))
     refuse(where, field, found, allowed, remedy)
+
+
+def _encryption(where: str) -> str:
+    """Return how the connection to another machine is encrypted: at least so that nobody reads along."""
+    mode = variable_of("PGSSLMODE") or "require"
+    if mode not in _ENCRYPTED:
+        found = f"`{mode}`, which lets rows travel in clear text" if mode in _UNENCRYPTED else "an unknown mode"
+        refuse(where, "PGSSLMODE", found, f"{', '.join(_ENCRYPTED)} for another machine", "set one of these, or none")
+    return mode
 
 
 def _of_a_connection(text: str) -> tuple[str, str, str]:

@@ -49,6 +49,9 @@ class Column:
             return f"(({value})::pg_catalog.timestamptz AT TIME ZONE 'UTC')::pg_catalog.text"
         if self.base == "money":
             return f"({value})::pg_catalog.numeric::pg_catalog.text"
+        if self.kind == "e":
+            # The cast of an enumeration may be somebody's function; how it is written out never is.
+            return f"pg_catalog.enum_out({value})::pg_catalog.text"
         if self.category == "A":
             return f"pg_catalog.translate(({value})::pg_catalog.text, '{{}}', '[]')"
         return f"({value})::pg_catalog.text"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import certifi
 import duckdb
 import pytest
 
+from contracts.address import PostgresAddress
 from contracts.errors import GateBroken, Refused, SourceUnreadable
 from contracts.source import Source
 from tasks import progress
 from tasks.ingest import ingest
+from tasks.source.postgres import connected
 from tests.tasks.intake import HEADER, KEY, ROWS, SECRET, make_contract, take_in, write_csv
 from tests.tasks.postgres_server import PostgresServer
 
@@ -177,6 +183,22 @@ def test_a_type_that_somebody_made_is_refused(tmp_path: Path, postgres: Postgres
     assert "the column 'age' of type bytea" in refusal(tmp_path, postgres.source(postgres.database(binary)))
 
 
+def test_a_cast_that_somebody_made_for_an_enumeration_is_not_used(tmp_path: Path, postgres: PostgresServer):
+    """It would say M of everybody; the labels say who is what."""
+    cast = (
+        "CREATE TYPE kind AS ENUM ('F', 'M', 'X')",
+        "CREATE FUNCTION of_kind(kind) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'M' $$",
+        "CREATE CAST (kind AS text) WITH FUNCTION of_kind(kind)",
+        "ALTER TABLE people ALTER COLUMN sex TYPE kind USING sex::text::kind",
+    )
+    database = postgres.database(*PEOPLE, *cast)
+    assert postgres.rows(database, "SELECT DISTINCT sex::text FROM people") == [("M",)]
+    (tmp_path / "csv").mkdir()
+    assert codes(tmp_path, postgres.source(database, select=SELECT)) == codes(
+        tmp_path / "csv", write_csv(tmp_path, *ROWS)
+    )
+
+
 def test_the_order_is_the_keys_whatever_was_written_when(tmp_path: Path, postgres: PostgresServer):
     """The same rows are the same run: rewriting the table changes no hash, and costs no second charge."""
     database, contract = postgres.database(*PEOPLE), make_contract(tmp_path)
@@ -285,6 +307,84 @@ def test_wrong_credentials_and_servers_that_are_not_there(
     assert "a server that refuses these credentials" in refusal(tmp_path, postgres.source(database))
     away = Source.model_validate({"path": "postgresql://localhost:1/x", "table": "t"})
     assert "a server that cannot be reached" in refusal(tmp_path, away)
+
+
+class Elsewhere(threading.Thread):
+    """A server that is not meant: it writes down what it hears, and speaks no TLS."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.port = 0
+        self.heard: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.start()
+
+    def run(self) -> None:
+        with suppress(OSError):
+            while True:
+                dialled, _ = self._socket.accept()
+                with dialled:
+                    dialled.settimeout(5)
+                    self.heard.append(dialled.recv(8))
+                    dialled.sendall(b"N")
+                    self.heard.append(dialled.recv(8))
+
+    def close(self) -> None:
+        """Stop listening, once what was dialled is heard to its end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self.join(20)
+        self._socket.close()
+        assert not self.is_alive()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Elsewhere]:
+    server = Elsewhere()
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("told_by", ["a variable", "a service file"])
+def test_the_environment_cannot_exchange_the_server(
+    tmp_path: Path, postgres: PostgresServer, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, told_by: str
+):
+    """libpq would dial PGHOSTADDR in place of any host, and of a socket too."""
+    source = postgres.source(postgres.database(*PEOPLE), select=SELECT)
+    if told_by == "a variable":
+        monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
+    else:
+        (tmp_path / "services").write_text(f"[other]\nhostaddr=127.0.0.1\nport={elsewhere.port}\n")
+        monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+        monkeypatch.setenv("PGSERVICE", "other")
+    assert len(codes(tmp_path, source)) == 4
+    away = {"path": f"postgresql://db.invalid:{elsewhere.port}/clinic", "table": "visits"}
+    assert "a server that cannot be reached" in refusal(tmp_path, Source.model_validate(away))
+    assert elsewhere.heard == []
+
+
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer", SECRET])
+def test_rows_do_not_leave_another_machine_in_clear_text(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, mode: str
+):
+    monkeypatch.setenv("PGSSLMODE", mode)
+    with pytest.raises(SourceUnreadable, match="require, verify-ca, verify-full") as raised:
+        connected(PostgresAddress("127.0.0.1", elsewhere.port, "clinic"), None, "there")
+    assert SECRET not in str(raised.value)
+    assert elsewhere.heard == []
+
+
+@pytest.mark.parametrize("mode", ["", "require", "verify-full"])
+def test_a_server_without_tls_hears_no_more_than_the_wish_for_it(
+    tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, mode: str
+):
+    monkeypatch.setenv("PGSSLMODE", mode)
+    monkeypatch.setenv("PGSSLROOTCERT", certifi.where())
+    with pytest.raises(SourceUnreadable, match="no encrypted connection"):
+        connected(PostgresAddress("127.0.0.1", elsewhere.port, "clinic"), None, "there")
+    elsewhere.close()
+    assert b"".join(elsewhere.heard) == struct.pack("!ii", 8, 80877103)
 
 
 def test_named_credentials_come_from_the_environment(
