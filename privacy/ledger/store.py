@@ -185,6 +185,8 @@ class Store:
         told = self._url.query.get("options", "")
         options = f"{told if isinstance(told, str) else ' '.join(told)} {_POSTGRES_OPTIONS}".strip()
         arguments = {"connect_timeout": _CONNECT_SECONDS, "options": options}
+        if "hostaddr" not in self._url.query:
+            arguments["hostaddr"] = ""  # else PGHOSTADDR would lead to another server than the URL names
         return create_engine(self._url, connect_args=arguments, pool_pre_ping=True, isolation_level="READ COMMITTED")
 
 

@@ -20,6 +20,7 @@ from contracts.odcs import load_contract
 from contracts.product import Refine
 from contracts.spec import load_spec
 from privacy.accounting.events import DiscreteLaplace, event_from_json
+from privacy.evaluation.against_noisy import distance
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from privacy.refine.lambda_choice import lambda_for_reference
@@ -169,6 +170,9 @@ def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
     def change(record: Any) -> None:
         record["replay"]["tables"][0].update({"sha256": digest, "lambda": lambda_})
         processed(record, "age")["lambda"] = lambda_
+        for entry in record["groups"]["L"]["fields"]["error_against_noisy"]["value"]:
+            if entry["of"] == "table:age":
+                entry.update(distance(made.values, noisy).told())
 
     return change
 
