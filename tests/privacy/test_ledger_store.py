@@ -10,6 +10,7 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
@@ -250,3 +251,16 @@ def test_money_columns_hold_integers_only() -> None:
 
     money = (schema.accounts.c.cap, schema.accounts.c.spent, schema.parts.c.amount)
     assert all(isinstance(column.type, BigInteger) for column in money)
+
+
+def test_the_environment_leads_to_no_other_server(
+    postgres_databases: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database driver alone would follow PGHOSTADDR, to where nothing listens."""
+    url = postgres_databases.new(tables=True)  # type: ignore[attr-defined]
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.9")
+    ledger = Ledger(url, draws=tmp_path)
+    assert ledger.verify() == []
+    ledger.close()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))
