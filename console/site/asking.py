@@ -17,8 +17,6 @@ from privacy.ledger.view import LedgerView
 from tasks.settings import Workspace
 
 PAGE: Final = 50
-SEALED: Final = ("gate_failed", "source_bound")
-"""Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
 
 
 class NotThere(Exception):

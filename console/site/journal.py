@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.site.asking import PAGE, SEALED, NotThere, Page, Site, Viewer
+from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import KINDS, Entry
+from privacy.ledger.entries import KINDS, SEALED, Entry
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.search import Inclusion, Wanted, entries, entry_at, prove
 from privacy.ledger.signing import key_id, signature_holds

@@ -2,6 +2,9 @@
 
     hash(entry) = SHA-256(canonical JSON of sequence, previous, kind, at, body)
 
+The body of a sealed entry, which only auditors may read, holds 32 random bytes (`salt`, hex): whoever has its hash and
+can guess the rest, which gate and when, cannot hold guesses against the hash. Older entries have none, and stay valid.
+
 Entries are what is true; accounts, charges and versions are a fold over them (see `fold`).
 """
 
@@ -9,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from secrets import token_hex
+from typing import Any, Final, Literal, get_args
 
 from contracts.canonical import canonical_json
 
@@ -29,6 +33,9 @@ Kind = Literal[
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
+SEALED: Final[tuple[Kind, ...]] = ("gate_failed", "source_bound")
+"""Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
+SALT_BYTES: Final = 32
 GENESIS = "0" * 64
 
 
@@ -64,3 +71,8 @@ class Entry:
             "at": self.at,
             "body": self.body,
         }
+
+
+def salted(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a sealed entry with a salt of its own from the CSPRNG, so that its hash tells nothing."""
+    return {**body, "salt": token_hex(SALT_BYTES)}

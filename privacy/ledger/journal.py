@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
 from privacy.ledger import schema
-from privacy.ledger.entries import Entry, Kind
+from privacy.ledger.entries import SEALED, Entry, Kind, salted
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.merkle import Nodes, appended, consistency_proof, inclusion_proof, leaf, root
 from privacy.ledger.signing import Signer, key_id
@@ -46,11 +46,12 @@ class Journal:
         Args:
             transaction: holds the write lock.
             kind: what happened.
-            body: what it says.
+            body: what it says; that of a sealed kind gets a salt.
             subject: what it is about, to find it again: a run key, or the name of an account or a source.
         """
         at = self._clock()
         at = to_the_hour(at) if kind == "noise_drawn" else at  # how long a draw takes may depend on the counts
+        body = salted(body) if kind in SEALED else body
         entry = Entry(transaction.size, transaction.last, kind, at, body)
         hashed = entry.hash
         frontier, subtrees = appended(transaction.frontier, transaction.size, hashed)

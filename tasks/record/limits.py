@@ -82,7 +82,12 @@ LIMITS: Final = (
         "Adaptive odometers",
         "An account's bound is for its cap, not for a moment chosen to make the loss look small.",
     ),
-    Limit(12, "Whether the table changed", "That a spec got a new version tells that its encoded table changed."),
+    Limit(
+        12,
+        "Whether the table changed",
+        "That a spec got a new version, or was charged anew for a run that was never published, tells that its "
+        "encoded table changed.",
+    ),
     Limit(13, "What stays in the workspace", "Results of validation and private logs stay with the publisher."),
     Limit(14, "Evaluation", "Scores against real rows pay nothing, are private, and must not choose among releases."),
     Limit(15, "Code in the same process", "A foreign generator in the process is trusted like the rest of the code."),
