@@ -1,4 +1,4 @@
-"""`sudare evaluate`: how close synthetic rows come to the real ones, for the auditor alone."""
+"""`sudare evaluate`: how close synthetic rows or tables come to the real rows, for the auditor alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from console.render import answer, print_facts, table
 if TYPE_CHECKING:
     from flows.evaluation import Evaluation
     from privacy.evaluation.scores import Scores
+    from privacy.evaluation.table_errors import PrivateTableErrors
 
-Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]
+Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version.")]
 Against = Annotated[
     Path,
     typer.Option("--against", metavar="SOURCE", help="The real rows: a file, or a release spec that names them."),
@@ -39,31 +40,35 @@ def evaluate(
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare synthetic rows with the real ones. The result is PRIVATE and stays in the workspace.
+    """Compare synthetic rows or tables with the real rows. The result is PRIVATE and stays in the workspace.
 
-    Errors of all marginals of 1 to 3 columns, errors of mutual information, and
-    with --target what classifiers reach that learn from synthetic rows and are
-    tested on real ones. It draws no noise and charges nothing, so no number of
-    it may leave: they are written below .sudare, never into a version.
+    Of tables the error of every cell. Of synthetic rows errors of all marginals of
+    1 to 3 columns, of mutual information and association of pairs, how well a
+    classifier tells them from real ones, and with --target what classifiers
+    reach that learn from synthetic rows and are tested on real ones. It draws no
+    noise and charges nothing, so no number of it may leave: they are written below .sudare, never into a version.
 
     Examples:
 
         sudare evaluate releases/adult-synthetic/v1 --against examples/adult/adult.parquet --target income
 
         sudare evaluate releases/adult-synthetic/v1 --against examples/adult/synthetic.yaml --show
+
+        sudare evaluate releases/adult-tables/v1 --against examples/adult/adult.parquet
     """
     from console.progress import shown
     from flows.evaluation import evaluate_version
+    from privacy.evaluation.scores import PrivateScores
 
     where = workspace_at(workspace)
     with shown():
         found = evaluate_version(version_dir, against, target=target, workspace=where, at=datetime.now(UTC))
-    numbers = found.scores.scores if show else None
+    numbers = (found.scores.scores if isinstance(found.scores, PrivateScores) else found.scores) if show else None
     payload = _payload(found, numbers)
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
 
 
-def _payload(found: Evaluation, numbers: Scores | None) -> dict[str, Any]:
+def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | None) -> dict[str, Any]:
     """Return the answer as a JSON object; numbers only where they were asked for."""
     return {
         "class": "private",
@@ -77,7 +82,7 @@ def _payload(found: Evaluation, numbers: Scores | None) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, payload: dict[str, Any], numbers: Scores | None) -> None:
+def _print(console: Console, payload: dict[str, Any], numbers: Scores | PrivateTableErrors | None) -> None:
     facts = [
         ("PRIVATE", payload["why"]),
         ("compared", f"{payload['release']} v{payload['version']}, {len(payload['columns'])} columns, not verified"),
@@ -88,8 +93,23 @@ def _print(console: Console, payload: dict[str, Any], numbers: Scores | None) ->
         print_facts(console, [*facts, ("numbers", "not shown here: open the page, or add --show")])
         return
     print_facts(console, facts)
+    console.print(table(("private score", "value"), _rows(numbers), numbers=("value",)))
+
+
+def _rows(numbers: Scores | PrivateTableErrors) -> list[tuple[str, str]]:
+    """Return the private numbers, each with its name."""
+    from privacy.evaluation.table_errors import PrivateTableErrors
+
+    if isinstance(numbers, PrivateTableErrors):
+        return [
+            (f"{name}, mean error of a cell [rows]", f"{each.mean_absolute:.2f}")
+            for name, each in numbers.tables.items()
+        ]
     rows = [(f"{alpha}-way error", f"{error.mean:.4f}") for alpha, error in numbers.errors.items()]
     if numbers.mutual_information_error is not None:
         rows.append(("mutual information error [nats]", f"{numbers.mutual_information_error:.4f}"))
+    if numbers.association_error is not None:
+        rows.append(("association error (Cramér's V)", f"{numbers.association_error:.4f}"))
+    rows += [(f"pMSE ratio, {learner}", f"{each.ratio:.2f}") for learner, each in numbers.propensity.items()]
     rows += [(f"accuracy, {learner}", f"{share:.4f}") for learner, share in numbers.accuracies.items()]
-    console.print(table(("private score", "value"), rows, numbers=("value",)))
+    return rows

@@ -1,28 +1,35 @@
-"""Evaluation of a synthetic version: read its record, take in the real rows, compare, write what is private.
+"""Evaluation of a version, synthetic or of tables: read its record, take in the real rows, compare, write privately.
 
 No Prefect: no orchestrator hears of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from contracts.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.source import SUFFIXES, Source
 from contracts.spec import load_spec
 from contracts.written import listed
+from privacy.audit.readable import read_json
 from privacy.evaluation.scores import PrivateScores
+from privacy.evaluation.table_errors import PrivateTableErrors
+from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.private_files import ScoreFiles, write_scores
+from tasks.evaluation.published_tables import evaluate_tables, tables_record
 from tasks.ingest import ingest
 from tasks.run_folder import hold
 from tasks.settings import Workspace
-from tasks.verification.files import open_version
-from tasks.verification.published_record import published_record
+from tasks.verification.files import open_version, read_text_file
+from tasks.verification.published_record import RECORD, published_record
 
 _SPEC_SUFFIXES = (".yaml", ".yml")
 
@@ -34,19 +41,19 @@ class Evaluation:
     release: str
     version: int
     columns: tuple[str, ...]
-    scores: PrivateScores
+    scores: PrivateScores | PrivateTableErrors
     files: ScoreFiles
 
 
 def evaluate_version(
     folder: Path, against: Path, *, target: str | None, workspace: Workspace, at: datetime
 ) -> Evaluation:
-    """Compare a synthetic version with confidential rows.
+    """Compare a version, synthetic or of tables, with confidential rows.
 
     Args:
-        folder: the version's folder; its record's contract encodes both tables. It is not verified.
+        folder: the version's folder; its record's contract encodes the rows. It is not verified.
         against: the real rows, a file; or a release spec, whose source is taken.
-        target: the column that classifiers learn to predict; None trains none.
+        target: the column that classifiers learn to predict; None trains none. Of a synthetic version only.
         workspace: keeps the snapshot while it is needed, and the scores.
         at: when, in UTC.
     Returns:
@@ -56,18 +63,12 @@ def evaluate_version(
     Privacy: nothing is drawn, charged or released; what is found stays in the workspace's private folder.
     """
     path = open_version(folder)
+    if _is_of_tables(path):
+        return _evaluate_tables(path, against, target=target, workspace=workspace, at=at)
     record, meaning = published_record(path)
     check_target(meaning.names, target)
-    source = source_of(against)
     made = _rows_of(path, record.replay.rows.data, record.release)
-    with hold(workspace.runs, f"evaluation-of-{meaning.contract.digest[:24]}", keep_snapshot=False) as run:
-        table = ingest(
-            source,
-            meaning.contract,
-            folder=run.path,
-            key=workspace.snapshot_key(),
-            memory_limit=workspace.memory_limit,
-        )
+    with _snapshot(source_of(against), meaning.contract, workspace) as table:
         scores = evaluate(
             table,
             made,
@@ -78,6 +79,39 @@ def evaluate_version(
         )
     files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
     return Evaluation(record.release, record.version, meaning.names, scores, files)
+
+
+def _evaluate_tables(
+    path: Path, against: Path, *, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Compare a version of tables; arguments as for `evaluate_version`."""
+    if target is not None:
+        found, allowed = "a target of a version of tables", "a target of a synthetic version: tables have no rows"
+        raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
+    record, meaning = tables_record(path)
+    with _snapshot(source_of(against), meaning.contract, workspace) as table:
+        errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
+    files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
+    names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
+    return Evaluation(record.release, record.version, names, errors, files)
+
+
+@contextmanager
+def _snapshot(source: Source, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
+    """Take in the real rows inside the block; nothing of them is kept."""
+    with hold(workspace.runs, f"evaluation-of-{contract.digest[:24]}", keep_snapshot=False) as run:
+        yield ingest(
+            source, contract, folder=run.path, key=workspace.snapshot_key(), memory_limit=workspace.memory_limit
+        )
+
+
+def _is_of_tables(path: Path) -> bool:
+    """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
+    data, _ = read_text_file(path, RECORD)
+    value, _ = (None, []) if data is None else read_json(data, where=RECORD)
+    replay = value.get("replay") if isinstance(value, dict) else None
+    product = replay.get("product") if isinstance(replay, dict) else None
+    return isinstance(product, dict) and product.get("kind") == "tables"
 
 
 def source_of(against: Path) -> Source:

@@ -19,10 +19,12 @@ from contracts.encoding import encode_select
 from contracts.errors import Finding, Refused
 from contracts.written import listed, nearest
 from privacy.evaluation.cells import Rows
+from privacy.evaluation.propensity import Propensity, logistic_propensity, pool
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.private_table import PrivateTable
 from tasks.duckdb_session import attempt, connect, one_file, trouble
-from tasks.evaluation.predict import accuracies
+from tasks.evaluation.predict import EvaluationExtraMissing, accuracies
+from tasks.evaluation.propensity_tree import tree_propensity
 from tasks.progress import step
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def evaluate(
             None trains none.
         memory_limit: DuckDB's limit, such as "1GB" [text].
     Returns:
-        α-way errors for α = 1, 2, 3, the mutual information error, and accuracies; private.
+        α-way errors for α = 1, 2, 3, errors of mutual information and association, propensities, and accuracies;
+        private.
     Raises:
         Refused: the snapshot is of another contract, a column is missing or holds pictures, or a table has no rows.
         EvaluationExtraMissing: a target is named and the extra is not installed.
@@ -79,7 +82,9 @@ def evaluate(
         bar.advance(0.2)
         reached = accuracies(imitation, real, target=target) if target is not None else {}
         bar.advance(0.6)
-        found_scores = compare(real, imitation, degrees=DEGREES, accuracies=reached)
+        found_scores = compare(
+            real, imitation, degrees=DEGREES, accuracies=reached, propensity=_propensities(real, imitation)
+        )
     logger.info("evaluated made-up rows of %d columns against a snapshot", len(names))
     return found_scores
 
@@ -96,6 +101,17 @@ def check_target(columns: Sequence[str], target: str | None) -> None:
     found = f"the column {target!r}" + (", the only one" if known else "")
     allowed = "a column beside others to learn it from" if known else listed(tuple(columns))
     raise Refused([Finding("the evaluation", "target", found, allowed, "" if known else nearest(target, columns))])
+
+
+def _propensities(real: Rows, imitation: Rows) -> dict[str, Propensity]:
+    """Ask two classifiers to tell the tables apart; the tree needs the extra, and is left out without it."""
+    pooled = pool(real, imitation)
+    regression = logistic_propensity(pooled)
+    found = {} if regression is None else {"logistic regression": regression}
+    try:
+        return found | {"decision tree": tree_propensity(pooled)}
+    except EvaluationExtraMissing:
+        return found
 
 
 def _made(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str) -> Rows:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb
 from statistics import fmean
 from typing import Any, Final, NoReturn
 
+from privacy.evaluation.association import association_errors
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.errors import WorkloadError, alpha_way_error
 from privacy.evaluation.mutual_information import mutual_information_errors
+from privacy.evaluation.propensity import Propensity
 
 MOST_MARGINALS: Final = 20_000
 
@@ -25,12 +27,22 @@ class Scores:
         mutual_information: absolute difference for each pair of columns, by place [nats]; empty for one column.
         accuracies: share of rows whose target a classifier predicts that was trained on the made-up rows, by
             classifier; empty where no target was named.
+        association: absolute difference of Cramér's V for each pair of columns, by place; a pair of too many cells is
+            left out.
+        propensity: how far classifiers tell the made-up rows from the others, by classifier.
     """
 
     columns: tuple[str, ...]
     errors: Mapping[int, WorkloadError]
     mutual_information: Mapping[tuple[int, int], float]
     accuracies: Mapping[str, float]
+    association: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    propensity: Mapping[str, Propensity] = field(default_factory=dict)
+
+    @property
+    def association_error(self) -> float | None:
+        """The mean over all pairs; None for one column."""
+        return fmean(self.association.values()) if self.association else None
 
     @property
     def mutual_information_error(self) -> float | None:
@@ -56,6 +68,15 @@ class Scores:
                 {"columns": [self.columns[left], self.columns[right]], "error": error}
                 for (left, right), error in self.mutual_information.items()
             ],
+            "association_error": self.association_error,
+            "association_error_by_pair": [
+                {"columns": [self.columns[left], self.columns[right]], "error": error}
+                for (left, right), error in self.association.items()
+            ],
+            "propensity": {
+                name: {"pmse": each.pmse, "expected": each.expected, "ratio": each.ratio}
+                for name, each in self.propensity.items()
+            },
             "accuracy": dict(self.accuracies),
         }
 
@@ -82,7 +103,12 @@ class PrivateScores:
 
 
 def compare(
-    real: Rows, made: Rows, *, degrees: tuple[int, ...] = (1, 2, 3), accuracies: Mapping[str, float] | None = None
+    real: Rows,
+    made: Rows,
+    *,
+    degrees: tuple[int, ...] = (1, 2, 3),
+    accuracies: Mapping[str, float] | None = None,
+    propensity: Mapping[str, Propensity] | None = None,
 ) -> PrivateScores:
     """Compare made-up rows with those that they imitate.
 
@@ -92,6 +118,7 @@ def compare(
         degrees: the α of the errors; those beyond the number of columns, or of more than `MOST_MARGINALS` marginals,
             are left out.
         accuracies: what classifiers reached, when they were trained.
+        propensity: how far classifiers told the tables apart, when they were asked.
     Returns:
         PrivateScores: whatever the rows are, for nobody is asked whether they are confidential.
     Raises:
@@ -101,4 +128,6 @@ def compare(
     asked = [alpha for alpha in degrees if alpha <= width and comb(width, alpha) <= MOST_MARGINALS]
     errors = {alpha: alpha_way_error(real, made, alpha=alpha) for alpha in asked}
     information = mutual_information_errors(real, made) if width > 1 else {}
-    return PrivateScores(Scores(real.columns, errors, information, dict(accuracies or {})))
+    associations = association_errors(real, made) if width > 1 and len(made.codes) else {}
+    told = dict(accuracies or {}), associations, dict(propensity or {})
+    return PrivateScores(Scores(real.columns, errors, information, *told))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import comb
@@ -13,12 +14,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.page import charts
 from tasks.page.pair_map import PairMap, pair_map
 
 MOST_MARGINALS: Final = 25
 _FOLDER: Final = Path(__file__).parent
 _PAGE: Final = _FOLDER.parent / "page"
+_INFORMATION: Final = "Error of the mutual information of pairs; darker for larger."
+_ASSOCIATION: Final = "Error of the association of pairs; darker for larger."
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,32 @@ def scores_page(scores: PrivateScores, *, release: str, version: int) -> str:
         HTML; private like the scores.
     """
     found = scores.scores
-    page: str = _template().render(
+    page: str = _template("scores.html.j2").render(
         release=release,
         version=version,
         columns=found.columns,
         orders=[_order(found, alpha) for alpha in found.errors],
         left_out=[alpha for alpha in (1, 2, 3) if alpha <= len(found.columns) and alpha not in found.errors],
         number_of=lambda alpha: f"{comb(len(found.columns), alpha):,}",
-        information=None if len(found.columns) < 2 else _information(found),
+        information=None if len(found.columns) < 2 else _pairs(found, found.mutual_information, _INFORMATION),
+        association=_pairs(found, found.association, _ASSOCIATION) if found.association else None,
+        association_error=f"{found.association_error or 0.0:.4f}",
+        propensities=[
+            (name, f"{each.pmse:.6f}", f"{each.expected:.6f}", f"{each.ratio:.2f}")
+            for name, each in found.propensity.items()
+        ],
         information_error=f"{found.mutual_information_error or 0.0:.4f}",
         accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
         style=Markup((_PAGE / "record.css").read_text(encoding="utf-8")),
+    )
+    return page
+
+
+def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> str:
+    """Render private errors of tables; arguments and result as for `scores_page`."""
+    style = Markup((_PAGE / "record.css").read_text(encoding="utf-8"))
+    page: str = _template("tables.html.j2").render(
+        release=release, version=version, tables=dict(errors.tables), style=style
     )
     return page
 
@@ -88,20 +107,20 @@ def _order(scores: Scores, alpha: int) -> OrderView:
     return OrderView(alpha, f"{error.mean:.4f}", rows, max(0, len(pairs) - MOST_MARGINALS))
 
 
-def _information(scores: Scores) -> PairMap:
-    """Draw how far the mutual information of each pair of columns is off."""
+def _pairs(scores: Scores, by_pair: Mapping[tuple[int, int], float], caption: str) -> PairMap:
+    """Draw how far a number of each pair of columns is off."""
     width = len(scores.columns)
     errors = np.zeros((width, width))
-    for (left, right), error in scores.mutual_information.items():
+    for (left, right), error in by_pair.items():
         errors[left, right] = errors[right, left] = error
     texts = [
         ["" if row == column else f"{errors[row, column]:.3f}" for column in range(width)] for row in range(width)
     ]
-    return pair_map(scores.columns, errors, texts, "Error of the mutual information of pairs; darker for larger.")
+    return pair_map(scores.columns, errors, texts, caption)
 
 
 @cache
-def _template() -> Any:
+def _template(name: str) -> Any:
     environment = Environment(
         loader=FileSystemLoader([_FOLDER, _PAGE]),
         autoescape=True,
@@ -109,4 +128,4 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("scores.html.j2")
+    return environment.get_template(name)

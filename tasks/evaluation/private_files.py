@@ -15,7 +15,8 @@ from typing import Final
 
 from contracts.errors import Finding, Refused
 from privacy.evaluation.scores import PrivateScores
-from tasks.evaluation.page import scores_page
+from privacy.evaluation.table_errors import PrivateTableErrors
+from tasks.evaluation.page import scores_page, tables_page
 from tasks.settings import Workspace
 from tasks.version.published_around import published_around
 
@@ -36,7 +37,7 @@ class ScoreFiles:
 
 
 def write_scores(
-    scores: PrivateScores, workspace: Workspace, *, release: str, version: int, at: datetime
+    scores: PrivateScores | PrivateTableErrors, workspace: Workspace, *, release: str, version: int, at: datetime
 ) -> ScoreFiles:
     """Write private scores into new files that only their owner can read.
 
@@ -54,14 +55,18 @@ def write_scores(
     name = "".join(letter for letter in release if letter.isascii() and (letter.isalnum() or letter == "-"))[:64]
     folder = workspace.private / FOLDER / f"{name}-v{version}-{at:%Y%m%dT%H%M%SZ}"
     _refuse_elsewhere(folder, workspace)
-    found = {"release": release, "version": version, **scores.scores.to_json()}
+    if isinstance(scores, PrivateScores):
+        numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
+    else:
+        numbers, page = scores.to_json(), tables_page(scores, release=release, version=version)
+    found = {"release": release, "version": version, **numbers}
     content = {"class": "private", "why": "computed from confidential rows; never publish it", **found}
     files = ScoreFiles(folder / "scores.json", folder / "scores.html")
     try:
         for made in (folder.parent, folder):
             made.mkdir(mode=0o700, exist_ok=made == folder.parent)
         _write(files.numbers, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        _write(files.page, scores_page(scores, release=release, version=version))
+        _write(files.page, page)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None

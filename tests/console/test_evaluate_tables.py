@@ -1,0 +1,78 @@
+"""`sudare evaluate` of a version of tables: the exact counts, found with DuckDB, against the published ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from benchmarks.orchestration import release_plainly
+from tests.console.conftest import Place, Typed
+
+_REFINED = "  refine: {method: simplex, integers: true}   # no negative counts, whole numbers\n"
+HELD = ((_REFINED, "  minimum_frequency: {k: 50, t: 5}\n"), ("epsilon: 1.0", "epsilon: 0.4"))
+LISTED = (
+    ("    - [marital-status, sex, income]\n", "    - {columns: [age, education, marital-status], form: sparse}\n"),
+    (_REFINED, ""),
+    ("epsilon: 1.0", "epsilon: 0.4"),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(shared: Place) -> Path:
+    release_plainly(shared.spec("counted"), shared.workspace.root)
+    return shared.workspace.releases / "counted" / "v1"
+
+
+def test_the_errors_of_cells_are_those_against_the_exact_counts(shared: Place, folder: Path, typed: Typed) -> None:
+    """Private, in the workspace, shown when asked only; nothing is charged and the version stays as it is."""
+    before = typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json
+    source = shared.adult / "adult.parquet"
+    said = typed("evaluate", str(folder), "--against", str(source), "--show", "--json", at=shared.workspace)
+    assert said.code == 0, said.err
+    assert said.json["class"] == "private"
+    written = json.loads(Path(said.json["scores"]).read_bytes())
+    assert written["tables"] == said.json["found"]["tables"]
+    assert Path(said.json["scores"]).is_relative_to(shared.workspace.private)
+    page = Path(said.json["page"]).read_text()
+    assert "PRIVATE" in page
+    for name, errors in written["tables"].items():
+        assert errors["cells"] > 0
+        assert 0 <= errors["mean_absolute"] <= errors["rmse"] <= errors["largest"] < 500
+        assert errors["covered"] > 0.7
+        assert f"<h2>{name}</h2>" in page
+    [(name, errors)] = [each for each in written["tables"].items() if "sex" in each[1]["columns"]]
+    for cell in errors["worst"]:
+        values = zip(errors["columns"], cell["labels"], strict=True)
+        chosen = " AND ".join(f"\"{column}\" = '{label}'" for column, label in values)
+        assert duckdb.sql(f"SELECT count(*) FROM '{source}' WHERE {chosen}").fetchall() == [(cell["exact"],)]
+        told = duckdb.sql(f"SELECT count FROM '{folder}/data/{name}.parquet' WHERE {chosen}").fetchall()
+        assert told == [(cell["published"],)]
+    assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json == before
+
+
+def test_the_numbers_are_not_printed_unasked_and_tables_have_no_target(
+    shared: Place, folder: Path, typed: Typed
+) -> None:
+    source = str(shared.adult / "adult.parquet")
+    refused = typed("evaluate", str(folder), "--against", source, "--target", "income", at=shared.workspace)
+    assert refused.code == 2
+    assert "tables have no rows" in refused.err
+    missing = typed("evaluate", str(folder.parent), "--against", source, at=shared.workspace)
+    assert missing.code == 2
+    assert "name one version" in missing.err
+
+
+def test_cells_without_a_count_are_told_apart_from_zeros(shared: Place, typed: Typed) -> None:
+    """Suppressed cells, and of a sparse table those that are not listed; the rows in them are counted."""
+    for name, change in (("held", HELD), ("listed", LISTED)):
+        release_plainly(shared.spec(name, *change), shared.workspace.root)
+        folder = str(shared.workspace.releases / name / "v1")
+        source = str(shared.adult / "adult.parquet")
+        said = typed("evaluate", folder, "--against", source, "--show", "--json", at=shared.workspace)
+        assert said.code == 0, said.err
+        tables = said.json["found"]["tables"]
+        assert any(errors["unpublished"] > 0 for errors in tables.values())
+        assert all(errors["rows_unpublished"] >= 0 for errors in tables.values())
