@@ -198,10 +198,11 @@ def test_an_auditor_enters_looks_and_leaves(looking: tuple[Page, list[str]], sho
             if told == "wrong":
                 assert page.get_by_role("alert").inner_text() == "This token is nobody's."
         assert page.url == f"{served.url}/auditor"
-        assert page.get_by_text("secret-gate").count() == 1
+        page.get_by_text("secret-gate").wait_for(timeout=10_000)
         assert page.evaluate(UNNAMED) == []
         assert page.evaluate(LEAST_CONTRAST)[0] >= 4.5
-        page.get_by_role("button", name="Leave").click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Leave").click()
         answer = page.goto(f"{served.url}/auditor")
         assert answer is not None
         assert answer.status == 404
