@@ -77,7 +77,7 @@ def grow(url: str, folder: Path, *, until: int) -> float:
                 collected = Collected()
                 writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
                 for number in batch:
-                    account = _run(writing, collected, journal, number, account)
+                    account = enter(writing, collected, journal, _grown(number), account)
                 collected.send(transaction.connection)
     return perf_counter() - began
 
@@ -88,25 +88,51 @@ def _batches(until: int) -> Iterator[range]:
         yield range(begin, min(begin + _TOGETHER, runs))
 
 
-def _run(
-    writing: Transaction, collected: Collected, journal: Journal, number: int, account: AccountState
+def _grown(number: int) -> GrownRun:
+    version = number % _VERSIONS + 1
+    release, newest = f"release-{number // _VERSIONS}", version == _VERSIONS
+    return GrownRun(f"grown-{number}", release, version, digest(number), newest, _DRAWS)
+
+
+@dataclass(frozen=True)
+class GrownRun:
+    """A run that is to be entered whole.
+
+    Args:
+        key: of the run.
+        release: of what.
+        version: its number.
+        manifest: SHA-256 of its manifest.
+        newest: whether no later version stands.
+        draws: how many.
+    """
+
+    key: str
+    release: str
+    version: int
+    manifest: str
+    newest: bool
+    draws: int
+
+
+def enter(
+    writing: Transaction, collected: Collected, journal: Journal, run: GrownRun, account: AccountState
 ) -> AccountState:
     """Enter one whole run: charged, opened, drawn, published; return the account after it."""
-    run_key, release, version = f"grown-{number}", f"release-{number // _VERSIONS}", number % _VERSIONS + 1
-    asked, write = request(run_key, release=release, draws=_DRAWS), collected.execute
+    asked, write = request(run.key, release=run.release, draws=run.draws), collected.execute
     priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
     take(writing, journal, asked, priced, again=False)
     collected.rows[schema.charges][-1].update(status="published", security="csprng")
-    journal.append(writing, "grant_opened", {"run_key": run_key, "security": "csprng"}, subject=run_key)
+    journal.append(writing, "grant_opened", {"run_key": run.key, "security": "csprng"}, subject=run.key)
     for draw, event in enumerate(asked.events):
-        values = {"run_key": run_key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
+        values = {"run_key": run.key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
         write(schema.draws.insert(), {**values, "event": to_text(event.to_json())})
-        body = {**values, "event": event.to_json(), "costs": {ACCOUNT: _AMOUNT // _DRAWS}}
-        journal.append(writing, "noise_drawn", body, subject=run_key)
-    named = {"run_key": run_key, "release": release, "number": version, "manifest": digest(number)}
-    write(schema.versions.insert(), {**named, "status": "published" if version == _VERSIONS else "superseded"})
-    body = {**named, "supersedes": version - 1 or None}
-    journal.append(writing, "version_published", body, subject=run_key)
+        body = {**values, "event": event.to_json(), "costs": {ACCOUNT: _AMOUNT // run.draws}}
+        journal.append(writing, "noise_drawn", body, subject=run.key)
+    named = {"run_key": run.key, "release": run.release, "number": run.version, "manifest": run.manifest}
+    write(schema.versions.insert(), {**named, "status": "published" if run.newest else "superseded"})
+    body = {**named, "supersedes": run.version - 1 or None}
+    journal.append(writing, "version_published", body, subject=run.key)
     return replace(account, spent=account.spent + _AMOUNT)
 
 

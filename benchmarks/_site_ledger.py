@@ -11,26 +11,20 @@ import hashlib
 import json
 import os
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from benchmarks._ledger_growth import Collected
-from benchmarks._ledger_places import ACCOUNT, EPSILON, make_ledger, request
-from contracts.canonical import digest, readable_json
-from privacy.accounting.amounts import PICO
+from benchmarks._ledger_growth import Collected, GrownRun, enter
+from benchmarks._ledger_places import ACCOUNT, make_ledger
+from contracts.canonical import readable_json
 from privacy.ledger import schema
-from privacy.ledger.admission import Admission
-from privacy.ledger.charging import take
 from privacy.ledger.journal import Journal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root
-from privacy.ledger.rows import to_text
 from privacy.ledger.signing import Signer, key_id
 from privacy.ledger.store import Store, Transaction
-from privacy.ledger.terms import AccountState, Part
 from tasks.settings import Workspace
 
 VERSIONS: Final = 10_000
@@ -38,7 +32,6 @@ ENTRIES: Final = 1_000_000
 OFTEN: Final = 200  # versions of a release that is made again and again
 _DRAWS: Final = 97  # with the charge, the opening and the publication: a hundred entries a run
 _TOGETHER: Final = 200
-_AMOUNT: Final = int(EPSILON * PICO)
 _BEGINS: Final = datetime(2016, 1, 1, tzinfo=UTC)
 
 
@@ -72,37 +65,11 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
                 for number in range(begin, min(begin + _TOGETHER, versions)):
                     release, version = named(number, versions)
                     manifest = _publish(workspace.releases / release / f"v{version}", model, shared, signer)
-                    account = _run(writing, collected, journal, (number, release, version, manifest), account)
+                    newest = named(number + 1, versions)[0] != release
+                    run = GrownRun(f"grown-{number}", release, version, manifest, newest, _DRAWS)
+                    account = enter(writing, collected, journal, run, account)
                     _checkpoint(writing, collected, signer, first, f"grown-{number}")
                 collected.send(transaction.connection)
-
-
-def _run(
-    writing: Transaction,
-    collected: Collected,
-    journal: Journal,
-    which: tuple[int, str, int, str],
-    account: AccountState,
-) -> AccountState:
-    """Enter one whole run; return the account after it."""
-    number, release, version, manifest = which
-    run_key, write = f"grown-{number}", collected.execute
-    asked = request(run_key, release=release, draws=_DRAWS)
-    priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
-    take(writing, journal, asked, priced, again=False)
-    collected.rows[schema.charges][-1].update(status="published", security="csprng")
-    journal.append(writing, "grant_opened", {"run_key": run_key, "security": "csprng"}, subject=run_key)
-    for draw, event in enumerate(asked.events):
-        values = {"run_key": run_key, "key": f"draw-{draw}", "number": draw, "sha256": digest(draw)}
-        write(schema.draws.insert(), {**values, "event": to_text(event.to_json())})
-        body = {**values, "event": event.to_json(), "costs": {ACCOUNT: _AMOUNT // _DRAWS}}
-        journal.append(writing, "noise_drawn", body, subject=run_key)
-    told = {"run_key": run_key, "release": release, "number": version, "manifest": manifest}
-    newest = named(number + 1)[0] != release
-    write(schema.versions.insert(), {**told, "status": "published" if newest else "superseded"})
-    body = {**told, "supersedes": version - 1 or None}
-    journal.append(writing, "version_published", body, subject=run_key)
-    return replace(account, spent=account.spent + _AMOUNT)
 
 
 def _checkpoint(writing: Transaction, collected: Collected, signer: Signer, first: str, run_key: str) -> None:

@@ -10,7 +10,8 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
-from tasks.settings import Workspace, WorkspaceRefused, user_folder
+from tasks.settings import Workspace, user_folder
+from tasks.workspace_keys import WorkspaceRefused
 
 app = typer.Typer(help="Keys: whose versions you verify.", no_args_is_help=True)
 

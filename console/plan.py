@@ -11,7 +11,8 @@ from rich.console import Console
 from console.options import AsJson, At, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
 from console.render import answer, print_facts, table
-from tasks.settings import Workspace, WorkspaceRefused
+from tasks.settings import Workspace
+from tasks.workspace_keys import WorkspaceRefused
 
 if TYPE_CHECKING:
     from flows.request import Request

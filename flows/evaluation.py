@@ -18,18 +18,17 @@ from contracts.errors import Finding, SpecRefused
 from contracts.source import SUFFIXES, Source
 from contracts.spec import load_spec
 from contracts.written import listed
-from privacy.audit.readable import read_json
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.private_files import ScoreFiles, write_scores
-from tasks.evaluation.published_tables import evaluate_tables, tables_record
+from tasks.evaluation.published_tables import evaluate_tables
 from tasks.ingest import ingest
 from tasks.run_folder import hold
 from tasks.settings import Workspace
-from tasks.verification.files import open_version, read_text_file
-from tasks.verification.published_record import RECORD, published_record
+from tasks.verification.files import open_version
+from tasks.verification.published_record import is_of_tables, published_record, published_tables_record
 
 _SPEC_SUFFIXES = (".yaml", ".yml")
 
@@ -63,7 +62,7 @@ def evaluate_version(
     Privacy: nothing is drawn, charged or released; what is found stays in the workspace's private folder.
     """
     path = open_version(folder)
-    if _is_of_tables(path):
+    if is_of_tables(path):
         return _evaluate_tables(path, against, target=target, workspace=workspace, at=at)
     record, meaning = published_record(path)
     check_target(meaning.names, target)
@@ -88,7 +87,7 @@ def _evaluate_tables(
     if target is not None:
         found, allowed = "a target of a version of tables", "a target of a synthetic version: tables have no rows"
         raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
-    record, meaning = tables_record(path)
+    record, meaning = published_tables_record(path)
     with _snapshot(source_of(against), meaning.contract, workspace) as table:
         errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
     files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
@@ -103,15 +102,6 @@ def _snapshot(source: Source, contract: Contract, workspace: Workspace) -> Itera
         yield ingest(
             source, contract, folder=run.path, key=workspace.snapshot_key(), memory_limit=workspace.memory_limit
         )
-
-
-def _is_of_tables(path: Path) -> bool:
-    """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
-    data, _ = read_text_file(path, RECORD)
-    value, _ = (None, []) if data is None else read_json(data, where=RECORD)
-    replay = value.get("replay") if isinstance(value, dict) else None
-    product = replay.get("product") if isinstance(replay, dict) else None
-    return isinstance(product, dict) and product.get("kind") == "tables"
 
 
 def source_of(against: Path) -> Source:

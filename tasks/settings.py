@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import Finding, Refused
+from contracts.errors import Finding
 from tasks.emission.lineage_target import LINEAGE_KEYS, NOBODY, LineageTarget, lineage_target
+from tasks.workspace_keys import WorkspaceRefused, create_keys, key_from_hex, public_half, read_key, refusal
 
 if TYPE_CHECKING:
     from contracts.about import Publisher
@@ -69,10 +69,6 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"
 """
-
-
-class WorkspaceRefused(Refused):
-    """There is no workspace where one is needed, one where none may be, or its settings cannot be followed."""
 
 
 @dataclass(frozen=True)
@@ -159,16 +155,16 @@ class Workspace:
 
         SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
         """
-        seed = _told_seed() or _read_key(self.keys / "signing.key")
+        seed = _told_seed() or read_key(self.keys / "signing.key")
         published = self.public_key_file
-        if not published.is_file() or published.read_text(encoding="ascii").strip() != _public_half(seed):
+        if not published.is_file() or published.read_text(encoding="ascii").strip() != public_half(seed):
             remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
-            raise _refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
+            raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
         return seed
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
-        return _read_key(self.keys / "snapshot.key")
+        return read_key(self.keys / "snapshot.key")
 
     @classmethod
     def create(cls, root: Path) -> Workspace:
@@ -181,18 +177,18 @@ class Workspace:
         """
         root = root.absolute()
         if (root / FILE).exists():
-            raise _refusal(str(root / FILE), "workspace", "a workspace already", "a folder without one")
+            raise refusal(str(root / FILE), "workspace", "a workspace already", "a folder without one")
         try:
             root.mkdir(parents=True, exist_ok=True)
             for folder in (root / PRIVATE, *(root / PRIVATE / name for name in ("draws", "keys", "runs"))):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
             (root / "releases").mkdir(exist_ok=True)
-            _create_keys(root / PRIVATE / "keys")
+            create_keys(root / PRIVATE / "keys", told=_told_seed())
             (root / FILE).write_text(_TEMPLATE, encoding="utf-8")
         except OSError as error:
             found = error.strerror or type(error).__name__
-            raise _refusal(str(root), "folder", found, "a folder that can be written") from error
+            raise refusal(str(root), "folder", found, "a folder that can be written") from error
         return cls.open(root)
 
     @classmethod
@@ -206,7 +202,7 @@ class Workspace:
         file = root / FILE
         if not file.is_file():
             remedy = "make one: sudare init; or say where it is: --workspace DIR"
-            raise _refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
+            raise refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
         values, publisher = _settings(file)
         return cls(
             root=root,
@@ -284,7 +280,7 @@ def _settings(file: Path) -> tuple[dict[str, str], Any]:
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _refusal(str(file), "TOML", str(error), "a readable TOML file") from error
+        raise refusal(str(file), "TOML", str(error), "a readable TOML file") from error
     publisher = written.pop(_PUBLISHER, None)
     flat: dict[str, Any] = {}
     for table, keys in written.items():
@@ -346,67 +342,12 @@ def _ledger_url(root: Path, written: str) -> str:
     return f"{prefix}{root / written.removeprefix(prefix)}" if written.startswith(prefix) else written
 
 
-def _create_keys(folder: Path) -> None:
-    """Make what is missing; a key that is there (an `init` that was interrupted) stays."""
-    told = _told_seed()
-    for name in ("signing.key", "snapshot.key") if told is None else ("snapshot.key",):
-        if not (folder / name).exists():
-            _write_secret(folder / name, secrets.token_bytes(32))
-    public = _public_half(told or _read_key(folder / "signing.key"))
-    (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
-
-
 def _told_seed() -> bytes | None:
     """Return the signing key's seed that the environment gives, or None."""
     told, file = os.environ.get("SUDARE_SIGNING_KEY"), os.environ.get("SUDARE_SIGNING_KEY_FILE")
     if told and file:
         found, allowed = "SUDARE_SIGNING_KEY and SUDARE_SIGNING_KEY_FILE", "one of the two"
-        raise _refusal("the environment", "signing key", found, allowed)
+        raise refusal("the environment", "signing key", found, allowed)
     if told:
-        return _key_from_hex(told)
-    return _read_key(Path(file)) if file else None
-
-
-def _public_half(seed: bytes) -> str:
-    """Return the public half (hex) of a signing key."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
-
-
-def _write_secret(path: Path, secret: bytes) -> None:
-    """Write a file that only its owner may read; it appears whole or not at all."""
-    partial = path.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(secret)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
-
-
-def _key_from_hex(text: str) -> bytes:
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        allowed = "64 hex digits: the 32-byte seed of an Ed25519 key"
-        raise _refusal("the environment", "SUDARE_SIGNING_KEY", "something else", allowed)
-    return key
-
-
-def _read_key(path: Path) -> bytes:
-    try:
-        key = path.read_bytes()
-    except OSError as error:
-        found = error.strerror or type(error).__name__
-        raise _refusal(str(path), "key", found, "the key that `sudare init` made", "restore it") from error
-    if len(key) != 32:
-        raise _refusal(str(path), "key", f"{len(key)} bytes", "the 32 bytes that `sudare init` made", "restore it")
-    return key
-
-
-def _refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> WorkspaceRefused:
-    return WorkspaceRefused([Finding(where, field, found, allowed, remedy)])
+        return key_from_hex(told)
+    return read_key(Path(file)) if file else None

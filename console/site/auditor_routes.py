@@ -79,17 +79,7 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering, public: P
         secret = await run_in_threadpool(auditors.log_in, token)
         if secret is None:
             return await run_in_threadpool(lambda: form(request, refused=True))
-        answer = RedirectResponse("/auditor", status_code=HTTPStatus.SEE_OTHER)
-        answer.set_cookie(
-            COOKIE,
-            secret,
-            max_age=LASTING_SECONDS,
-            httponly=True,
-            samesite="strict",
-            secure=secure(request),
-            path="/",
-        )
-        return answer
+        return _entered(secret, secure=secure(request))
 
     @app.post("/logout")
     def log_out(request: Request) -> Response:  # the cookie is sent from this site's own pages only
@@ -97,6 +87,15 @@ def _add_login(app: FastAPI, auditors: Auditors, answering: Answering, public: P
         answer = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=secure(request))
         return answer
+
+
+def _entered(secret: str, *, secure: bool) -> Response:
+    """Lead in, with the session's cookie."""
+    answer = RedirectResponse("/auditor", status_code=HTTPStatus.SEE_OTHER)
+    answer.set_cookie(
+        COOKIE, secret, max_age=LASTING_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+    )
+    return answer
 
 
 async def _token(request: Request, public: PublicAddress | None) -> str | None:

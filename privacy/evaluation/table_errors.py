@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 MOST_CELLS_NAMED: Final = 25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorstCell:
     """One cell: its labels, the exact count and the published one [rows]."""
 
@@ -21,7 +21,7 @@ class WorstCell:
     published: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CellErrors:
     """Errors of one table over its published cells.
 

@@ -14,35 +14,16 @@ from contracts.code_sql import identifier
 from contracts.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.product import TableSpec
-from privacy.audit.identity import Meaning, read_meaning
-from privacy.audit.readable import printable, read_json
-from privacy.audit.statements import Record, read_statement
+from privacy.audit.identity import Meaning
+from privacy.audit.readable import printable
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
 from privacy.private_table import PrivateTable
 from tasks.duckdb_session import attempt, connect, trouble
 from tasks.progress import step
-from tasks.verification.files import read_text_file
 from tasks.verification.tables import label_numbers
 
-RECORD = "record.json"
 _REMEDY = "sudare verify says what is wrong with this version"
-
-
-def tables_record(path: Path) -> tuple[Record, Meaning]:
-    """Read the record of a version of tables, and the contract and product in it.
-
-    Raises:
-        SpecRefused: its record cannot be read.
-    """
-    data, findings = read_text_file(path, RECORD)
-    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
-    record, misread = (None, []) if value is None else read_statement(Record, value, where=RECORD)
-    meaning, unclear = (None, []) if record is None else read_meaning(record.replay, where=RECORD)
-    if record is None or meaning is None:
-        unreadable = Finding(printable(str(path)), "version", "no record that can be read", "one", _REMEDY)
-        raise SpecRefused([*findings, *wrong, *misread[:3], *unclear, unreadable])
-    return record, meaning
 
 
 def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory_limit: str) -> PrivateTableErrors:

@@ -1,18 +1,22 @@
-"""The record of a synthetic version, for those who use the version and do not check it."""
+"""The record of a version, for those who use the version and do not check it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from contracts.errors import Finding, SpecRefused
+from privacy.audit.identity import Meaning, read_meaning
 from privacy.audit.readable import printable, read_json
-from privacy.audit.statements import read_statement
+from privacy.audit.statements import Record, RecordTerms, read_statement
 from privacy.audit.synthetic import SyntheticMeaning, read_synthetic
 from privacy.audit.synthetic_statements import SyntheticRecord
 from tasks.verification.files import read_text_file
 
 RECORD: Final = "record.json"
+_Terms = TypeVar("_Terms", bound=RecordTerms)
+_Meaning = TypeVar("_Meaning")
 
 
 def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
@@ -23,15 +27,61 @@ def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
     Raises:
         SpecRefused: this is no synthetic version, or its record cannot be read.
     """
-    data, findings = read_text_file(path, RECORD)
-    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
-    record, misread = (None, []) if value is None else read_statement(SyntheticRecord, value, where=RECORD)
+    remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
+    return _understood(
+        path,
+        SyntheticRecord,
+        lambda record: read_synthetic(record.replay, where=RECORD),
+        found="no record of synthetic rows that can be read",
+        remedy=remedy,
+    )
+
+
+def published_tables_record(path: Path) -> tuple[Record, Meaning]:
+    """Read the record of a version of tables, and the contract and product in it.
+
+    Raises:
+        SpecRefused: this is no version of tables, or its record cannot be read.
+    """
+    return _understood(
+        path,
+        Record,
+        lambda record: read_meaning(record.replay, where=RECORD),
+        found="no record of tables that can be read",
+        remedy="sudare verify says what is wrong with this version",
+    )
+
+
+def is_of_tables(path: Path) -> bool:
+    """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
+    value, _ = _read(path)
+    replay = value.get("replay") if isinstance(value, dict) else None
+    product = replay.get("product") if isinstance(replay, dict) else None
+    return isinstance(product, dict) and product.get("kind") == "tables"
+
+
+def _understood(
+    path: Path,
+    form: type[_Terms],
+    meaning_of: Callable[[_Terms], tuple[_Meaning | None, list[Finding]]],
+    *,
+    found: str,
+    remedy: str,
+) -> tuple[_Terms, _Meaning]:
+    """Read a record of that form, and what it is about."""
+    value, findings = _read(path)
+    record, misread = (None, []) if value is None else read_statement(form, value, where=RECORD)
     if record is None:
-        remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
-        found = "no record of synthetic rows that can be read"
         unreadable = Finding(printable(str(path)), "version", found, "one", remedy)
-        raise SpecRefused([*findings, *wrong, *misread[:3], unreadable])
-    meaning, findings = read_synthetic(record.replay, where=RECORD)
+        raise SpecRefused([*findings, *misread[:3], unreadable])
+    meaning, findings = meaning_of(record)
     if meaning is None:
         raise SpecRefused(findings)
     return record, meaning
+
+
+def _read(path: Path) -> tuple[Any, list[Finding]]:
+    """Read the record's JSON; None with what is wrong."""
+    data, findings = read_text_file(path, RECORD)
+    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
+    return value, [*findings, *wrong]

@@ -14,6 +14,7 @@ import pytest
 from contracts.errors import GateBroken, Refused, SourceUnreadable
 from contracts.source import Source
 from tasks import progress
+from tests.tasks.during import During
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
 
 Files = str
@@ -270,23 +271,6 @@ def test_an_empty_folder_and_files_without_rows_are_told(tmp_path: Path):
     assert "found: no rows" in refusal(tmp_path, source, GateBroken)
     pack(csv_text(ROWS[0]), "people/3.csv", tmp_path)
     assert len(codes(tmp_path, source)) == 1
-
-
-class During:
-    """Does something once while a source is read."""
-
-    def __init__(self, action: Callable[[], object]) -> None:
-        self._action: Callable[[], object] | None = action
-
-    def begin(self, name: str) -> During:
-        return self
-
-    def end(self, name: str, *, ok: bool) -> None: ...
-
-    def advance(self, fraction: float, doing: str = "") -> None:
-        action, self._action = self._action, None
-        if action is not None:
-            action()
 
 
 def added(folder: Path) -> None:

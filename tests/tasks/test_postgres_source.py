@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from contracts.source import Source
 from tasks import progress
 from tasks.ingest import ingest
 from tasks.source.postgres import connected
+from tests.tasks.during import During
 from tests.tasks.intake import HEADER, KEY, ROWS, SECRET, make_contract, take_in, write_csv
 from tests.tasks.postgres_server import PostgresServer
 
@@ -224,23 +225,6 @@ def test_only_a_run_that_is_charged_goes_on_with_an_earlier_state(tmp_path: Path
     postgres.run(database, "ALTER TABLE people ADD COLUMN town text")
     kept = ingest(source, contract, **place)
     assert ingest(source, contract, **place, goes_on=lambda table: False) == kept
-
-
-class During:
-    """Does something once while rows are read."""
-
-    def __init__(self, action: Callable[[], object]) -> None:
-        self._action: Callable[[], object] | None = action
-
-    def begin(self, name: str) -> During:
-        return self
-
-    def end(self, name: str, *, ok: bool) -> None: ...
-
-    def advance(self, fraction: float, doing: str = "") -> None:
-        action, self._action = self._action, None
-        if action is not None:
-            action()
 
 
 LARGE = (

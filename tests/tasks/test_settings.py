@@ -10,7 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tasks import settings
-from tasks.settings import Workspace, WorkspaceRefused
+from tasks.settings import Workspace
+from tasks.workspace_keys import WorkspaceRefused
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,75 @@
+"""The keys of a workspace: files that only their owner may read, made once."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from contracts.errors import Finding, Refused
+
+
+class WorkspaceRefused(Refused):
+    """There is no workspace where one is needed, one where none may be, or its settings cannot be followed."""
+
+
+def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> WorkspaceRefused:
+    """Return the error with one finding."""
+    return WorkspaceRefused([Finding(where, field, found, allowed, remedy)])
+
+
+def create_keys(folder: Path, *, told: bytes | None) -> None:
+    """Make what is missing; a key that is there (an `init` that was interrupted) stays.
+
+    Args:
+        folder: of the keys.
+        told: the signing key's seed, where the environment gives it; then none is written.
+    """
+    for name in ("signing.key", "snapshot.key") if told is None else ("snapshot.key",):
+        if not (folder / name).exists():
+            _write_secret(folder / name, secrets.token_bytes(32))
+    public = public_half(told or read_key(folder / "signing.key"))
+    (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
+
+
+def public_half(seed: bytes) -> str:
+    """Return the public half (hex) of a signing key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
+
+
+def _write_secret(path: Path, secret: bytes) -> None:
+    """Write a file that only its owner may read; it appears whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def key_from_hex(text: str) -> bytes:
+    """Read a signing key's seed as the environment writes it."""
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        allowed = "64 hex digits: the 32-byte seed of an Ed25519 key"
+        raise refusal("the environment", "SUDARE_SIGNING_KEY", "something else", allowed)
+    return key
+
+
+def read_key(path: Path) -> bytes:
+    """Read the 32 secret bytes of a key file."""
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise refusal(str(path), "key", found, "the key that `sudare init` made", "restore it") from error
+    if len(key) != 32:
+        raise refusal(str(path), "key", f"{len(key)} bytes", "the 32 bytes that `sudare init` made", "restore it")
+    return key
