@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -260,15 +261,24 @@ def test_a_schema_that_would_change_meanwhile_waits(tmp_path: Path, postgres: Po
         take_in(source, contract, tmp_path)
 
 
+def end_the_copy(postgres: PostgresServer, database: str) -> None:
+    """End the connection of the run as soon as it copies rows, at most a minute from now."""
+    copying = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY%'"
+    until = time.monotonic() + 60
+    with postgres.connect(database) as connection:
+        while time.monotonic() < until and not connection.execute(copying.encode()).fetchall():
+            time.sleep(0.001)
+
+
 def test_a_connection_that_ends_meanwhile_is_told_and_the_next_run_reads_all(
     tmp_path: Path, postgres: PostgresServer
 ):
     database = postgres.database(*LARGE)
-    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sudare'"
-    progress.watch(During(lambda: postgres.run(database, kill)))
+    killer = threading.Thread(target=end_the_copy, args=(postgres, database), daemon=True)
+    killer.start()
     source = postgres.source(database)
     assert "found: a connection that ended while the table was read" in refusal(tmp_path, source)
-    progress.watch(None)
+    killer.join()
     assert len(codes(tmp_path, source)) == 1_000_000
 
 
