@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +12,26 @@ from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts, table
+from contracts.errors import Finding, SpecRefused
 
 if TYPE_CHECKING:
     from flows.evaluation import Evaluation
     from privacy.evaluation.scores import Scores
     from privacy.evaluation.table_errors import PrivateTableErrors
+    from tasks.settings import Workspace
 
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version.")]
 Against = Annotated[
-    Path,
+    Path | None,
     typer.Option("--against", metavar="SOURCE", help="The real rows: a file, or a release spec that names them."),
+]
+Holdout = Annotated[
+    Path | None,
+    typer.Option("--holdout", metavar="FILE", help="Instead: rows that are public; the scores are public too."),
+]
+Because = Annotated[
+    str | None,
+    typer.Option("--public-because", metavar="REASON", help="Why the rows of the holdout are public."),
 ]
 Target = Annotated[
     str | None, typer.Option("--target", metavar="COLUMN", help="Train classifiers to predict this column.")
@@ -34,19 +45,24 @@ PRIVATE = (
 
 def evaluate(
     version_dir: Version,
-    against: Against,
+    against: Against = None,
+    holdout: Holdout = None,
+    public_because: Because = None,
     target: Target = None,
     show: Show = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare synthetic rows or tables with the real rows. The result is PRIVATE and stays in the workspace.
+    """Compare synthetic rows or tables with the real rows (PRIVATE, stays in the workspace), or with public ones.
 
     Of tables the error of every cell. Of synthetic rows errors of all marginals of
     1 to 3 columns, of mutual information and association of pairs, how well a
     classifier tells them from real ones, and with --target what classifiers
     reach that learn from synthetic rows and are tested on real ones. It draws no
     noise and charges nothing, so no number of it may leave: they are written below .sudare, never into a version.
+
+    With --holdout synthetic rows are compared with rows that you declare public, and why: those scores are public,
+    and are written below evaluations/. Rows held back from the confidential table are not public.
 
     Examples:
 
@@ -55,17 +71,68 @@ def evaluate(
         sudare evaluate releases/adult-synthetic/v1 --against examples/adult/synthetic.yaml --show
 
         sudare evaluate releases/adult-tables/v1 --against examples/adult/adult.parquet
+
+        sudare evaluate releases/adult-synthetic/v1 --holdout census-2000.parquet --public-because "public use sample"
     """
     from console.progress import shown
     from flows.evaluation import evaluate_version
     from privacy.evaluation.scores import PrivateScores
 
     where = workspace_at(workspace)
+    if against is None or holdout is not None or public_because is not None:
+        if holdout is None or against is not None:
+            raise _one_of()
+        _evaluate_on_holdout(version_dir, holdout, public_because, target, where, as_json=as_json)
+        return
     with shown():
         found = evaluate_version(version_dir, against, target=target, workspace=where, at=datetime.now(UTC))
     numbers = (found.scores.scores if isinstance(found.scores, PrivateScores) else found.scores) if show else None
     payload = _payload(found, numbers)
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
+
+
+def _one_of() -> SpecRefused:
+    """Refuse both kinds of rows, or none."""
+    allowed = "either --against SOURCE (confidential rows), or --holdout FILE with --public-because REASON"
+    return SpecRefused([Finding("the command", "the rows to compare with", "both or none", allowed)])
+
+
+def _evaluate_on_holdout(
+    version_dir: Path, holdout: Path, because: str | None, target: str | None, where: Workspace, *, as_json: bool
+) -> None:
+    """Compare with public rows, and show what was found."""
+    from console.progress import shown
+    from flows.holdout import evaluate_on_holdout
+    from tasks.evaluation.declared_public import PUBLIC
+
+    with shown():
+        found = evaluate_on_holdout(
+            version_dir, holdout, because=because, target=target, workspace=where, at=datetime.now(UTC)
+        )
+    payload = {
+        "class": "public",
+        "why": PUBLIC,
+        "declared": asdict(found.declared),
+        "release": found.release,
+        "version": found.version,
+        "columns": list(found.columns),
+        "scores": str(found.files.numbers),
+        "page": str(found.files.page),
+        "found": found.scores.to_json(),
+    }
+    facts = [
+        ("public", PUBLIC),
+        ("declared public", f"{found.declared.file}: {found.declared.because}"),
+        ("compared", f"{found.release} v{found.version}, {len(found.columns)} columns, not verified"),
+        ("scores", str(found.files.numbers)),
+        ("page", str(found.files.page)),
+    ]
+
+    def show(console: Console) -> None:
+        print_facts(console, facts)
+        console.print(table(("score", "value"), _rows(found.scores), numbers=("value",)))
+
+    answer(payload, show, as_json=as_json)
 
 
 def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | None) -> dict[str, Any]:

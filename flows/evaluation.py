@@ -66,8 +66,8 @@ def evaluate_version(
         return _evaluate_tables(path, against, target=target, workspace=workspace, at=at)
     record, meaning = published_record(path)
     check_target(meaning.names, target)
-    made = _rows_of(path, record.replay.rows.data, record.release)
-    with _snapshot(source_of(against), meaning.contract, workspace) as table:
+    made = rows_of(path, record.replay.rows.data, record.release)
+    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
         scores = evaluate(
             table,
             made,
@@ -88,7 +88,7 @@ def _evaluate_tables(
         found, allowed = "a target of a version of tables", "a target of a synthetic version: tables have no rows"
         raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
     record, meaning = published_tables_record(path)
-    with _snapshot(source_of(against), meaning.contract, workspace) as table:
+    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
         errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
     files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
     names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
@@ -96,7 +96,7 @@ def _evaluate_tables(
 
 
 @contextmanager
-def _snapshot(source: Source, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
+def private_snapshot(source: Source, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
     """Take in the real rows inside the block; nothing of them is kept."""
     with hold(workspace.runs, f"evaluation-of-{contract.digest[:24]}", keep_snapshot=False) as run:
         yield ingest(
@@ -112,15 +112,24 @@ def source_of(against: Path) -> Source:
     """
     if against.suffix in _SPEC_SUFFIXES:
         return load_spec(against).source
+    remedy = "name a release spec (.yaml) where the table is in a database, or a select is needed"
+    return file_source(against, option="--against", remedy=remedy)
+
+
+def file_source(path: Path, *, option: str, remedy: str) -> Source:
+    """Return a file as a source.
+
+    Raises:
+        SpecRefused: it is none of the formats.
+    """
     try:
-        return Source.model_validate({"path": str(against)}, context={"folder": Path.cwd()})
+        return Source.model_validate({"path": str(path)}, context={"folder": Path.cwd()})
     except ValidationError:
-        found, allowed = f"the file {against.name!r}", f"{listed(tuple(SUFFIXES))}, or a release spec (.yaml)"
-        remedy = "name a release spec where the table is in a database, or a select is needed"
-        raise SpecRefused([Finding("the command", "--against", found, allowed, remedy)]) from None
+        found = Finding("the command", option, f"the file {path.name!r}", listed(tuple(SUFFIXES)), remedy)
+        raise SpecRefused([found]) from None
 
 
-def _rows_of(path: Path, name: str, release: str) -> Path:
+def rows_of(path: Path, name: str, release: str) -> Path:
     """Return the file with the made-up rows; a record that names another file is refused."""
     made = path / name
     odd = "/" in release or made.is_symlink() or made.parent.is_symlink()

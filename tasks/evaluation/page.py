@@ -60,10 +60,28 @@ def scores_page(scores: PrivateScores, *, release: str, version: int) -> str:
     Returns:
         HTML; private like the scores.
     """
-    found = scores.scores
+    return _rendered(scores.scores, release=release, version=version, holdout=None)
+
+
+def holdout_page(scores: Scores, *, release: str, version: int, because: str, file: str) -> str:
+    """Render scores against rows that were declared public.
+
+    Args:
+        scores: the scores.
+        release, version: what was evaluated; escaped.
+        because, file: why the rows are public, and the file that has them; escaped.
+    Returns:
+        HTML, as public as the scores.
+    """
+    return _rendered(scores, release=release, version=version, holdout={"because": because, "file": file})
+
+
+def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, str] | None) -> str:
     page: str = _template("scores.html.j2").render(
         release=release,
         version=version,
+        holdout=holdout,
+        rows="public" if holdout else "real",
         columns=found.columns,
         orders=[_order(found, alpha) for alpha in found.errors],
         left_out=[alpha for alpha in (1, 2, 3) if alpha <= len(found.columns) and alpha not in found.errors],

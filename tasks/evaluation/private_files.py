@@ -52,8 +52,7 @@ def write_scores(
         Refused: the folder leads elsewhere, lies in a release store, or cannot be written.
     Privacy: private files, mode 0600, in folders of mode 0700.
     """
-    name = "".join(letter for letter in release if letter.isascii() and (letter.isalnum() or letter == "-"))[:64]
-    folder = workspace.private / FOLDER / f"{name}-v{version}-{at:%Y%m%dT%H%M%SZ}"
+    folder = workspace.private / FOLDER / folder_name(release, version, at)
     _refuse_elsewhere(folder, workspace)
     if isinstance(scores, PrivateScores):
         numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
@@ -71,6 +70,12 @@ def write_scores(
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
     return files
+
+
+def folder_name(release: str, version: int, at: datetime) -> str:
+    """Return the name of a folder of scores; a stranger may have written the release's name."""
+    name = "".join(letter for letter in release if letter.isascii() and (letter.isalnum() or letter == "-"))[:64]
+    return f"{name}-v{version}-{at:%Y%m%dT%H%M%SZ}"
 
 
 def _refuse_elsewhere(folder: Path, workspace: Workspace) -> None:

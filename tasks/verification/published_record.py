@@ -52,6 +52,14 @@ def published_tables_record(path: Path) -> tuple[Record, Meaning]:
     )
 
 
+def mark_of_snapshot(path: Path) -> str | None:
+    """Return the mark of the snapshot that a version was made of, as its record tells it."""
+    value, _ = _read(path)
+    for key in ("groups", "C", "fields", "snapshot_keyed_hash", "value"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
 def is_of_tables(path: Path) -> bool:
     """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
     value, _ = _read(path)

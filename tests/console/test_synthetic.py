@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -94,6 +95,62 @@ def test_an_evaluation_stays_in_the_workspace_and_shows_its_numbers_when_asked_o
     assert files == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json == before
     assert list(shared.workspace.runs.glob("evaluation-*/snapshot*")) == []
+
+
+def other_people(shared: Place) -> Path:
+    """Rows of the same columns that are not the confidential ones: every second of them, as if they were public."""
+    path = shared.adult / "public.parquet"
+    pl.read_parquet(shared.adult / "adult.parquet").gather_every(2).write_parquet(path)
+    return path
+
+
+def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, released: Said, typed: Typed) -> None:
+    """The reason and the digests of file and record stand beside them: anybody who has both gets the same numbers."""
+    folder, holdout = Path(released.json["folder"]), other_people(shared)
+    words = ("--holdout", str(holdout), "--public-because", "public use sample <b>of</b> 1994")
+    said = typed("evaluate", str(folder), *words, "--json", at=shared.workspace)
+    assert said.code == 0, said.err
+    written = json.loads(Path(said.json["scores"]).read_bytes())
+    assert written["class"] == "public"
+    assert written["declared"] == {
+        "file": "public.parquet",
+        "sha256": hashlib.sha256(holdout.read_bytes()).hexdigest(),
+        "because": "public use sample <b>of</b> 1994",
+    }
+    assert written["record_sha256"] == hashlib.sha256((folder / "record.json").read_bytes()).hexdigest()
+    assert written["alpha_way_error"] == said.json["found"]["alpha_way_error"]
+    assert 0 < written["alpha_way_error"]["1"]["mean"] < 2
+    assert Path(said.json["scores"]).parent.parent == shared.workspace.root / "evaluations"
+    page = Path(said.json["page"]).read_text()
+    assert "public use sample &lt;b&gt;of&lt;/b&gt; 1994" in page
+    assert "rivate" not in page
+    assert list(shared.workspace.runs.glob("evaluation-*/snapshot*")) == []
+
+
+WHY = ("--public-because", "public use sample of 1994")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--holdout", "adult.parquet", *WHY), 2, "the rows that this version was made of"),
+        (("--holdout", "public.parquet"), 2, "as confidential as the rest"),
+        (("--holdout", "public.parquet", "--public-because", "why?"), 2, "a reason of 4 characters"),
+        (("--holdout", "public.parquet", "--against", "adult.parquet"), 2, "either --against SOURCE"),
+        ((), 2, "either --against SOURCE"),
+        (WHY, 2, "either --against SOURCE"),
+        (("--holdout", "rows.yaml", *WHY), 2, "what a release spec names is confidential"),
+        (("--holdout", "nowhere.parquet", *WHY), 2, "No such file"),
+    ],
+)
+def test_rows_that_cannot_be_public_are_refused(
+    shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
+) -> None:
+    other_people(shared)
+    named = [str(shared.adult / word) if word.endswith((".parquet", ".yaml")) else word for word in words]
+    said = typed("evaluate", released.json["folder"], *named, at=shared.workspace)
+    assert told in " ".join(said.err.split())
+    assert said.code == code
 
 
 @pytest.mark.parametrize(
