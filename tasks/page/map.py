@@ -25,6 +25,8 @@ LEVELS: Final = 64
 """Shades above zero."""
 GROUND: Final = "#f3f0e8"
 RAMP: Final = ("#d3e9b6", "#97d4b9", "#57b8c1", "#2f93bd", "#2a68a6", "#263f86", "#131b4d")
+_LETTER: Final = 0.021
+"""How wide a letter of the legend's last number is, of the legend's width."""
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -136,9 +138,10 @@ def address(picture: bytes) -> str:
 def _ticks(largest: float) -> Markup:
     """Write the powers of ten, and the largest value, along the legend."""
     span = (0.0, log10(largest))
-    powers = [x for x in svg.decades(span) if x < 0.9 * span[1]]
+    last = f"{largest:,.0f}"
+    powers = [x for x in svg.decades(span) if x < (0.95 - _LETTER * len(last)) * span[1]]
     texts = [svg.text(svg.place(x, span) / 10, 80, svg.short(10**x), "middle" if x else "start") for x in powers]
-    texts.append(svg.text(100, 80, f"{largest:,.0f}", "end"))
+    texts.append(svg.text(100, 80, last, "end"))
     return Markup(f'<svg class="ticks" aria-hidden="true">{"".join(texts)}</svg>')
 
 

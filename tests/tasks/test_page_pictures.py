@@ -65,6 +65,14 @@ def test_a_map_shows_the_last_value_on_top_and_nothing_below_zero() -> None:
     assert picture(made.scale)[0].tolist() == [list(range(1, LEVELS + 1))]
 
 
+@pytest.mark.parametrize(
+    ("largest", "powers"), [(1_319_092, ["1", "10", "100", "1k", "10k"]), (1000, ["1", "10", "100"])]
+)
+def test_the_legend_writes_no_power_under_its_last_number(largest: int, powers: list[str]) -> None:
+    made = draw_map(np.array([[0, largest]]), UP, RIGHT, side=4)
+    assert re.findall(r">([^<>]+)</text>", made.ticks) == [*powers, f"{largest:,}"]
+
+
 def test_the_same_table_gives_the_same_map() -> None:
     assert draw_map(TABLE, UP, RIGHT, side=8) == draw_map(TABLE.copy(), UP, RIGHT, side=8)
 
