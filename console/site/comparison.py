@@ -48,9 +48,33 @@ def _compared(site: Site, one: Folder, other: Folder) -> dict[str, Any]:
             {"name": name, "first": facts[0].get(name, ""), "second": facts[1].get(name, "")} for name in _GUARANTEE
         ],
         "contract": None if None in contracts else changes(contracts[0], contracts[1])[:_MOST_FIELDS],
+        "meaning": meaning(contracts[0], contracts[1]),
         "tables": tables,
         "more_tables": max(0, len(names) - _MOST_FILES),
     }
+
+
+def meaning(first: Any, second: Any) -> list[dict[str, str]] | None:
+    """Return what the second contract declares otherwise than the first, and for whom that breaks something.
+
+    Args:
+        first, second: contracts as records hold them; whoever wrote the folder wrote them.
+    Returns:
+        the gravest first; None where one of them is no contract.
+    """
+    from pydantic import ValidationError
+
+    from contracts.comparison.compare import compare
+    from contracts.contract import Contract
+
+    try:
+        old, new = Contract.model_validate(first), Contract.model_validate(second)
+    except ValidationError:
+        return None
+    return [
+        {"effect": change.effect, "field": change.field, "first": change.old, "second": change.new, "why": change.why}
+        for change in compare(old, new).changes[:_MOST_FIELDS]
+    ]
 
 
 def changes(first: Any, second: Any, field: str = "") -> list[dict[str, str | None]]:

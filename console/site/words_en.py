@@ -160,6 +160,12 @@ TEXTS: Final = {
     "compare.changed": "changed",
     "compare.contract": "The contract",
     "compare.same_contract": "Both versions were made under the same contract.",
+    "compare.same_meaning": "Both contracts mean the same; they are written differently.",
+    "col.effect": "Effect",
+    "col.why": "Why",
+    "effect.account": "breaking for the account",
+    "effect.breaking": "breaking",
+    "effect.compatible": "compatible",
     "compare.no_contract": "One of the records does not hold its contract.",
     "compare.tables_lede": "Each interval of a version holds the exact count in at least 95 % of cases, so the interval "
     "of the difference, from end to end, holds the exact difference in at least 90 %. Where it leaves out 0 the cell is "

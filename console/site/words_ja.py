@@ -160,6 +160,12 @@ TEXTS: Final = {
     "compare.changed": "変更",
     "compare.contract": "契約",
     "compare.same_contract": "どちらの版も同じ契約で作られました。",
+    "compare.same_meaning": "二つの契約は書き方が違うだけで、意味は同じです。",
+    "col.effect": "影響",
+    "col.why": "理由",
+    "effect.account": "アカウントに影響",
+    "effect.breaking": "破壊的",
+    "effect.compatible": "互換",
     "compare.no_contract": "記録の一方に契約がありません。",
     "compare.tables_lede": "各版の区間は 95 % 以上の場合に正確な度数を含みます。したがって差の区間は、端から端までで 90 % 以上の"
     "場合に正確な差を含みます。区間が 0 を含まないセルに印を付けますが、セルが多いとノイズだけで印が付くものもあります。",

@@ -20,9 +20,12 @@ from fastapi.testclient import TestClient
 from console.serve import make_site
 from console.site.app import make_app
 from console.site.asking import Site
+from console.site.comparison import meaning
 from console.site.guard import POLICY
 from console.site.version import folder_of, verified
+from contracts.odcs import load_contract
 from privacy.ledger.merkle import root_from_proof
+from tests.console.conftest import ADULT
 from tests.console.site.conftest import REASON, SCRIPT, Shown, answered, copied
 
 ACCOUNT = "adult-1994"
@@ -300,6 +303,21 @@ def test_comparing_shows_the_guarantees_the_contract_and_differences_with_interv
         assert row["low"] <= row["difference"] <= row["high"]
         assert row["moved"] == (row["low"] > 0 or row["high"] < 0)
     assert client.get("/releases/adult-tables/compare", params={"first": 1, "second": 9}).status_code == 404
+
+
+def test_contracts_are_compared_by_what_they_mean() -> None:
+    """A wider bin is breaking for the account, another purpose is not; what is no contract is told as none."""
+    old = load_contract(ADULT / "adult.odcs.yaml").model_dump(mode="json")
+    new = json.loads(
+        json.dumps(old).replace("[17, 19], [20, 24], ", "[17, 24], ").replace("public already", "public")
+    )
+    assert meaning(old, new) is not None
+    found = {change["field"]: change["effect"] for change in meaning(old, new) or []}
+    assert found["columns.age.bins"] == "account"
+    assert set(found.values()) == {"account", "compatible"}
+    assert meaning(old, json.loads(json.dumps(old))) == []
+    assert meaning(old, {"id": "adult"}) is None
+    assert meaning(old, "<script>") is None
 
 
 def test_an_entry_s_proof_leads_to_the_signed_root(client: TestClient) -> None:
