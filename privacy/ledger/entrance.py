@@ -102,8 +102,15 @@ def checked_layout(rows: object) -> RowLayout:
     _exactly("rows", rows, PrivateRows)
     if not isinstance(rows, PrivateRows):
         raise ValueError("rows must be PrivateRows")
-    _exactly("rows.layout", rows.layout, RowLayout)
-    columns = rows.layout.columns
+    return rebuilt_layout(rows.layout)
+
+
+def rebuilt_layout(layout: object) -> RowLayout:
+    """Refuse a layout of another making; return a copy that nobody else holds."""
+    _exactly("rows.layout", layout, RowLayout)
+    if not isinstance(layout, RowLayout):
+        raise ValueError("rows.layout must be RowLayout")
+    columns = layout.columns
     for column in columns:
         _exactly("rows.layout: its columns", column, ColumnLayout)
         _exactly("rows.layout: its tables", column.table, np.ndarray)

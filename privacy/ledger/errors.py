@@ -34,6 +34,10 @@ class GrantExceeded(LedgerRefusal):
     """A draw would cost more than what is left of its own grant; nothing was drawn."""
 
 
+class AttemptLost(SudareError):
+    """An attempt came to nothing before there were values: it is paid, and may be made again out of its reserve."""
+
+
 class LedgerConflict(SudareError):
     """Another process changed the ledger at the same instant; trying again is safe."""
 

@@ -1,0 +1,146 @@
+"""The coordinator's side of a training across sites: round after round, and what comes of released sums.
+
+Parameters are post-processing of the released sums: whoever has these, the learner and the plan computes them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from privacy.federation.plan import FederatedPlan
+from privacy.federation.rounds import Call, Collect, Collected, RoundSum, Sites, Vector
+from privacy.learning.execution import Execution
+from privacy.learning.layout import RowLayout
+from privacy.learning.learners import Learner
+from privacy.learning.training import Session, initial_state
+
+Told = Callable[[RoundSum], None]
+"""Told of each round that was summed."""
+
+
+class RoundGrant(Protocol):
+    """The coordinator's grant."""
+
+    def sum_round(
+        self,
+        layout: RowLayout,
+        learner: Learner,
+        number: int,
+        collect: Collect,
+        *,
+        attempt: str,
+        plan: FederatedPlan,
+        key: str,
+        execution: Execution,
+    ) -> RoundSum:
+        """Collect one attempt of a round and release its noisy sum, or replay it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedModel:
+    """What a training across sites has released.
+
+    Args:
+        learner: what was trained.
+        layout: of the rows.
+        plan: sites, trust, sampling, clipping and noise.
+        rounds: the noisy sums, in order.
+        parameters: the flat vector that they lead to, float32.
+    """
+
+    learner: Learner
+    layout: RowLayout
+    plan: FederatedPlan
+    rounds: tuple[RoundSum, ...]
+    parameters: Vector
+
+
+def train_across(
+    grant: RoundGrant,
+    sites: Sites,
+    learner: Learner,
+    layout: RowLayout,
+    *,
+    plan: FederatedPlan,
+    key: str,
+    execution: Execution,
+    attempts: Callable[[], str],
+    lost: type[Exception],
+    told: Told = lambda summed: None,
+    waiting: Callable[[Exception], None] = lambda error: None,
+) -> FederatedModel:
+    """Train round after round; a round that too few sites answered is made again.
+
+    Args:
+        grant: the coordinator's.
+        sites: the way to the sites.
+        learner: what is trained.
+        layout: how rows lie in vectors at every site.
+        plan: sites, trust, sampling, clipping and noise.
+        key: what the keys of its draws begin with.
+        execution: device and memory.
+        attempts: gives a new name for an attempt each time.
+        lost: what the grant raises when an attempt was lost.
+        told: told of each round that was summed.
+        waiting: called between a lost attempt and the next.
+    Raises:
+        LedgerRefusal: more attempts were lost than the reserve pays for.
+    Privacy: `plan.person_event` a round, through the grant.
+    """
+    moved = _Moved(learner, layout, plan, execution)
+    rounds: list[RoundSum] = []
+    asked = partial(grant.sum_round, layout, learner, plan=plan, key=key, execution=execution)
+    while len(rounds) < plan.rounds:
+        parameters = moved.parameters
+
+        def collect(attempt: str, number: int = len(rounds), parameters: Vector = parameters) -> Collected:
+            return sites.collect(Call(number, attempt, parameters))
+
+        try:
+            rounds.append(asked(len(rounds), collect, attempt=attempts()))
+        except lost as error:
+            waiting(error)
+            continue
+        moved.step(rounds[-1])
+        told(rounds[-1])
+    return FederatedModel(learner, layout, plan, tuple(rounds), moved.trained)
+
+
+def replayed(
+    learner: Learner, layout: RowLayout, plan: FederatedPlan, rounds: Sequence[RoundSum], *, execution: Execution
+) -> Vector:
+    """Compute the parameters again from released sums. Post-processing."""
+    moved = _Moved(learner, layout, plan, execution)
+    for summed in rounds:
+        moved.step(summed)
+    return moved.trained
+
+
+class _Moved:
+    """Parameters that released sums move."""
+
+    def __init__(self, learner: Learner, layout: RowLayout, plan: FederatedPlan, execution: Execution) -> None:
+        self._plan = plan
+        state = initial_state(learner)
+        self._session = Session(learner, layout, state, step=0, steps=plan.rounds, execution=execution, seed=0)
+
+    @property
+    def parameters(self) -> Vector:
+        """Where the next round starts."""
+        return self._session.state().parameters
+
+    @property
+    def trained(self) -> Vector:
+        """What is handed out."""
+        return self._session.state().trained
+
+    def step(self, summed: RoundSum) -> None:
+        """Move along a released sum."""
+        noisy = (summed.steps * self._plan.lattice).astype(np.float32)
+        self._session.advance(noisy, expected_batch_size=self._plan.expected_rows(summed.present))
