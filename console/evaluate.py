@@ -62,7 +62,7 @@ def evaluate(
     noise and charges nothing, so no number of it may leave: they are written below .sudare, never into a version.
 
     With --holdout synthetic rows are compared with rows that you declare public, and why: those scores are public,
-    and are written below evaluations/. Rows held back from the confidential table are not public.
+    and are written below public-scores/. Rows held back from the confidential table are not public.
 
     Examples:
 
@@ -81,7 +81,7 @@ def evaluate(
     where = workspace_at(workspace)
     if against is None or holdout is not None or public_because is not None:
         if holdout is None or against is not None:
-            raise _one_of()
+            raise _one_of(against, holdout)
         _evaluate_on_holdout(version_dir, holdout, public_because, target, where, as_json=as_json)
         return
     with shown():
@@ -91,10 +91,12 @@ def evaluate(
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
 
 
-def _one_of() -> SpecRefused:
-    """Refuse both kinds of rows, or none."""
+def _one_of(against: Path | None, holdout: Path | None) -> SpecRefused:
+    """Refuse both kinds of rows, none, or a reason for confidential ones."""
+    given = [name for name, value in (("--against", against), ("--holdout", holdout)) if value is not None]
+    found = " and ".join(given) if len(given) > 1 else f"{(given or ['no rows'])[0]}, and --public-because"
     allowed = "either --against SOURCE (confidential rows), or --holdout FILE with --public-because REASON"
-    return SpecRefused([Finding("the command", "the rows to compare with", "both or none", allowed)])
+    return SpecRefused([Finding("the command", "the rows to compare with", found if given else "none", allowed)])
 
 
 def _evaluate_on_holdout(
@@ -109,28 +111,29 @@ def _evaluate_on_holdout(
         found = evaluate_on_holdout(
             version_dir, holdout, because=because, target=target, workspace=where, at=datetime.now(UTC)
         )
+    scores, declared = found.found.scores, found.found.declared
     payload = {
         "class": "public",
         "why": PUBLIC,
-        "declared": asdict(found.declared),
-        "release": found.release,
-        "version": found.version,
+        "declared": asdict(declared),
+        "release": found.found.release,
+        "version": found.found.version,
         "columns": list(found.columns),
         "scores": str(found.files.numbers),
         "page": str(found.files.page),
-        "found": found.scores.to_json(),
+        "found": scores.to_json(),
     }
     facts = [
         ("public", PUBLIC),
-        ("declared public", f"{found.declared.file}: {found.declared.because}"),
-        ("compared", f"{found.release} v{found.version}, {len(found.columns)} columns, not verified"),
+        ("declared public", f"{declared.file}: {declared.because}"),
+        ("compared", f"{payload['release']} v{payload['version']}, {len(found.columns)} columns, as published"),
         ("scores", str(found.files.numbers)),
         ("page", str(found.files.page)),
     ]
 
     def show(console: Console) -> None:
         print_facts(console, facts)
-        console.print(table(("score", "value"), _rows(found.scores), numbers=("value",)))
+        console.print(table(("score", "value"), _rows(scores), numbers=("value",)))
 
     answer(payload, show, as_json=as_json)
 

@@ -22,8 +22,9 @@ from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
-from tasks.evaluation.private_files import ScoreFiles, write_scores
+from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.published_tables import evaluate_tables
+from tasks.evaluation.score_files import ScoreFiles
 from tasks.ingest import ingest
 from tasks.run_folder import hold
 from tasks.settings import Workspace

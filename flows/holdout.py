@@ -5,17 +5,26 @@ No Prefect: no orchestrator hears of it.
 
 from __future__ import annotations
 
-import hashlib
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
 from flows.evaluation import file_source, private_snapshot, rows_of
-from privacy.evaluation.scores import Scores
+from privacy.audit.synthetic import SyntheticMeaning
+from privacy.audit.synthetic_statements import SyntheticRecord
+from privacy.ledger.ledger import Ledger
 from tasks.evaluate import check_target, evaluate
-from tasks.evaluation.declared_public import DeclaredPublic, check_reason, refuse_own_rows, write_public_scores
-from tasks.evaluation.private_files import ScoreFiles
+from tasks.evaluation.declared_public import (
+    DeclaredPublic,
+    PublicScores,
+    published_files,
+    refuse_confidential,
+    refuse_own_rows,
+    write_public_scores,
+)
+from tasks.evaluation.score_files import ScoreFiles
 from tasks.settings import Workspace
 from tasks.verification.files import open_version
 from tasks.verification.published_record import RECORD, is_of_tables, mark_of_snapshot, published_record
@@ -25,11 +34,8 @@ from tasks.verification.published_record import RECORD, is_of_tables, mark_of_sn
 class HoldoutEvaluation:
     """What was found against public rows, and where it was written."""
 
-    release: str
-    version: int
     columns: tuple[str, ...]
-    declared: DeclaredPublic
-    scores: Scores
+    found: PublicScores
     files: ScoreFiles
 
 
@@ -39,46 +45,43 @@ def evaluate_on_holdout(
     """Compare a version of synthetic rows with rows that the publisher declares public.
 
     Args:
-        folder: the version's folder; its record's contract encodes the rows. It is not verified.
+        folder: the folder of a version that this workspace published; its record's contract encodes the rows.
         holdout: a file with the public rows, as the contract has them.
         because: why they are public; stands in what is written.
         target: the column that classifiers learn to predict; None trains none.
-        workspace: keeps the snapshot while it is needed, and takes the scores.
+        workspace: has the ledger, keeps the snapshot while it is needed, and takes the scores.
         at: when, in UTC.
     Raises:
-        SudareError: there is no reason, the rows are those the version was made of, or something cannot be used.
-    Privacy: no confidential row is read. That the holdout is public is the publisher's word, written beside them;
-        rows that equal the version's own snapshot are refused, which needs the workspace that made the version.
+        SudareError: there is no reason; the version is not as it was published here; the holdout is a source of the
+            ledger or has the rows that the version was made of; or something cannot be used.
+    Privacy: no confidential row is read. Beyond what is refused, that the holdout is public is the publisher's word.
     """
-    reason = check_reason(because)
     source = file_source(holdout, option="--holdout", remedy="name a file: what a release spec names is confidential")
-    declared = DeclaredPublic.of(holdout, because=reason)
+    declared = DeclaredPublic.of(holdout, because=because)
     path = open_version(folder)
-    if is_of_tables(path):
-        found, allowed = "a version of tables", "a version of synthetic rows: a table counts its own people alone"
-        raise SpecRefused(
-            [Finding("the command", "--holdout", found, allowed, "--against compares tables, privately")]
-        )
-    record, meaning = published_record(path)
+    record, meaning = _synthetic(path)
     check_target(meaning.names, target)
-    made = rows_of(path, record.replay.rows.data, record.release)
+    rows = rows_of(path, record.replay.rows.data, record.release)
+    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        refuse_confidential(source.name, ledger.sources())
+        versions = ledger.versions(record.release)
+    names = (RECORD, record.replay.rows.data)
+    entry, digests = published_files(path, versions, number=record.version, names=names)
+    limit, columns = workspace.memory_limit, meaning.names
     with private_snapshot(source, meaning.contract, workspace) as table:
         refuse_own_rows(table, mark=mark_of_snapshot(path), spec_digest=record.replay.spec_digest)
-        found_scores = evaluate(
-            table,
-            made,
-            meaning.contract,
-            columns=meaning.names,
-            target=target,
-            memory_limit=workspace.memory_limit,
-        ).scores
-    files = write_public_scores(
-        found_scores,
-        declared,
-        workspace,
-        release=record.release,
-        version=record.version,
-        record_sha256=hashlib.sha256((path / RECORD).read_bytes()).hexdigest(),
-        at=at,
-    )
-    return HoldoutEvaluation(record.release, record.version, meaning.names, declared, found_scores, files)
+        private = evaluate(
+            table, rows, meaning.contract, columns=columns, target=target, memory_limit=limit, shares=True
+        )
+    declared.check_unchanged(holdout)
+    found = PublicScores.of(private, declared, entry=entry, digests=digests)
+    return HoldoutEvaluation(columns, found, write_public_scores(found, workspace, at=at))
+
+
+def _synthetic(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
+    """Read the record of a synthetic version; a table counts its own people alone."""
+    if is_of_tables(path):
+        found, allowed = "a version of tables", "a version of synthetic rows: a table counts its own people alone"
+        remedy = "--against compares tables, privately"
+        raise SpecRefused([Finding("the command", "--holdout", found, allowed, remedy)])
+    return published_record(path)

@@ -43,6 +43,7 @@ def evaluate(
     columns: Sequence[str],
     target: str | None,
     memory_limit: str,
+    shares: bool = False,
 ) -> PrivateScores:
     """Compare made-up rows with the snapshot that they imitate.
 
@@ -54,6 +55,7 @@ def evaluate(
         target: column that classifiers learn to predict from the made-up rows and are tested on in the snapshot;
             None trains none.
         memory_limit: DuckDB's limit, such as "1GB" [text].
+        shares: compare shares of the rows rather than counts: the rows are not those that were imitated.
     Returns:
         α-way errors for α = 1, 2, 3, errors of mutual information and association, propensities, and accuracies;
         private.
@@ -83,7 +85,12 @@ def evaluate(
         reached = accuracies(imitation, real, target=target) if target is not None else {}
         bar.advance(0.6)
         found_scores = compare(
-            real, imitation, degrees=DEGREES, accuracies=reached, propensity=_propensities(real, imitation)
+            real,
+            imitation,
+            degrees=DEGREES,
+            shares=shares,
+            accuracies=reached,
+            propensity=_propensities(real, imitation),
         )
     logger.info("evaluated made-up rows of %d columns against a snapshot", len(names))
     return found_scores

@@ -7,19 +7,21 @@ folders that the site knows; no path is ever built from a request.
 from __future__ import annotations
 
 import os
-import re
 import stat
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from privacy.ledger.search import Wanted, entries
 from tasks.evaluation.private_files import FOLDER as EVALUATIONS
+from tasks.evaluation.score_files import NUMBERS as NUMBERS_OF_SCORES
+from tasks.evaluation.score_files import PAGE as PAGE_OF_SCORES
+from tasks.evaluation.score_files import Evaluated
 from tasks.settings import Workspace
 
 _RECORD_FILES: Final = ("record.auditor.html", "record.auditor.json")
-_SCORE_FILES: Final = ("scores.html", "scores.json")
-_EVALUATION: Final = re.compile(r"(?P<release>[A-Za-z0-9-]{0,64})-v(?P<version>\d{1,9})-(?P<at>\d{8}T\d{6}Z)")
+_SCORE_FILES: Final = (PAGE_OF_SCORES, NUMBERS_OF_SCORES)
 _MOST: Final = 100
 
 
@@ -31,10 +33,10 @@ def auditor_files(workspace: Workspace, release: str, number: int) -> list[dict[
         if _plain(_record_folder(workspace, release, number) / name)
     ]
     for folder in _evaluations(workspace):
-        read = _EVALUATION.fullmatch(folder.name)
-        if read is not None and (read["release"], int(read["version"])) == (release, number):
+        read = Evaluated.read(folder.name)
+        if read is not None and (read.release, read.version) == (release, number):
             found += [
-                {"what": "scores", "key": f"scores/{read['at']}/{name}", "name": name}
+                {"what": "scores", "key": f"scores/{read.at}/{name}", "name": name}
                 for name in _SCORE_FILES
                 if _plain(folder / name)
             ]
@@ -50,7 +52,7 @@ def open_auditor_file(workspace: Workspace, release: str, number: int, key: str)
     if what == "record":
         path = _record_folder(workspace, release, number) / name
     else:
-        path = workspace.private / EVALUATIONS / f"{release}-v{number}-{middle[0]}" / name
+        path = workspace.private / EVALUATIONS / Evaluated(release, number, middle[0]).folder / name
     try:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), name
     except OSError:
@@ -82,8 +84,8 @@ def _record_folder(workspace: Workspace, release: str, number: int) -> Path:
 
 
 def _evaluated(workspace: Workspace) -> list[dict[str, Any]]:
-    read = [_EVALUATION.fullmatch(folder.name) for folder in _evaluations(workspace)]
-    return [{"release": e["release"], "version": int(e["version"]), "at": e["at"]} for e in read if e][:_MOST]
+    read = [Evaluated.read(folder.name) for folder in _evaluations(workspace)]
+    return [asdict(evaluated) for evaluated in read if evaluated is not None][:_MOST]
 
 
 def _recorded(workspace: Workspace) -> list[dict[str, Any]]:

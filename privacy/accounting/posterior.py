@@ -67,6 +67,25 @@ def largest_posterior(prior: Fraction, factor: Decimal) -> str:
     return f"{percent.normalize():f} %"
 
 
+def smallest_posterior(prior: Fraction, factor: Decimal) -> str:
+    """Return the smallest belief after odds were divided by a factor, in percent, rounded down.
+
+    The belief in the contrary is multiplied by at most the factor: posterior = prior / (prior + (1 - prior) * factor)
+
+    Args:
+        prior: the belief before, 0 < prior < 1 [probability].
+        factor: of the odds, >= 1.
+    Returns:
+        str: such as "0.3705 %", four digits; then "almost 0 %".
+    """
+    odds = _EXACT.divide(Decimal(prior.numerator), Decimal((1 - prior).denominator))
+    against = _EXACT.multiply(_EXACT.divide(Decimal((1 - prior).numerator), Decimal(prior.denominator)), factor)
+    left = _EXACT.divide(odds, _EXACT.add(odds, against))
+    if left < _CERTAIN:
+        return "almost 0 %"
+    return f"{Context(prec=4, rounding=ROUND_FLOOR).plus(100 * left).normalize():f} %"
+
+
 def epsilon_of_attribute(events: Iterable[MarginalNoise], *, rows_per_unit: int, delta: int) -> int:
     """Return the loss about one attribute of a unit of which all else is known, by the draws that count it.
 

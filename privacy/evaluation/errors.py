@@ -21,7 +21,7 @@ class WorkloadError:
 
     Args:
         cliques: places of the columns of each marginal.
-        distances: L1 distance of the raw counts over the number of real rows, one a marginal [dimensionless].
+        distances: L1 distance of the raw counts over the number of real rows (or of shares), one a marginal.
     """
 
     cliques: tuple[Clique, ...]
@@ -33,7 +33,7 @@ class WorkloadError:
         return float(np.mean(self.distances))
 
 
-def alpha_way_error(real: Rows, made: Rows, *, alpha: int) -> WorkloadError:
+def alpha_way_error(real: Rows, made: Rows, *, alpha: int, shares: bool = False) -> WorkloadError:
     """Measure the error over all marginals of `alpha` columns.
 
     Formula:  L(D, D') = 1/(k |D|) * sum over the k cliques r of |r| = alpha of ||p_r(D) - p_r(D')||_1, raw counts.
@@ -43,6 +43,7 @@ def alpha_way_error(real: Rows, made: Rows, *, alpha: int) -> WorkloadError:
         real: the rows that are imitated, |D| of them.
         made: the imitation, of any number of rows.
         alpha: columns of each marginal, from 1 to as many as there are.
+        shares: compare the shares of the rows that lie in each cell, for tables of unequal size; at most 2.
     Returns:
         WorkloadError: of the class of its inputs; private when either is.
     Raises:
@@ -51,13 +52,13 @@ def alpha_way_error(real: Rows, made: Rows, *, alpha: int) -> WorkloadError:
     """
     if not 1 <= alpha <= len(real.columns):
         raise ValueError(f"alpha must lie between 1 and {len(real.columns)}, the number of columns, not {alpha}")
-    return workload_error(real, made, list(combinations(range(len(real.columns)), alpha)))
+    return workload_error(real, made, list(combinations(range(len(real.columns)), alpha)), shares=shares)
 
 
-def workload_error(real: Rows, made: Rows, cliques: Sequence[Clique]) -> WorkloadError:
+def workload_error(real: Rows, made: Rows, cliques: Sequence[Clique], *, shares: bool = False) -> WorkloadError:
     """Measure the distances of the marginals of `cliques`; see `alpha_way_error`."""
     check_comparable(real, made)
-    return WorkloadError(tuple(cliques), tuple(_distance(real, made, clique) for clique in cliques))
+    return WorkloadError(tuple(cliques), tuple(_distance(real, made, clique, shares=shares) for clique in cliques))
 
 
 def counts_error(real: Sequence[NDArray[np.int64]], made: Sequence[NDArray[np.float64]]) -> float:
@@ -71,13 +72,15 @@ def counts_error(real: Sequence[NDArray[np.int64]], made: Sequence[NDArray[np.fl
     return float(np.mean(distances))
 
 
-def _distance(real: Rows, made: Rows, clique: Clique) -> float:
-    """Compute ||p(D) - p(D')||_1 / |D| over the populated cells."""
+def _distance(real: Rows, made: Rows, clique: Clique, *, shares: bool) -> float:
+    """Compute ||p(D) - p(D')||_1 / |D| over the populated cells; of shares, || p(D)/|D| - p(D')/|D'| ||_1."""
     cells = prod(real.shape[place] for place in clique)
     ours, theirs = real.numbers(clique), made.numbers(clique)
     if cells > len(ours) + len(theirs):
         _, numbers = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
         ours, theirs = numbers[: len(ours)], numbers[len(ours) :]
         cells = int(numbers.max()) + 1
-    difference = np.bincount(ours, minlength=cells) - np.bincount(theirs, minlength=cells)
-    return int(np.abs(difference).sum()) / len(ours)
+    counts, others = np.bincount(ours, minlength=cells), np.bincount(theirs, minlength=cells)
+    if shares:
+        return float(np.abs(counts / len(ours) - others / max(len(theirs), 1)).sum())
+    return int(np.abs(counts - others).sum()) / len(ours)

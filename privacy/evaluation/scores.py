@@ -107,6 +107,7 @@ def compare(
     made: Rows,
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
+    shares: bool = False,
     accuracies: Mapping[str, float] | None = None,
     propensity: Mapping[str, Propensity] | None = None,
 ) -> PrivateScores:
@@ -117,6 +118,7 @@ def compare(
         made: the imitation.
         degrees: the α of the errors; those beyond the number of columns, or of more than `MOST_MARGINALS` marginals,
             are left out.
+        shares: compare shares of the rows rather than counts, for tables of unequal size.
         accuracies: what classifiers reached, when they were trained.
         propensity: how far classifiers told the tables apart, when they were asked.
     Returns:
@@ -126,7 +128,7 @@ def compare(
     """
     width = len(real.columns)
     asked = [alpha for alpha in degrees if alpha <= width and comb(width, alpha) <= MOST_MARGINALS]
-    errors = {alpha: alpha_way_error(real, made, alpha=alpha) for alpha in asked}
+    errors = {alpha: alpha_way_error(real, made, alpha=alpha, shares=shares) for alpha in asked}
     information = mutual_information_errors(real, made) if width > 1 else {}
     associations = association_errors(real, made) if width > 1 and len(made.codes) else {}
     told = dict(accuracies or {}), associations, dict(propensity or {})

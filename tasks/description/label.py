@@ -10,11 +10,11 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from privacy.accounting.posterior import PRIORS
 from tasks.description.told import plain, public_values, said, sentence, told
 from tasks.page import charts, words
 
 FOLDER: Final = Path(__file__).parent
-PRIORS: Final = (0.01, 0.1, 0.5)
 MOST_LINES: Final = 6
 LONGEST: Final = 150
 _PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
@@ -30,7 +30,6 @@ def label_html(record: dict[str, Any]) -> bytes:
     Privacy: reads the public record only.
     """
     values = public_values(record)
-    loss = float(Decimal(values["F.epsilon"]))
     parts = [(name, float(values[f"G.{name}"])) for name in ("before", "charged", "left")]
     page: str = _template().render(
         record=record,
@@ -40,7 +39,7 @@ def label_html(record: dict[str, Any]) -> bytes:
         rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
         subject=words.subject(values),
         protected=words.protected(values),
-        beliefs=[_belief(prior, loss) for prior in PRIORS],
+        beliefs=words.beliefs(values["F.epsilon"], values["F.delta"], priors=PRIORS),
         lost=lambda amount: words.brief(amount, up=True),
         left=lambda amount: words.brief(amount, up=False),
         loss_unit=words.loss_unit(values),
@@ -54,15 +53,6 @@ def label_html(record: dict[str, Any]) -> bytes:
         style=Markup((FOLDER / "label.css").read_text(encoding="utf-8")),
     )
     return page.encode()
-
-
-def _belief(prior: float, loss: float) -> dict[str, Any]:
-    most = words.posterior(prior, loss)
-    return {
-        "before": f"{100 * prior:g} %",
-        "after": words.percent(most),
-        "bar": charts.belief_bar(prior, prior, most),
-    }
 
 
 def _percent(part: str, whole: str) -> str:

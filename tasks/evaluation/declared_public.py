@@ -1,28 +1,37 @@
-"""Scores against rows that the publisher declared public: who said so and why, and the files that state it.
+"""Scores on rows that the publisher declared public: the declaration, what is asked of it, and the files with it.
 
-Such scores are functions of published rows and of public rows, so they are nobody's secret and cost nothing. That the
-rows are public is a person's word. One lie is found: rows that are those of the version's own source.
+Such scores are functions of published rows and of public rows, so they are nobody's secret and cost nothing. Both
+halves are asked about: the version must be one that this workspace's ledger published, with the bytes it published,
+and the holdout must not be a source that the ledger knows, nor have the rows that the version was made of. That the
+rows are public beyond that is a person's word, which stands beside the scores.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from contracts.errors import Finding, Refused, SpecRefused
-from privacy.evaluation.scores import Scores
+from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.evaluation.page import holdout_page
-from tasks.evaluation.private_files import ScoreFiles, folder_name
+from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.settings import Workspace
+from tasks.verification.earlier import read_manifest
 
+FOLDER: Final = "public-scores"
+"""In the workspace's root."""
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
 MOST_WORDS: Final = 500
 _LEAST_LETTERS: Final = 10
+_PUBLISHED: Final = ("published", "superseded", "withdrawn")
+_AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
 
 
 @dataclass(frozen=True)
@@ -40,36 +49,93 @@ class DeclaredPublic:
     because: str
 
     @classmethod
-    def of(cls, path: Path, *, because: str) -> DeclaredPublic:
+    def of(cls, path: Path, *, because: str | None) -> DeclaredPublic:
         """Declare a file public.
 
         Raises:
-            SpecRefused: it is no file that can be read.
+            SpecRefused: it is no file that can be read, or there is no reason.
         """
-        try:
-            with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
+        reason = _reason(because)
+        return cls(path.name, _digest_of(path), reason)
+
+    def check_unchanged(self, path: Path) -> None:
+        """Refuse a file that was written to since it was declared.
+
+        Raises:
+            SpecRefused: it was, or it is gone.
+        """
+        if _digest_of(path) != self.sha256:
+            found = "a file that changed while it was read"
             raise SpecRefused(
-                [Finding("the command", "--holdout", reason, "a file of rows that are public")]
-            ) from None
-        return cls(path.name, found, because)
+                [Finding("the command", "--holdout", found, "a file that nobody writes to", "run it again")]
+            )
 
 
-def check_reason(because: str | None) -> str:
-    """Return why rows are public; refuse a declaration without a reason.
+@dataclass(frozen=True)
+class PublicScores:
+    """Scores on public rows. The one way to them is here, beside what was asked.
 
-    Raises:
-        SpecRefused: there is no reason, or one that is too short or too long.
+    Args:
+        scores: the numbers.
+        declared: whose rows they are against.
+        release, version: what was evaluated.
+        digests: SHA-256 of the version's files that were read, by name.
     """
-    told = " ".join((because or "").split())
-    if _LEAST_LETTERS <= len(told) <= MOST_WORDS and told.isprintable():
-        return told
-    allowed = f"why these rows are public, in {_LEAST_LETTERS} to {MOST_WORDS} characters"
-    found = "no reason" if not told else f"a reason of {len(told)} characters"
-    remedy = "rows held back from the confidential table are as confidential as the rest: for those, use --against"
-    raise SpecRefused([Finding("the command", "--public-because", found, allowed, remedy)])
+
+    scores: Scores
+    declared: DeclaredPublic
+    release: str
+    version: int
+    digests: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, found: PrivateScores, declared: DeclaredPublic, *, entry: VersionEntry, digests: dict[str, str]
+    ) -> PublicScores:
+        """Take scores out of the private type: the rows on both sides were asked about, and are public."""
+        return cls(found.scores, declared, entry.release, entry.number, digests)
+
+
+def published_files(
+    path: Path, versions: Sequence[VersionEntry], *, number: int, names: Iterable[str]
+) -> tuple[VersionEntry, dict[str, str]]:
+    """Return which version a folder is, and the digests of files that are as they were published.
+
+    Args:
+        path: the version's folder.
+        versions: what the workspace's ledger knows of the release.
+        number: of the version.
+        names: the files that are read.
+    Raises:
+        Refused: the ledger did not publish such a version, or a file is not the published one.
+    """
+    manifest, digest = read_manifest(path)
+    known = [each for each in versions if each.number == number and each.status in _PUBLISHED]
+    if manifest is None or not known or known[0].manifest != digest:
+        found = "a version that this workspace's ledger does not have" if not known else "another manifest"
+        remedy = "name the workspace that published it (--workspace); its ledger says what was published"
+        raise Refused([Finding(str(path), "version", found, _AS_PUBLISHED, remedy)])
+    digests = {name: _digest_of(path / name, option=name) for name in names}
+    for name, found in digests.items():
+        stated = manifest.files.get(name)
+        if stated is None or stated.sha256 != found:
+            allowed = "the file that was published"
+            raise Refused([Finding(str(path), name, "a changed file", allowed, "sudare verify says what changed")])
+    return known[0], digests
+
+
+def refuse_confidential(holdout: str, sources: Iterable[str]) -> None:
+    """Refuse a holdout that is a source of an account.
+
+    Args:
+        holdout: its canonical name.
+        sources: the sources that the ledger has bound to people.
+    Raises:
+        Refused: it is one of them.
+    """
+    if any(holdout == source.partition("::")[0] for source in sources):
+        found, allowed = "a source that the ledger has bound to people", "rows that anybody may see"
+        raise Refused([Finding("the holdout", "file", found, allowed, "compare with it privately: --against")])
 
 
 def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str) -> None:
@@ -80,47 +146,37 @@ def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str) 
         mark: the version's mark of its snapshot, from its record.
         spec_digest: of the version's spec.
     Raises:
-        Refused: the rows are the same, in encoded form.
+        Refused: the rows are the same, in encoded form, or the record has no mark to compare.
     """
-    if mark is not None and snapshot_mark(table.keyed_hash, spec_digest) == mark:
-        found, allowed = "the rows that this version was made of", "rows that anybody may see, of other people"
+    if mark is None or snapshot_mark(table.keyed_hash, spec_digest) == mark:
+        found = "the rows that this version was made of" if mark else "a record without the mark of its snapshot"
         remedy = "scores against the version's own source are private: use --against"
-        raise Refused([Finding("the holdout", "rows", found, allowed, remedy)])
+        raise Refused([Finding("the holdout", "rows", found, "rows that anybody may see, of other people", remedy)])
 
 
-def write_public_scores(
-    scores: Scores,
-    declared: DeclaredPublic,
-    workspace: Workspace,
-    *,
-    release: str,
-    version: int,
-    record_sha256: str,
-    at: datetime,
-) -> ScoreFiles:
-    """Write scores that anybody may see, in a new folder below the workspace's `evaluations`.
+def write_public_scores(scores: PublicScores, workspace: Workspace, *, at: datetime) -> ScoreFiles:
+    """Write scores that anybody may see into a new folder below the workspace's `public-scores`.
 
     Args:
         scores: what was found.
-        declared: who the rows are.
         workspace: takes the folder.
-        release, version, record_sha256: the version, and the digest of its record.
         at: when, in UTC.
     Raises:
         Refused: the folder cannot be written.
     """
-    folder = workspace.root / "evaluations" / folder_name(release, version, at)
+    folder = workspace.root / FOLDER / Evaluated.of(scores.release, scores.version, at).folder
     content: dict[str, Any] = {
         "class": "public",
         "why": PUBLIC,
-        "declared": asdict(declared),
-        "release": release,
-        "version": version,
-        "record_sha256": record_sha256,
-        **scores.to_json(),
+        "declared": asdict(scores.declared),
+        "release": scores.release,
+        "version": scores.version,
+        "sha256": scores.digests,
+        **scores.scores.to_json(),
     }
-    page = holdout_page(scores, release=release, version=version, because=declared.because, file=declared.file)
-    files = ScoreFiles(folder / "scores.json", folder / "scores.html")
+    because, file = scores.declared.because, scores.declared.file
+    page = holdout_page(scores.scores, release=scores.release, version=scores.version, because=because, file=file)
+    files = ScoreFiles.below(folder)
     try:
         folder.mkdir(parents=True)
         files.numbers.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -129,3 +185,23 @@ def write_public_scores(
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
     return files
+
+
+def _reason(because: str | None) -> str:
+    """Return why rows are public; refuse a declaration without a reason."""
+    told = " ".join((because or "").split())
+    if _LEAST_LETTERS <= len(told) <= MOST_WORDS and told.isprintable():
+        return told
+    allowed = f"why these rows are public, in {_LEAST_LETTERS} to {MOST_WORDS} characters"
+    found = "no reason" if not told else f"a reason of {len(told)} characters"
+    remedy = "rows held back from the confidential table are as confidential as the rest: for those, use --against"
+    raise SpecRefused([Finding("the command", "--public-because", found, allowed, remedy)])
+
+
+def _digest_of(path: Path, *, option: str = "--holdout") -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise SpecRefused([Finding("the command", option, reason, "a file that can be read")]) from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,23 +16,11 @@ from contracts.errors import Finding, Refused
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.page import scores_page, tables_page
+from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.settings import Workspace
 from tasks.version.published_around import published_around
 
 FOLDER: Final = "evaluations"
-
-
-@dataclass(frozen=True)
-class ScoreFiles:
-    """Where private scores were written.
-
-    Args:
-        numbers: JSON.
-        page: HTML, with pictures.
-    """
-
-    numbers: Path
-    page: Path
 
 
 def write_scores(
@@ -52,7 +39,7 @@ def write_scores(
         Refused: the folder leads elsewhere, lies in a release store, or cannot be written.
     Privacy: private files, mode 0600, in folders of mode 0700.
     """
-    folder = workspace.private / FOLDER / folder_name(release, version, at)
+    folder = workspace.private / FOLDER / Evaluated.of(release, version, at).folder
     _refuse_elsewhere(folder, workspace)
     if isinstance(scores, PrivateScores):
         numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
@@ -60,7 +47,7 @@ def write_scores(
         numbers, page = scores.to_json(), tables_page(scores, release=release, version=version)
     found = {"release": release, "version": version, **numbers}
     content = {"class": "private", "why": "computed from confidential rows; never publish it", **found}
-    files = ScoreFiles(folder / "scores.json", folder / "scores.html")
+    files = ScoreFiles.below(folder)
     try:
         for made in (folder.parent, folder):
             made.mkdir(mode=0o700, exist_ok=made == folder.parent)
@@ -70,12 +57,6 @@ def write_scores(
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
     return files
-
-
-def folder_name(release: str, version: int, at: datetime) -> str:
-    """Return the name of a folder of scores; a stranger may have written the release's name."""
-    name = "".join(letter for letter in release if letter.isascii() and (letter.isalnum() or letter == "-"))[:64]
-    return f"{name}-v{version}-{at:%Y%m%dT%H%M%SZ}"
 
 
 def _refuse_elsewhere(folder: Path, workspace: Workspace) -> None:

@@ -85,7 +85,7 @@ def render_page(
         auditor=auditor,
         others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
         declared=set(record.get("declared", ())),
-        beliefs=words.beliefs(values["F.epsilon"]),
+        beliefs=words.beliefs(values["F.epsilon"], values["F.delta"]),
         question=words.question(values),
         subject=words.subject(values),
         protected=words.protected(values),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from math import exp
+from fractions import Fraction
 from typing import Any
 
 from markupsafe import Markup
 
+from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
 from tasks.page.charts import belief_bar
 from tasks.record.terms import SCOPE_WORDS
 
-PRIORS = (0.01, 0.1, 0.5, 0.9)
-_LARGEST_EXPONENT = 700.0
+PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 Values = dict[str, Any]
 
 
@@ -34,33 +34,26 @@ class Belief:
     bar: Markup
 
 
-def beliefs(epsilon: str) -> list[Belief]:
-    """Compute how far beliefs can move: odds are multiplied by at most exp(epsilon), and at least by its inverse.
+def beliefs(epsilon: str, delta: str, *, priors: tuple[Fraction, ...] = PRIORS) -> list[Belief]:
+    """Compute how far beliefs can move: `accounting.posterior`, the bounds that the record's fields give.
 
     Args:
-        epsilon: as the record writes it.
+        epsilon, delta: as the record writes them.
+        priors: the beliefs before.
     """
+    factor = odds_bound(int(Decimal(epsilon).scaleb(12)), int(Decimal(delta).scaleb(18)))
     shown = []
-    for prior in PRIORS:
-        low, high = (posterior(prior, sign * float(Decimal(epsilon))) for sign in (-1, 1))
-        shown.append(Belief(percent(prior), percent(low), percent(high), belief_bar(prior, low, high)))
+    for prior in priors:
+        low, high = posterior(prior, 1 / factor), posterior(prior, factor)
+        least, most = smallest_posterior(prior, factor), largest_posterior(prior, factor)
+        shown.append(Belief(f"{float(100 * prior):g} %", least, most, belief_bar(float(prior), low, high)))
     return shown
 
 
-def posterior(prior: float, loss: float) -> float:
-    """Return the belief after evidence with that log odds ratio: prior odds times exp(loss), as a probability."""
-    if loss > _LARGEST_EXPONENT:
-        return 1.0
-    odds = prior / (1 - prior) * exp(loss)
-    return odds / (1 + odds)
-
-
-def percent(share: float) -> str:
-    """Write a probability in percent; never 0 % or 100 %, which it is not."""
-    text = f"{100 * share:.3g}"
-    if float(text) >= 100:
-        return "almost 100 %"
-    return f"{text} %" if share >= 1e-6 else "almost 0 %"
+def posterior(prior: Fraction, factor: Decimal) -> float:
+    """Return the belief after odds were multiplied by a factor, as a length to draw."""
+    odds = Decimal(prior.numerator) / Decimal((1 - prior).numerator) * factor
+    return float(odds / (1 + odds))
 
 
 def question(values: Values) -> str:

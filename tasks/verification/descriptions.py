@@ -8,6 +8,7 @@ checksums are all there is to check.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
@@ -169,9 +170,14 @@ _STATISTICS: Final = ("outputFacets", "outputStatistics")
 
 
 def _check_label(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
-    found = _LABELLED.findall(data.decode("utf-8", "replace"))[:4]
-    stated = ", ".join(str(fields.get(path)) for path in ("F.epsilon", "F.delta"))
-    yield from _differences(LABEL, [("ε and δ", ", ".join(found), stated)])
+    found = [html.unescape(text) for text in _LABELLED.findall(data.decode("utf-8", "replace"))]
+    beliefs = _at(fields.get("F.largest_posterior"), "at_most")
+    stated = [
+        *map(str, (fields.get("F.epsilon"), fields.get("F.delta"))),
+        *map(str, (beliefs.values() if isinstance(beliefs, dict) else ())),
+    ]
+    pairs = [("ε and δ", found[:2], stated[:2]), ("beliefs after the release", found[2:], stated[2:])]
+    yield from _differences(LABEL, [(name, ", ".join(told), ", ".join(meant)) for name, told, meant in pairs])
 
 
 _CHECKS: Final = {DEPLOYMENT: _check_deployment, LINEAGE: _check_lineage, LABEL: _check_label}

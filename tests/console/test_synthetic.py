@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tasks.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 
 FEW = (
@@ -97,18 +98,22 @@ def test_an_evaluation_stays_in_the_workspace_and_shows_its_numbers_when_asked_o
     assert list(shared.workspace.runs.glob("evaluation-*/snapshot*")) == []
 
 
-def other_people(shared: Place) -> Path:
-    """Rows of the same columns that are not the confidential ones: every second of them, as if they were public."""
-    path = shared.adult / "public.parquet"
-    pl.read_parquet(shared.adult / "adult.parquet").gather_every(2).write_parquet(path)
+def declared(shared: Place) -> Path:
+    """Write rows that stand in for public ones: of the same columns, each with its neighbour's sex and income."""
+    path, table = shared.adult / "public.parquet", pl.read_parquet(shared.adult / "adult.parquet").head(2000)
+    table.with_columns(
+        pl.col("sex").shift(1, fill_value="Male"), pl.col("income").shift(2, fill_value="<=50K")
+    ).write_parquet(path)
     return path
 
 
+WHY = ("--public-because", "public use sample <b>of</b> 1994")
+
+
 def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, released: Said, typed: Typed) -> None:
-    """The reason and the digests of file and record stand beside them: anybody who has both gets the same numbers."""
-    folder, holdout = Path(released.json["folder"]), other_people(shared)
-    words = ("--holdout", str(holdout), "--public-because", "public use sample <b>of</b> 1994")
-    said = typed("evaluate", str(folder), *words, "--json", at=shared.workspace)
+    """The reason and the digests of what was read stand beside them: who has the files gets the same numbers."""
+    folder, holdout = Path(released.json["folder"]), declared(shared)
+    said = typed("evaluate", str(folder), "--holdout", str(holdout), *WHY, "--json", at=shared.workspace)
     assert said.code == 0, said.err
     written = json.loads(Path(said.json["scores"]).read_bytes())
     assert written["class"] == "public"
@@ -117,26 +122,29 @@ def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, relea
         "sha256": hashlib.sha256(holdout.read_bytes()).hexdigest(),
         "because": "public use sample <b>of</b> 1994",
     }
-    assert written["record_sha256"] == hashlib.sha256((folder / "record.json").read_bytes()).hexdigest()
+    assert written["sha256"] == {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("record.json", "data/rows.parquet")
+    }
     assert written["alpha_way_error"] == said.json["found"]["alpha_way_error"]
-    assert 0 < written["alpha_way_error"]["1"]["mean"] < 2
-    assert Path(said.json["scores"]).parent.parent == shared.workspace.root / "evaluations"
+    assert 0 < written["alpha_way_error"]["1"]["mean"] < 0.2
+    assert Path(said.json["scores"]).parent.parent == shared.workspace.root / "public-scores"
     page = Path(said.json["page"]).read_text()
     assert "public use sample &lt;b&gt;of&lt;/b&gt; 1994" in page
     assert "rivate" not in page
+    assert "{" not in page.partition("</style>")[2]
     assert list(shared.workspace.runs.glob("evaluation-*/snapshot*")) == []
-
-
-WHY = ("--public-because", "public use sample of 1994")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--holdout", "adult.parquet", *WHY), 2, "the rows that this version was made of"),
+        (("--holdout", "adult.parquet", *WHY), 2, "a source that the ledger has bound to people"),
+        (("--holdout", "copy.parquet", *WHY), 2, "the rows that this version was made of"),
         (("--holdout", "public.parquet"), 2, "as confidential as the rest"),
         (("--holdout", "public.parquet", "--public-because", "why?"), 2, "a reason of 4 characters"),
-        (("--holdout", "public.parquet", "--against", "adult.parquet"), 2, "either --against SOURCE"),
+        (("--holdout", "public.parquet", "--against", "adult.parquet"), 2, "found: --against and --holdout"),
+        (("--against", "adult.parquet", *WHY), 2, "found: --against, and --public-because"),
         ((), 2, "either --against SOURCE"),
         (WHY, 2, "either --against SOURCE"),
         (("--holdout", "rows.yaml", *WHY), 2, "what a release spec names is confidential"),
@@ -146,11 +154,29 @@ WHY = ("--public-because", "public use sample of 1994")
 def test_rows_that_cannot_be_public_are_refused(
     shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
 ) -> None:
-    other_people(shared)
+    declared(shared)
+    shutil.copy(shared.adult / "adult.parquet", shared.adult / "copy.parquet")
     named = [str(shared.adult / word) if word.endswith((".parquet", ".yaml")) else word for word in words]
     said = typed("evaluate", released.json["folder"], *named, at=shared.workspace)
     assert told in " ".join(said.err.split())
     assert said.code == code
+
+
+def test_only_rows_that_this_workspace_published_get_public_scores(
+    shared: Place, released: Said, typed: Typed, tmp_path: Path
+) -> None:
+    """Rows that were put into a copy of the version may be anybody's; another workspace cannot say what is whose."""
+    words = ("--holdout", str(declared(shared)), *WHY)
+    folder = tmp_path / "copy"
+    shutil.copytree(released.json["folder"], folder)
+    rows = folder / "data" / "rows.parquet"
+    rows.chmod(0o600)
+    shutil.copy(shared.adult / "adult.parquet", rows)
+    said = typed("evaluate", str(folder), *words, at=shared.workspace)
+    assert (said.code, "a changed file" in said.err) == (2, True)
+    elsewhere = Workspace.create(tmp_path / "elsewhere")
+    said = typed("evaluate", released.json["folder"], *words, at=elsewhere)
+    assert (said.code, "this workspace's ledger does not have" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,12 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
     return change
 
 
+def less_learned(folder: Path) -> None:
+    """Let the label say that less can be learned than the record says."""
+    path = folder / "label.html"
+    path.write_text(re.sub(r'<data value="[0-9.]+ %">', '<data value="1.5 %">', path.read_text(), count=1))
+
+
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -211,6 +217,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         ("lineage.json", lambda folder: edit(folder / "lineage.json", lambda e: e.update(extra=1)), "other bytes"),
         ("label.html", replaced("label.html", 'value="2.499999995191"', 'value="0.1"'), "0.1"),
         ("label.html", replaced("label.html", "</span> ≤ 2.5<", "</span> ≤ 0.5<"), "other bytes"),
+        ("label.html", less_learned, "1.5 %"),
     ],
 )
 def test_a_description_that_says_something_else_is_found(

@@ -19,7 +19,8 @@ from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
 from tasks.evaluate import evaluate
 from tasks.evaluation.page import scores_page
-from tasks.evaluation.private_files import ScoreFiles, write_scores
+from tasks.evaluation.private_files import write_scores
+from tasks.evaluation.score_files import ScoreFiles
 from tasks.settings import Workspace
 from tests.tasks.intake import make_contract, take_in, write_csv
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
-from math import log
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.posterior import PRIORS, odds_bound
 from tasks.page import charts
 from tasks.page.language import spaced
 from tasks.page.tables import room
 from tasks.page.words import at_most, beliefs, brief, posterior, relative_error, subject
+from tasks.record.learnable import beliefs as recorded
 
 LAPLACE = DiscreteLaplace(Fraction(1, 3), (1,))
 GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))
@@ -32,26 +34,24 @@ def numbers(svg: str) -> list[float]:
 
 
 def test_even_odds_times_three_are_three_quarters() -> None:
-    """1:1 times e^log(3) is 3:1; a loss beyond floating point is certainty."""
-    assert posterior(0.5, log(3)) == pytest.approx(0.75)
-    assert posterior(0.9, -log(9)) == pytest.approx(0.5)
-    assert posterior(0.01, 1000.0) == 1.0
+    """1:1 times 3 is 3:1."""
+    assert posterior(Fraction(1, 2), Decimal(3)) == pytest.approx(0.75)
+    assert posterior(Fraction(9, 10), 1 / Decimal(9)) == pytest.approx(0.5)
 
 
-@given(st.floats(0.001, 0.999), st.floats(0, 20))
-def test_a_loss_bounds_the_move_in_both_directions(prior: float, loss: float) -> None:
-    """Posterior odds over prior odds are the exponential of the loss, and its inverse on the other side."""
-    odds = prior / (1 - prior)
-    for sign in (1, -1):
-        after = posterior(prior, sign * loss)
-        assert after / (1 - after) == pytest.approx(odds * np.exp(sign * loss), rel=1e-4)
-
-
-def test_beliefs_never_become_certain() -> None:
-    """Even an absurd epsilon shows "almost", never 0 % or 100 %."""
-    text = [part for belief in beliefs("1000") for part in (belief.least, belief.most)]
+def test_beliefs_are_those_of_the_record_and_never_certain() -> None:
+    """With delta odds grow by 10/9 more; upper ends are rounded up, lower ends down; even of an absurd epsilon."""
+    text = [part for belief in beliefs("1000", "0") for part in (belief.least, belief.most)]
     assert set(text) == {"almost 0 %", "almost 100 %"}
-    assert [belief.most for belief in beliefs("1")] == ["2.67 %", "23.2 %", "73.1 %", "96.1 %"]
+    assert [belief.most for belief in beliefs("1", "0")] == ["2.673 %", "23.2 %", "73.11 %", "96.08 %"]
+    assert [belief.least for belief in beliefs("1", "0")] == ["0.3702 %", "3.927 %", "26.89 %", "76.8 %"]
+    for epsilon, delta in (("0.3", "0"), ("1", "1e-9"), ("7.25", "1e-5")):
+        factor = odds_bound(int(Decimal(epsilon) * PICO), int(Decimal(delta) * ATTO))
+        told = [belief.most for belief in beliefs(epsilon, delta, priors=PRIORS)]
+        assert told == list(recorded(int(Decimal(epsilon) * PICO), int(Decimal(delta) * ATTO)).values())
+        for belief, prior in zip(beliefs(epsilon, delta), (0.01, 0.1, 0.5, 0.9), strict=True):
+            exact = prior / (prior + (1 - prior) * float(factor))
+            assert exact - 1e-3 * exact <= float(belief.least.split()[0]) / 100 <= exact
 
 
 @pytest.mark.parametrize(
