@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from console import plan_model
 from console.options import AsJson, At, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
 from console.render import answer, print_facts, table
@@ -16,6 +17,8 @@ from tasks.workspace_keys import WorkspaceRefused
 
 if TYPE_CHECKING:
     from flows.request import Request
+    from privacy.classifiers.model_plan import ModelPlan
+    from privacy.generators.release_plan import SyntheticPlan
     from privacy.marginals.plan import TablesPlan
     from privacy.marginals.sensitivity import NoiseEvent
     from privacy.marginals.sparse_plan import SparsePlan
@@ -52,7 +55,6 @@ def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
 def _plan_object(request: Request) -> dict[str, Any]:
     """Return the plan as a JSON object; amounts as exact decimal text."""
     from privacy.accounting.amounts import atto_to_text, pico_to_text
-    from privacy.generators.release_plan import SyntheticPlan
 
     plan = request.plan
     return {
@@ -60,8 +62,18 @@ def _plan_object(request: Request) -> dict[str, Any]:
         "kind": request.spec.product.kind,
         "epsilon": pico_to_text(plan.epsilon),
         "delta": atto_to_text(plan.delta),
-        **(plan_object(request.spec, plan) if isinstance(plan, SyntheticPlan) else _tables_object(plan)),
+        **_product_object(request, plan),
     }
+
+
+def _product_object(request: Request, plan: TablesPlan | SyntheticPlan | ModelPlan) -> dict[str, Any]:
+    """Return the part of the plan that only this kind of product has."""
+    from privacy.classifiers.model_plan import ModelPlan
+    from privacy.generators.release_plan import SyntheticPlan
+
+    if isinstance(plan, ModelPlan):
+        return plan_model.plan_object(plan)
+    return plan_object(request.spec, plan) if isinstance(plan, SyntheticPlan) else _tables_object(plan)
 
 
 def _tables_object(plan: TablesPlan) -> dict[str, Any]:
@@ -177,15 +189,15 @@ def _workspace(folder: Path | None) -> Workspace | None:
 
 
 def _print(console: Console, payload: dict[str, Any]) -> None:
-    synthetic = payload["kind"] == "synthetic"
-    noise = "" if synthetic else f" ({payload['mechanism']} noise)"
+    fitted = {"synthetic": facts, "model": plan_model.facts}.get(payload["kind"])
+    noise = "" if fitted else f" ({payload['mechanism']} noise)"
     earlier = payload["lambda_reference"]
     print_facts(
         console,
         [
             ("release", payload["release"]),
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
-            *(facts(payload) if synthetic else [("error", _error_words(payload))]),
+            *(fitted(payload) if fitted else [("error", _error_words(payload))]),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"])),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
@@ -194,7 +206,7 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
         ],
     )
     console.print()
-    if synthetic:
+    if fitted:
         print_steps(console, payload)
         return
     rows = [

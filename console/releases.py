@@ -152,6 +152,9 @@ def _print(console: Console, version: dict[str, Any]) -> None:
     if replay["product"]["kind"] == "synthetic":
         _print_synthetic(console, replay)
         return
+    if replay["product"]["kind"] == "model":
+        _print_model(console, replay)
+        return
     rows = [(each["name"], each["method"], each["data"], each["measurements"]) for each in replay["tables"]]
     console.print(table(("table", "refined by", "data", "measurements"), rows))
 
@@ -166,6 +169,22 @@ def _print_synthetic(console: Console, replay: dict[str, Any]) -> None:
             ("rows", f"{made['number']:,} ({made['from']}), {made['data']}"),
             ("model", f"{replay['model']['values']}, {replay['model']['arrays']}"),
             ("measured", f"{measured} marginals, in measurements/"),
+        ],
+    )
+
+
+def _print_model(console: Console, replay: dict[str, Any]) -> None:
+    """Print what a version of a model holds."""
+    made, product = replay["model"], replay["product"]
+    print_facts(
+        console,
+        [
+            ("trainer", product["trainer"]),
+            ("tells", product["label"]),
+            ("network", " → ".join(map(str, made["widths"]))),
+            ("weights", made["weights"]),
+            ("inputs", made["inputs"]),
+            ("card", made["card"]),
         ],
     )
 

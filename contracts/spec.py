@@ -21,6 +21,7 @@ from contracts.expansion import expand
 from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
+from contracts.model import ModelProduct, model_problems
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.products import Product
 from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
@@ -43,6 +44,7 @@ from contracts.written import (
 
 __all__ = [
     "ChargeTerms",
+    "ModelProduct",
     "Publish",
     "Refine",
     "ReleaseSpec",
@@ -184,8 +186,19 @@ class ReleaseSpec(SpecFile):
             raise TypeError(f"release {self.release} publishes no synthetic rows but kind {self.product.kind}")
         return self.product
 
+    @property
+    def model_product(self) -> ModelProduct:
+        """The product of a release of a model.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, ModelProduct):
+            raise TypeError(f"release {self.release} publishes no model but kind {self.product.kind}")
+        return self.product
+
     def with_options(self, options: dict[str, Any]) -> ReleaseSpec:
-        """Return the spec of a synthetic release with its generator's options as they were understood."""
+        """Return the spec with the options of its generator or trainer as they were understood."""
         product = self.product.model_copy(update={"options": options})
         return self.model_copy(update={"product": product})
 
@@ -256,6 +269,10 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         problems = synthetic_problems(spec.product, contract)
         findings += [spec.finding(("product", *at), problem) for at, problem in problems]
         return findings + _format_findings(spec, spec.product, contract)
+    if isinstance(spec.product, ModelProduct):
+        problems = model_problems(spec.product, contract)
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _model_format_findings(spec)
     findings += _table_findings(spec, contract)
     if spec.product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
@@ -276,6 +293,14 @@ def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Con
     found = f"csv with {pictures[0]!r}, a column of pictures"
     remedy = "write formats: [parquet], or leave the column out of `columns:`"
     return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
+
+
+def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
+    """A model is published as safetensors, and what was measured for it as Parquet."""
+    if "csv" not in spec.publish.formats:
+        return []
+    problem = Problem("csv with a model", "parquet alone", "write formats: [parquet], or drop the key")
+    return [spec.finding(("publish", "formats"), problem)]
 
 
 def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

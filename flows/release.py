@@ -18,6 +18,7 @@ from flows.intake import check_contract_of, gates_entered, intake
 from flows.lineage import lineage_of
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
+from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerConflict
 from privacy.ledger.ledger import Ledger
@@ -30,6 +31,7 @@ from tasks import publish as publishing
 from tasks import refine as refining
 from tasks import report as reporting
 from tasks import synthesize as synthesizing
+from tasks import train_classifier as training
 from tasks import validate as validating
 from tasks.earlier_version import earlier_version
 from tasks.facts import Made, gather
@@ -46,6 +48,7 @@ validate = steps.as_task(validating.validate, name="validate")
 charge = steps.as_task(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
 measure = steps.as_task(measuring.measure, name="measure")
 synthesize = steps.as_task(synthesizing.synthesize, name="synthesize")
+train_classifier = steps.as_task(training.train_classifier, name="train")
 refine = steps.as_task(refining.refine, name="refine")
 report = steps.as_task(reporting.report, name="report")
 publish = steps.as_task(publishing.publish, name="publish")
@@ -101,7 +104,7 @@ def _copy(
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
-    """Validate, charge, measure and refine (or synthesize), report and publish."""
+    """Validate, charge, measure and refine (or synthesize, or train), report and publish."""
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=run.run_key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
@@ -111,6 +114,8 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     key = charging.run_key(spec, contract, table)
     if isinstance(plan, SyntheticPlan):
         made = Made(synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key))
+    elif isinstance(plan, ModelPlan):
+        made = Made(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
     else:
         measurements = measure(run, grant, plan, table, contract)
         made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))

@@ -11,9 +11,11 @@ from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
 from contracts.product import AUTO
-from contracts.spec import ReleaseSpec, SyntheticProduct, check_spec, load_spec
+from contracts.spec import ModelProduct, ReleaseSpec, SyntheticProduct, check_spec, load_spec
+from flows.model_request import read_model_request
 from flows.synthetic_request import read_synthetic
 from privacy.accounting.calculus import PureCalculus
+from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals.plan import TablesPlan, plan_tables
@@ -32,7 +34,7 @@ class Request:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | SyntheticPlan
+    plan: TablesPlan | SyntheticPlan | ModelPlan
 
     def store(self, workspace: Workspace) -> Path:
         """Return the release store: `publish.to` of the spec, from the workspace's root where it is relative.
@@ -67,6 +69,9 @@ def read_request(path: Path, workspace: Workspace | None = None) -> Request:
     if isinstance(spec.product, SyntheticProduct):
         understood, planned = read_synthetic(spec, spec.product, contract)
         return Request(understood, contract, planned)
+    if isinstance(spec.product, ModelProduct):
+        read, made = read_model_request(spec, spec.product, contract)
+        return Request(read, contract, made)
     plan = plan_tables(spec, contract)
     if spec.product.mechanism == AUTO and plan.mechanism == "gaussian" and workspace is not None:
         plan = plan_tables(spec, contract, pure_account=_pays_a_pure_account(spec, contract, workspace))

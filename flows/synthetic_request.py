@@ -15,7 +15,8 @@ from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan, plan_synthetic
 from privacy.generators.spending import TOO_SMALL
 
-_AT = ("product", "options")
+OPTIONS = ("product", "options")
+_PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
 
 
 def read_synthetic(
@@ -39,24 +40,26 @@ def read_synthetic(
         known = options.model_dump(mode="json", by_alias=True, exclude_unset=True)
         plan = plan_synthetic(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
     except ValidationError as error:
-        raise SpecRefused(spec.misread(_AT, error, model)) from None
+        raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
     except CannotGenerate as error:
-        raise SpecRefused([spec.finding(*_read(str(error), product.options))]) from error
+        raise SpecRefused([spec.finding(*read_message(str(error), product.options))]) from error
     return spec.with_options(known), plan
 
 
-def _read(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:
-    """Take a generator's message apart: `found; allowed: what; do: what`, as far as it has these parts.
+def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:
+    """Take the message of a generator or trainer apart: `found; allowed: what; do: what`, as far as it has these.
 
-    Its place is the option that it names, where that is written.
+    Its place is the part of the spec with which it begins, or the option that it names, where that is written.
     """
     rest, _, remedy = message.partition("; do: ")
     found, _, allowed = rest.partition("; allowed: ")
-    problem = Problem(found.removeprefix("product.generator: "), allowed or "what the generator can do", remedy)
-    if problem.found != found:
-        return ("product", "generator"), problem
+    place = next((each for each in _PLACES if found.startswith(f"{each}: ")), None)
+    if place is not None:
+        problem = Problem(found.removeprefix(f"{place}: "), allowed or "what the generator can do", remedy)
+        return tuple(place.split(".")), problem
+    problem = Problem(found, allowed or "what the generator can do", remedy)
     named = [word.strip(":") for text in (found, allowed) for word in text.split()]
     option = next((word for word in named if word in options), None)
     if option is not None:
-        return (*_AT, option), problem
+        return (*OPTIONS, option), problem
     return ("charge", "epsilon") if found.startswith(TOO_SMALL) else ("product",), problem

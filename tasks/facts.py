@@ -13,6 +13,7 @@ from contracts.contract import Contract
 from contracts.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.second_backend import pld_epsilon
+from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
@@ -23,6 +24,7 @@ from privacy.marginals.plan import TOTAL_KEY, TablesPlan
 from tasks.earlier_version import EarlierVersion
 from tasks.refine import ReleasedTable
 from tasks.synthesize import Synthesis
+from tasks.train_classifier import TrainedClassifier
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,13 @@ class Made:
         measurements: what was drawn for tables.
         tables: the refined tables.
         synthesis: what a generator made.
+        classifier: what a trainer made.
     """
 
     measurements: tuple[Measurement | SparseMeasurement, ...] = ()
     tables: tuple[ReleasedTable, ...] = ()
     synthesis: Synthesis | None = None
+    classifier: TrainedClassifier | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class RunFacts:
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
         tables: the refined tables with their measurements; none of a synthetic release.
-        synthesis: what a synthetic release's generator made; None for tables.
+        synthesis: what a synthetic release's generator made; None for others.
         outcomes: outcome of each expectation.
         version: which version this will be, as it stands before its publication.
         supersedes: number of the version before, if any.
@@ -119,12 +123,13 @@ class RunFacts:
         earlier_version: the version on which λ was chosen, if one was.
         about: what is declared about the release.
         flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
+        classifier: what the trainer of a release of a model made; None for others.
     """
 
     run_key: str
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | SyntheticPlan
+    plan: TablesPlan | SyntheticPlan | ModelPlan
     charge: Charge
     account: AccountState
     beside: tuple[AccountState, ...]
@@ -144,6 +149,12 @@ class RunFacts:
     earlier_version: EarlierVersion | None = None
     about: About = field(default_factory=About)
     flow_run: dict[str, str] | None = None
+    classifier: TrainedClassifier | None = None
+
+    @property
+    def of_tables(self) -> bool:
+        """Whether tables of counts are published, and not what was fitted."""
+        return self.synthesis is None and self.classifier is None
 
     @property
     def tables_plan(self) -> TablesPlan:
@@ -167,12 +178,32 @@ class RunFacts:
             raise TypeError("the release publishes no synthetic rows")
         return self.plan, self.synthesis
 
+    @property
+    def trained(self) -> tuple[ModelPlan, TrainedClassifier]:
+        """The plan of a release of a model, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, ModelPlan) or self.classifier is None:
+            raise TypeError("the release publishes no model")
+        return self.plan, self.classifier
+
+    @property
+    def fit(self) -> tuple[SyntheticPlan | ModelPlan, Synthesis | TrainedClassifier]:
+        """The plan of a release of synthetic rows or of a model, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        return self.trained if self.classifier is not None else self.synthetic
+
 
 def gather(
     ledger: Ledger,
     spec: ReleaseSpec,
     contract: Contract,
-    plan: TablesPlan | SyntheticPlan,
+    plan: TablesPlan | SyntheticPlan | ModelPlan,
     version: VersionEntry,
     made: Made,
     outcomes: tuple[CheckOutcome, ...],
@@ -217,6 +248,7 @@ def gather(
         earlier_version=earlier_version,
         about=spec.about if about is None else about,
         flow_run=flow_run,
+        classifier=made.classifier,
     )
 
 

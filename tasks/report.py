@@ -19,6 +19,7 @@ from tasks.record.auditors import Auditors, write_private
 from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
 from tasks.version.croissant import croissant
+from tasks.version.model_files import write_model_files
 from tasks.version.synthetic_files import write_synthetic_files
 from tasks.version.tidy import WrittenFile, write_data, write_listed, write_measurement
 
@@ -68,6 +69,8 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         "sudare_contract_digest": facts.contract.digest,
         "sudare_spec_digest": facts.spec.digest,
     }
+    if facts.classifier is not None:
+        return write_model_files(facts, folder, marks=marks)
     if facts.synthesis is not None:
         return write_synthetic_files(facts, folder, marks=marks)
     if facts.total is not None and any(table.name.casefold() == TOTAL_KEY for table in facts.tables):

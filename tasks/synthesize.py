@@ -10,6 +10,7 @@ from typing import Any, Literal
 from contracts.contract import Contract
 from contracts.spec import SyntheticProduct
 from contracts.synthetic import ESTIMATED, MOST_ROWS
+from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Generator, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
@@ -27,7 +28,28 @@ RowsFrom = Literal["estimated", "public", "declared"]
 
 
 @dataclass(frozen=True)
-class Synthesis:
+class Fit:
+    """What was drawn to fit a model; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+    """
+
+    fitted: Fitted | FittedClassifier
+
+    @property
+    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
+        """The noisy marginals and sums, in the order in which they were drawn."""
+        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
+
+    @property
+    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
+        """Measurements and private choices, in the order in which they were drawn."""
+        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
+
+
+@dataclass(frozen=True)
+class Synthesis(Fit):
     """What a generator made of a table; released.
 
     Args:
@@ -43,16 +65,6 @@ class Synthesis:
     seed: PostProcessingSeed
     rows: int
     rows_from: RowsFrom
-
-    @property
-    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
-        """The noisy marginals and sums, in the order in which they were drawn."""
-        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
-
-    @property
-    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
-        """Measurements and private choices, in the order in which they were drawn."""
-        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
 
 
 def synthesize(

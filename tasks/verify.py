@@ -49,6 +49,7 @@ from privacy.audit.inclusion import (
     read_run,
 )
 from privacy.audit.learnable import check_learnable
+from privacy.audit.model_statements import ModelRecord
 from privacy.audit.readable import LARGEST_JSON, printable, read_json
 from privacy.audit.sealed import check_sealed
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
@@ -70,6 +71,7 @@ from tasks.verification.files import (
     read_text_file,
 )
 from tasks.verification.keys import KEY, read_public_key
+from tasks.verification.model_checks import ModelChecks
 from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
 from tasks.verification.report import (
     AUDITOR_RULES,
@@ -143,6 +145,9 @@ def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
     if isinstance(product, dict) and product.get("kind") == "synthetic":
         synthetic, wrong = read_statement(SyntheticRecord, value, where=RECORD)
         return (None if synthetic is None else SyntheticChecks(synthetic, RECORD, MANIFEST)), wrong
+    if isinstance(product, dict) and product.get("kind") == "model":
+        model, wrong = read_statement(ModelRecord, value, where=RECORD)
+        return (None if model is None else ModelChecks(model, RECORD, MANIFEST)), wrong
     record, wrong = read_statement(Record, value, where=RECORD)
     return (None if record is None else TablesChecks(record, RECORD, MANIFEST)), wrong
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from privacy.audit.drawn import worst_moves
 from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
+from privacy.audit.statements import RecordTerms
 from privacy.audit.sums import check_sum
 from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
 from privacy.audit.trainings import check_trainings
@@ -38,6 +39,29 @@ CHOICES: Final = "measurements/choices.json"
 STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
+
+
+class FittedReplay(Protocol):
+    """The replay block of what is fitted: synthetic rows, or a model."""
+
+    @property
+    def draws(self) -> tuple[SyntheticDraw, ...]:
+        """The draws, in order."""
+        ...
+
+
+class FittedMeaning(Protocol):
+    """What the replay block of such a release is about."""
+
+    @property
+    def contract(self) -> Contract:
+        """The contract."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -101,7 +125,7 @@ def csv_of_rows(replay: SyntheticReplay) -> str:
     return f"{replay.rows.data.removesuffix('.parquet')}.csv"
 
 
-def choices(replay: SyntheticReplay) -> list[dict[str, Any]]:
+def choices(replay: FittedReplay) -> list[dict[str, Any]]:
     """Return the private choices as they must stand in their own file, and in the record."""
     return [
         {
@@ -116,7 +140,7 @@ def choices(replay: SyntheticReplay) -> list[dict[str, Any]]:
     ]
 
 
-def statistics(replay: SyntheticReplay) -> list[dict[str, Any]]:
+def statistics(replay: FittedReplay) -> list[dict[str, Any]]:
     """Return what the sums over rows add up, as it must stand in their own file."""
     return [
         {"key": draw.key, "number": draw.number, **as_written(draw.statistic)}
@@ -147,8 +171,8 @@ def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     options = meaning.product.options
     pairs = [
         ("groups.K.columns", fields.get("columns"), list(meaning.names)),
-        ("groups.K.options", _as_far_as(options, fields.get("options")), options),
-        ("groups.H.run_time_facts", _warns_of_time(record), options.get("time_limit") is not None),
+        ("groups.K.options", as_far_as(options, fields.get("options")), options),
+        ("groups.H.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
         ("groups.K.generator", fields.get("generator"), replay.product.get("generator")),
         ("groups.K.seed", fields.get("seed"), replay.rows.seed),
         ("groups.K.rows.number", rows.get("number"), replay.rows.number),
@@ -160,23 +184,23 @@ def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     return list(differences(pairs, where=where, allowed="as it is replayed"))
 
 
-def _warns_of_time(record: SyntheticRecord) -> bool:
+def warns_of_time(record: RecordTerms) -> bool:
     """Say whether people are told what a time limit shows."""
     group = record.groups.get("H")
     facts = None if group is None else group.fields.get("run_time_facts")
     return facts is not None and any("time limit" in str(fact) for fact in facts.value or ())
 
 
-def _as_far_as(stated: Any, told: Any) -> Any:
+def as_far_as(stated: Any, told: Any) -> Any:
     """Return of what is told those parts that are stated; what is told beside them are defaults."""
     if isinstance(stated, dict) and isinstance(told, dict):
-        return {name: _as_far_as(value, told.get(name)) for name, value in stated.items()}
+        return {name: as_far_as(value, told.get(name)) for name, value in stated.items()}
     if isinstance(stated, list) and isinstance(told, list) and len(stated) == len(told):
-        return [_as_far_as(one, other) for one, other in zip(stated, told, strict=True)]
+        return [as_far_as(one, other) for one, other in zip(stated, told, strict=True)]
     return told
 
 
-def read_draws(replay: SyntheticReplay, *, where: str) -> tuple[tuple[DrawnEvent, ...], list[Finding]]:
+def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[DrawnEvent, ...], list[Finding]]:
     """Read the event of each draw; all are read, or the findings say which could not be."""
     events: list[DrawnEvent] = []
     findings = []
@@ -198,7 +222,7 @@ def read_draws(replay: SyntheticReplay, *, where: str) -> tuple[tuple[DrawnEvent
 
 
 def check_marginals_and_choices(
-    replay: SyntheticReplay, events: Sequence[DrawnEvent], meaning: SyntheticMeaning, *, where: str
+    replay: FittedReplay, events: Sequence[DrawnEvent], meaning: FittedMeaning, *, where: str
 ) -> list[Finding]:
     """Check each draw against the contract: marginals over declared domains, sums, measured choices."""
     findings = check_trainings(replay.draws, meaning.contract, where=where)
@@ -230,7 +254,7 @@ def check_marginals_and_choices(
     return findings
 
 
-def _check_marginal(draw: SyntheticDraw, meaning: SyntheticMeaning, at: str, where: str) -> list[Finding]:
+def _check_marginal(draw: SyntheticDraw, meaning: FittedMeaning, at: str, where: str) -> list[Finding]:
     """Check a marginal's shape, file and sensitivity."""
     name, worst = draw.measurements or "", worst_moves(meaning.contract)
     own = name.startswith("measurements/") and name.endswith(".parquet") and name.count("/") == 1

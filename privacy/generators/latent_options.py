@@ -1,4 +1,4 @@
-"""Options of the generators that train a decoder by DP-SGD."""
+"""Options of trainings by DP-SGD, and of the generators that train a decoder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ _BATCHES = 100
 _SMALLEST_BATCH = 100
 
 
-class LatentOptions(BaseModel):
-    """What every one of them may be asked; unknown options are refused.
+class TrainingOptions(BaseModel):
+    """What every training by DP-SGD may be asked; unknown options are refused.
 
     Args:
         rows_about: about how many rows there are; declared, since under add_remove the true number is private. How
             rows are sampled depends on it, no guarantee does [rows].
-        label: a column of listed values whose shares among the rows are kept.
-        hidden: widths of the decoder's hidden layers.
+        hidden: widths of the hidden layers.
         batch: expected rows a step, at most 8192; a hundredth of rows_about, and at least 100, when not given [rows].
         epochs: how often a row is expected to take part.
         learning_rate: of Adam; it falls to 0 along a cosine.
@@ -38,7 +37,6 @@ class LatentOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows_about: int = Field(ge=1, le=10**12)
-    label: str | None = None
     hidden: tuple[int, ...] = Field(default=(200,), min_length=0, max_length=8)
     batch: int | None = Field(default=None, ge=1)
     epochs: float = Field(default=20, gt=0, le=10**6, allow_inf_nan=False)
@@ -62,6 +60,16 @@ class LatentOptions(BaseModel):
         batch = self.batch or min(self.rows_about, hundredth)
         epochs = Fraction(self.epochs).limit_denominator(10**6)
         return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+
+
+class LatentOptions(TrainingOptions):
+    """What every generator that trains a decoder may be asked.
+
+    Args:
+        label: a column of listed values whose shares among the rows are kept.
+    """
+
+    label: str | None = None
 
 
 class PhasedOptions(LatentOptions):

@@ -15,7 +15,7 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import rho_for
 from privacy.accounting.events import DiscreteGaussian, Event, PoissonSampledGaussian
 from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan, PlannedStep
-from privacy.generators.latent_options import LatentOptions
+from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.spending import split, too_small
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
@@ -79,7 +79,7 @@ def sum_events(
 
 
 def planned_training(
-    asked: Asked, options: LatentOptions, *, parameters: int, beside: Sequence[Event], what: str
+    asked: Asked, options: TrainingOptions, *, parameters: int, beside: Sequence[Event], what: str
 ) -> TrainingPlan:
     """Calibrate the training to what the sums leave of the charge.
 
@@ -96,7 +96,7 @@ def planned_training(
         raise CannotGenerate(f"{what}: {refused}") from refused
 
 
-def plan_of(options: LatentOptions, events: Sequence[Event]) -> TrainingPlan:
+def plan_of(options: TrainingOptions, events: Sequence[Event]) -> TrainingPlan:
     """Return the training that was planned, from the events of a generator's plan."""
     last = events[-1]
     if not isinstance(last, PoissonSampledGaussian):
@@ -104,13 +104,13 @@ def plan_of(options: LatentOptions, events: Sequence[Event]) -> TrainingPlan:
     return _plan(options, last.noise_multiplier)
 
 
-def _plan(options: LatentOptions, multiplier: Fraction) -> TrainingPlan:
+def _plan(options: TrainingOptions, multiplier: Fraction) -> TrainingPlan:
     norm = Fraction(options.gradient_norm).limit_denominator(10**6)
     return options.schedule.plan(noise_multiplier=multiplier, clipping_norm=norm)
 
 
 def generator_plan(
-    options: LatentOptions,
+    options: TrainingOptions,
     sums: Sequence[tuple[str, int, float, str]],
     beside: Sequence[Event],
     plan: TrainingPlan,

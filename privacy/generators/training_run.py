@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from privacy.generators.generator import OutOfTime, Progress
-from privacy.generators.latent_options import LatentOptions
+from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
 from privacy.learning.moments import Blocks, Moments
@@ -34,7 +34,7 @@ class Timer:
         clock: seconds since any moment.
     """
 
-    def __init__(self, options: LatentOptions, progress: Progress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, options: TrainingOptions, progress: Progress, clock: Clock = time.monotonic) -> None:
         self._limit, self._progress, self._clock, self._began = options.time_limit, progress, clock, clock()
 
     def told(self, share: float, what: str) -> None:
@@ -93,7 +93,7 @@ class Sums:
 
 
 def train(
-    grant: Grant, rows: PrivateRows, learner: Learner, plan: TrainingPlan, options: LatentOptions, timer: Timer
+    grant: Grant, rows: PrivateRows, learner: Learner, plan: TrainingPlan, options: TrainingOptions, timer: Timer
 ) -> Trained:
     """Train through the grant.
 

@@ -37,6 +37,7 @@ TIERS: Final = {
         "implementation.justification",
     ),
 }
+_MADE: Final = {"tables": "Tables of noisy counts", "synthetic": "Synthetic rows", "model": "A classifier"}
 _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12
 
@@ -126,7 +127,7 @@ def _uses(values: Values) -> Iterator[str]:
 
 
 def _description(values: Values) -> str:
-    made = {"tables": "Tables of noisy counts", "synthetic": "Synthetic rows"}.get(values["A.product_type"], "Data")
+    made = _MADE.get(values["A.product_type"], "Data")
     return (
         f"{made} about {plain(values['C.population'])} ({plain(values['C.time_block'])}), version "
         f"{values['A.version']} of {values['A.release_id']}."
@@ -226,7 +227,7 @@ def _processing(values: Values) -> Iterator[str]:
     if isinstance(tables, list):
         for table in tables[:_MOST_DRAWS]:
             yield f"{table['table']}: {plain(table['steps'])}"
-    for path in ("K.model", "K.sampling", "K.decoding", "K.constraints", "K.known_bias"):
+    for path in ("K.network", "K.clamped", "K.model", "K.sampling", "K.decoding", "K.constraints", "K.known_bias"):
         if sentence(values, path):
             yield sentence(values, path)
 

@@ -96,6 +96,9 @@ def _draws(values: Values, lang: Language) -> list[Box]:
 def _made(values: Values, lang: Language) -> list[Box]:
     """What was made of the noisy values: each table, or the one model of them all."""
     tables = values.get("K.tables")
+    if "K.network" in values:
+        parameters = lang.text("lineage.parameters", number=f"{values['K.network']['parameters']:,}").unescape()
+        return list(_column(1, "made", [(str(values["K.trainer"]), parameters, "")], lang))
     if not isinstance(tables, list):
         kind = lang.plain(str(values["K.model"]["kind"]).replace("_", " "))
         return list(_column(1, "made", [(str(values["K.generator"]), kind, "")], lang))
@@ -107,7 +110,9 @@ def _made(values: Values, lang: Language) -> list[Box]:
 
 
 def _files(values: Values, lang: Language) -> list[Box]:
-    """The data files of the version; the measurements and CSV copies stand in the record."""
+    """The data files of the version, or its weights; the measurements and CSV copies stand in the record."""
+    if "K.network" in values:
+        return list(_column(2, "file", [(values["K.files"][0], "safetensors", "")], lang))
     files = [file for file in values["P.files"] if file["path"].startswith("data/")]
     files = [file for file in files if file["path"].endswith(".parquet")] or files
     tables = _tables(values)

@@ -21,8 +21,8 @@ from tasks.page.lineage_graph import lineage_graph
 from tasks.page.synthetic import synthetic_view
 from tasks.page.views import table_views
 from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
+from tasks.record.groups import groups_of
 from tasks.record.record import GROUPS
-from tasks.record.synthetic import groups_of
 
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40
@@ -97,6 +97,7 @@ def render_page(
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
+        model=facts.classifier is not None,
         groups=groups_of(facts, GROUPS),
         confidence=round(100 * CONFIDENCE),
         digest=_digest,

@@ -11,7 +11,7 @@ _ACCOUNTED = "accounted"
 
 def chosen_settings(run: Run) -> list[dict[str, str]] | str:
     """List each setting that the spec left open, what it was chosen from, and whether that is accounted for."""
-    return (_of_tables(run) if run.facts.synthesis is None else _of_rows(run)) or NONE
+    return (_of_tables(run) if run.facts.of_tables else _of_rows(run)) or NONE
 
 
 def _of_tables(run: Run) -> list[dict[str, str]]:
@@ -29,7 +29,7 @@ def _of_tables(run: Run) -> list[dict[str, str]]:
 
 
 def _of_rows(run: Run) -> list[dict[str, str]]:
-    made = run.facts.synthetic[1].fitted
+    made = run.facts.fit[1].fitted
     listed = []
     if made.selections:
         text = f"{len(made.selections)} private choices, each a draw of its own that was paid for"

@@ -72,8 +72,8 @@ NOISE_ON_COUNTS: Final[Concern] = (
 TRAININGS: Final[Concern] = (lambda run: "poisson_sampled_gaussian" in kinds(run), "nothing was trained on the rows")
 CHOICES: Final[Concern] = (lambda run: "exponential_mechanism" in kinds(run), "nothing was chosen privately")
 SUMS: Final[Concern] = (
-    lambda run: run.facts.synthesis is not None and bool(run.facts.synthesis.fitted.sums),
+    lambda run: not run.facts.of_tables and bool(run.facts.fit[1].fitted.sums),
     "no sums of vectors over rows were measured",
 )
-TABLES: Final[Concern] = (lambda run: run.facts.synthesis is None, "no table of counts is published")
+TABLES: Final[Concern] = (lambda run: run.facts.of_tables, "no table of counts is published")
 ROWS: Final[Concern] = (lambda run: run.facts.synthesis is not None, "no synthetic rows are published")

@@ -20,7 +20,7 @@ def _entropy(run: Run) -> str:
 
 
 def _one_by_one(run: Run) -> str:
-    cells = sum(draw.cells for draw in run.facts.tables_plan.draws) if run.facts.synthesis is None else None
+    cells = sum(draw.cells for draw in run.facts.tables_plan.draws) if run.facts.of_tables else None
     whole = f"all {cells} cells" if cells is not None else "all cells"
     return (
         f"{whole} of the declared domains get a value of noise of their own, empty ones too; the digest covers each"

@@ -36,7 +36,7 @@ def about_a_unit(run: Run) -> dict[str, Any]:
 
 def about_attributes(run: Run) -> list[dict[str, Any]] | str:
     """Give for each column of the contract what can be learned of it alone."""
-    if run.facts.synthesis is not None:
+    if not run.facts.of_tables:
         return WHOLE
     return [_attribute(run, column.name) for column in run.facts.contract.columns]
 
@@ -60,7 +60,7 @@ def _attribute(run: Run, column: str) -> dict[str, Any]:
 def means(run: Run) -> str:
     """Say what a bound about one column is about."""
     request = run.facts.charge.request
-    return meaning(request.adjacency, request.rows_per_unit, synthetic=run.facts.synthesis is not None)
+    return meaning(request.adjacency, request.rows_per_unit, synthetic=not run.facts.of_tables)
 
 
 LEARNABLE: Final = (

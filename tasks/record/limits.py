@@ -109,7 +109,7 @@ LIMITS: Final = (
         "What is learned of one attribute",
         "The bound about one column holds for what the encoded table says; a filter on the column, or a gate, "
         "tells more.",
-        lambda run: not _synthetic(run),
+        lambda run: run.facts.of_tables,
     ),
 )
 OUT_OF_SCOPE: Final = (
@@ -144,6 +144,12 @@ def quality_warnings(run: Run) -> list[str] | str:
         listed += [f"{table.name}: {note}" for note in table.refined.notes]
     if run.facts.synthesis is not None:
         return [*listed, *run.facts.synthesis.fitted.notes, "rows are made up: see K.known_bias and K.uses"]
+    if run.facts.classifier is not None:
+        return [
+            *listed,
+            *run.facts.classifier.fitted.notes,
+            "what a model says of one person may be wrong: see K.uses",
+        ]
     if run.facts.spec.tables_product.minimum_frequency is not None:
         listed.append("published counts lie above the exact ones on average: small noisy ones are suppressed")
     return listed or NONE

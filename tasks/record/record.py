@@ -9,6 +9,7 @@ from tasks.record.account import LEDGER
 from tasks.record.audits import AUDITS
 from tasks.record.evidence import INTEGRITY, OUTPUT
 from tasks.record.field import NOT_AVAILABLE, Field, Group, Run
+from tasks.record.groups import groups_of
 from tasks.record.guarantee import GUARANTEE
 from tasks.record.limits import LIMITATIONS
 from tasks.record.making import NOISE, POST_PROCESSING
@@ -16,7 +17,6 @@ from tasks.record.origin import ACCOUNTABILITY, IDENTITY, SOURCE
 from tasks.record.provenance import PROVENANCE
 from tasks.record.replay import replay
 from tasks.record.reproducing import NOTICES, REPRODUCIBILITY
-from tasks.record.synthetic import groups_of
 from tasks.record.terms import CONTRACT, UNIT
 from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
 from tasks.record.utility import UTILITY

@@ -16,6 +16,7 @@ from tasks.facts import RunFacts
 from tasks.record.account import taken
 from tasks.record.field import Run
 from tasks.record.making import disagreement, estimated_rmse, total_kind
+from tasks.record.model_replay import model_part
 from tasks.record.synthetic_replay import synthetic_part
 from tasks.refine import ReleasedTable, SparseTable
 from tasks.version.tidy import DATA, MEASUREMENTS
@@ -45,8 +46,15 @@ def replay(run: Run) -> dict[str, Any]:
         "before": taken(run)["before"],
         "after": taken(run)["after"],
         "cap": facts.account.cap,
-        **(synthetic_part(run) if facts.synthesis is not None else _tables_part(run)),
+        **_of_the_product(run),
     }
+
+
+def _of_the_product(run: Run) -> dict[str, Any]:
+    """Return the part that only this kind of product has."""
+    if run.facts.classifier is not None:
+        return model_part(run)
+    return synthetic_part(run) if run.facts.synthesis is not None else _tables_part(run)
 
 
 def _tables_part(run: Run) -> dict[str, Any]:

@@ -13,6 +13,8 @@ DRAWN: Final = (
 
 def reproducible(run: Run) -> list[dict[str, str]]:
     """List what a stranger makes again, from what, and how exactly."""
+    if run.facts.classifier is not None:
+        return [_line(*each) for each in [*weights(run), *_always(run)]]
     if run.facts.synthesis is None:
         made = [
             (table.name, f"the noisy counts of {table.measurement.key}", "byte for byte")
@@ -24,6 +26,15 @@ def reproducible(run: Run) -> list[dict[str, str]]:
     fitted = ("the model", "the noisy measurements and choices", "within a stated tolerance (verify --deep)")
     trained = ("the trained network", "nothing: the rows and the noise would be needed", "not at all")
     return [_line(*each) for each in [rows, trained if synthesis.fitted.trainings else fitted, *_always(run)]]
+
+
+def weights(run: Run) -> list[tuple[str, str, str]]:
+    """Say from what the weights of a model follow."""
+    made = run.facts.trained[1]
+    parameters = f"{made.model.parameters} weights and biases"
+    if made.seed is None:
+        return [(parameters, "the published noisy values", "byte for byte")]
+    return [(parameters, "the noisy measurements and the seed", "within a stated tolerance (verify --deep)")]
 
 
 def _always(run: Run) -> list[tuple[str, str, str]]:
@@ -39,7 +50,7 @@ def not_reproducible(run: Run) -> list[str]:
     """List what nobody can make again, on purpose."""
     draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
     listed = [f"the noise of {draws} draws: {DRAWN}"]
-    trainings = () if run.facts.synthesis is None else run.facts.synthesis.fitted.trainings
+    trainings = () if run.facts.of_tables else run.facts.fit[1].fitted.trainings
     for trained in trainings:
         listed.append(
             f"the training {trained.key}: its samples of rows and its noise are not kept, so it cannot be "
@@ -75,9 +86,12 @@ def files(run: Run) -> dict[str, str]:
 def items(run: Run) -> dict[str, Any]:
     """Give what a public notice on creation and provision names: categories of information, and the way."""
     contract = run.facts.contract
-    if run.facts.synthesis is None:
+    if run.facts.of_tables:
         names = {name for table in run.facts.tables for name in table.columns}
         form = "noisy counts by these items; no record of a person"
+    elif run.facts.classifier is not None:
+        names = set(run.facts.trained[0].asked.domain.columns)
+        form = "the weights of a classifier of these items; no record of a person"
     else:
         names = set(run.facts.synthetic[0].asked.domain.columns)
         form = "made-up records with these items; none is a person's"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privacy.audit.sealed import COMMITMENT
+from tasks.record.classifier import model_groups
 from tasks.record.field import Field, Group
 from tasks.record.record import GROUPS, RECORD_SCHEMA
 from tasks.record.synthetic import synthetic_groups
@@ -13,6 +14,7 @@ _HEX = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 _NAMES = {"type": "array", "items": _TEXT}
+_SEED = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _RATIONAL = {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"}
 
 
@@ -31,7 +33,7 @@ def record_schema() -> dict[str, Any]:
                 "not_available": {**_NAMES, "uniqueItems": True},
                 "declared": {**_NAMES, "uniqueItems": True},
                 COMMITMENT: _HEX,
-                "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows())]},
+                "replay": {"anyOf": [_replay(_of_tables()), _replay(_of_rows()), _replay(_of_model())]},
             },
             optional=(COMMITMENT,),
         ),
@@ -44,10 +46,12 @@ def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> di
 
 
 def _either(group: Group) -> dict[str, Any]:
-    """Describe a group, and beside it the one that a synthetic release has in its place, where fields differ."""
-    (other,) = (each for each in synthetic_groups(GROUPS) if each.letter == group.letter)
-    forms = [_group(group), _group(other)]
-    return forms[0] if forms[0] == forms[1] else {"anyOf": forms}
+    """Describe a group, and beside it those that rows or a model have in its place, where fields differ."""
+    others = (each for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS)) if each.letter == group.letter)
+    forms: list[dict[str, Any]] = []
+    for each in (group, *others):
+        forms += [] if _group(each) in forms else [_group(each)]
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -105,6 +109,31 @@ def _of_tables() -> dict[str, Any]:
 
 def _of_rows() -> dict[str, Any]:
     """Describe what only a synthetic release states: measurements and choices, the model, the rows and their seed."""
+    digests = {"type": "object", "additionalProperties": _HEX}
+    origin = {"enum": ["estimated", "public", "declared"]}
+    return {
+        "draws": _fitted_draws(),
+        "model": _object({"kind": _TEXT, "values": _TEXT, "arrays": _TEXT, "rows": _COUNT, "sha256": digests}),
+        "rows": _object({"number": _COUNT, "from": origin, "seed": _SEED, "data": _TEXT}),
+        "notes": _NAMES,
+    }
+
+
+def _of_model() -> dict[str, Any]:
+    """Describe what only a release of a model states: draws, weights, inputs, card, and the seed if any."""
+    limits = {"anyOf": [{"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, {"type": "null"}]}
+    files = {"weights": _TEXT, "inputs": _TEXT, "card": _TEXT}
+    widths = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2}
+    return {
+        "draws": _fitted_draws(),
+        "model": _object({**files, "widths": widths, "range": limits, "sha256": _HEX}),
+        "seed": {"anyOf": [_SEED, {"type": "null"}]},
+        "notes": _NAMES,
+    }
+
+
+def _fitted_draws() -> dict[str, Any]:
+    """Describe the draws of what is fitted: measurements, choices, and intervals of trainings."""
     draw = _draw()
     choice = _object({"kind": {"const": "exponential_mechanism"}, "epsilon": _RATIONAL})
     sampled = {"noise_multiplier": _RATIONAL, "sampling_probability": _RATIONAL, "steps": _COUNT}
@@ -119,15 +148,7 @@ def _of_rows() -> dict[str, Any]:
     interval = {"type": ["integer", "null"], "minimum": 0}
     properties["training"] = _object({"plan": plan, "learner": _HEX, "interval": interval})
     properties["statistic"] = _object({"digest": _HEX, "parameters": parameters, "shapes": shapes})
-    digests = {"type": "object", "additionalProperties": _HEX}
-    seed = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
-    origin = {"enum": ["estimated", "public", "declared"]}
-    return {
-        "draws": {"type": "array", "items": _object(properties, optional=("statistic", "training"))},
-        "model": _object({"kind": _TEXT, "values": _TEXT, "arrays": _TEXT, "rows": _COUNT, "sha256": digests}),
-        "rows": _object({"number": _COUNT, "from": origin, "seed": seed, "data": _TEXT}),
-        "notes": _NAMES,
-    }
+    return {"type": "array", "items": _object(properties, optional=("statistic", "training"))}
 
 
 def _draw() -> dict[str, Any]:

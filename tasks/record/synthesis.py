@@ -78,7 +78,7 @@ def model(run: Run) -> dict[str, Any]:
 
 def measured(run: Run) -> list[dict[str, Any]]:
     """List what was measured, in order, with its noise and its file."""
-    _, made = run.facts.synthetic
+    _, made = run.facts.fit
     return [
         {
             "key": each.key,
@@ -102,7 +102,7 @@ def _marginal(each: Measurement) -> dict[str, Any]:
 
 def choices(run: Run) -> list[dict[str, Any]] | str:
     """List the private choices: which marginal was chosen, at what cost."""
-    _, made = run.facts.synthetic
+    _, made = run.facts.fit
     return [choice_entry(each) for each in made.fitted.selections] or NONE
 
 

@@ -11,7 +11,6 @@ from privacy.accounting.events import ZeroConcentrated
 from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
-from tasks.facts import RunFacts
 from tasks.record import trainings
 from tasks.record.account import LEDGER, noise_words
 from tasks.record.evidence import OUTPUT
@@ -30,7 +29,7 @@ def draws(run: Run) -> list[dict[str, Any]]:
     """List the draws as the journal has them: noisy marginals, and private choices of what to measure."""
     account = run.facts.account.terms.name
     entered = {entry.body["key"]: entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"}
-    told = [_draw(entered[each.key], account, each) for each in run.facts.synthetic[1].drawn]
+    told = [_draw(entered[each.key], account, each) for each in run.facts.fit[1].drawn]
     told += trainings.entered(run.facts, account)
     return sorted(told, key=lambda each: int(entered[each["key"]]["number"]))
 
@@ -63,7 +62,7 @@ def _draw(body: Mapping[str, Any], account: str, each: Drawn) -> dict[str, Any]:
 
 def sensitivities(run: Run) -> list[dict[str, Any]]:
     """List the distinct sensitivities of the marginals, and of the sums over rows [lattice units]."""
-    made = run.facts.synthetic[1]
+    made = run.facts.fit[1]
     moves = sorted({each.event.moves for each in made.fitted.measurements})
     norms = sorted({sum(part * part for part in each.event.moves) for each in made.fitted.sums})
     of_marginals = [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
@@ -85,7 +84,7 @@ def conversion_words(run: Run) -> str:
 
 def mechanism(run: Run) -> str:
     """Say how noise is added, and what is chosen privately."""
-    made = run.facts.synthetic[1]
+    made = run.facts.fit[1]
     kinds = sorted({each.event.kind.replace("_", " ") for each in made.measured})
     on = [*(["marginals"] if made.fitted.measurements else []), *(["sums over rows"] if made.fitted.sums else [])]
     noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}" if on else ""
@@ -102,7 +101,7 @@ def mechanism_choice(run: Run) -> dict[str, Any]:
 
 def samplers(run: Run) -> list[str]:
     """Name how each kind of draw is sampled."""
-    made = run.facts.synthetic[1]
+    made = run.facts.fit[1]
     trained = {trainings.SAMPLER} if made.fitted.trainings else set()
     return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in made.drawn} | trained)
 
@@ -128,28 +127,23 @@ def partitioning(run: Run) -> str:
     return f"none: all rows in one file, each of {files} measurements in one of its own"
 
 
-def groups_of(facts: RunFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    """Return the groups of a run's record: those of tables, unless it is a synthetic release."""
-    return groups if facts.synthesis is None else synthetic_groups(groups)
-
-
 def synthetic_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:
     """Return the groups of a synthetic release's record, in the order of those of tables."""
     changed = {group.letter: group for group in (*_CHANGED, SYNTHESIS)}
     return tuple(changed.get(group.letter, group) for group in groups)
 
 
-def _with(group: Group, **fills: Fill) -> Group:
+def with_fills(group: Group, **fills: Fill) -> Group:
     """Fill some fields of a group in another way."""
     fields = tuple(replace(field, fill=fills[field.name]) if field.name in fills else field for field in group.fields)
     return replace(group, fields=fields)
 
 
 _CHANGED: Final = (
-    _with(UNIT, sensitivity=sensitivities),
-    _with(GUARANTEE, conversion=conversion_words),
-    _with(LEDGER, draws=draws),
-    _with(UNPROTECTED, exact_total=exact_total),
-    _with(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
-    _with(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
+    with_fills(UNIT, sensitivity=sensitivities),
+    with_fills(GUARANTEE, conversion=conversion_words),
+    with_fills(LEDGER, draws=draws),
+    with_fills(UNPROTECTED, exact_total=exact_total),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
+    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
 )

@@ -18,13 +18,8 @@ from tasks.version.tidy import DATA, MEASUREMENTS
 def synthetic_part(run: Run) -> dict[str, Any]:
     """Return what the rows are computed from, beside the files."""
     facts, (_, made) = run.facts, run.facts.synthetic
-    entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
-    costs = {key: body["costs"][facts.account.terms.name] for key, body in entered.items()}
     return {
-        "draws": sorted(
-            [_draw(each, costs[each.key]) for each in made.drawn] + replayed(facts, facts.account.terms.name),
-            key=lambda draw: int(draw["number"]),
-        ),
+        "draws": drawn_part(run),
         "model": {
             "kind": made.model.kind,
             "values": MODEL_VALUES,
@@ -40,6 +35,16 @@ def synthetic_part(run: Run) -> dict[str, Any]:
         },
         "notes": list(made.fitted.notes),
     }
+
+
+def drawn_part(run: Run) -> list[dict[str, Any]]:
+    """Return all draws of a fit, in their order."""
+    facts, (_, made) = run.facts, run.facts.fit
+    account = facts.account.terms.name
+    entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
+    costs = {key: body["costs"][account] for key, body in entered.items()}
+    told = [_draw(each, costs[each.key]) for each in made.drawn] + replayed(facts, account)
+    return sorted(told, key=lambda draw: int(draw["number"]))
 
 
 def _draw(each: Measurement | SumMeasurement | Selection, cost: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ SAMPLER: Final = "Gaussian in float32, on a lattice (class lattice_float32); Poi
 
 def drawn(facts: RunFacts) -> Iterator[tuple[Trained, Mapping[str, Any]]]:
     """Yield each draw of a training as the journal has it; attempts that were interrupted and lost too."""
-    trainings = facts.synthetic[1].fitted.trainings
+    trainings = facts.fit[1].fitted.trainings
     for entry in facts.entries:
         if entry.kind == "noise_drawn":
             own = [each for each in trainings if entry.body["key"].startswith(f"{each.key}/")]

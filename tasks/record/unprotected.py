@@ -46,7 +46,7 @@ def fixed_gates(run: Run) -> list[str]:
 def run_time_facts(run: Run) -> list[str]:
     """List what the run shows about its own course."""
     entries = run.facts.entries
-    limited = run.facts.synthesis is not None and getattr(run.facts.synthetic[0].options, "time_limit", None)
+    limited = not run.facts.of_tables and getattr(run.facts.fit[0].options, "time_limit", None)
     far = ["how far the fit came within its time limit, by the clock"] if limited else []
     drawn = [entry.body["key"] for entry in entries if entry.kind == "noise_drawn"]
     lost = sum(f"/{LOST}-" in key for key in drawn)

@@ -20,8 +20,8 @@ SPARSE: Final = "not given for a sparse table: cells that are not listed have no
 
 def measured(run: Run) -> Iterator[Measurement | SparseMeasurement]:
     """Yield the noisy marginals of a run, in the order of its draws."""
-    if run.facts.synthesis is not None:
-        yield from run.facts.synthesis.fitted.measurements
+    if not run.facts.of_tables:
+        yield from run.facts.fit[1].fitted.measurements
         return
     if run.facts.total is not None:
         yield run.facts.total
@@ -45,6 +45,8 @@ def expected_error(run: Run) -> list[dict[str, Any]] | str:
 
 def error_against_noisy(run: Run) -> list[dict[str, Any]] | str:
     """Say how far published counts lie from the noisy ones, beside how far noise alone lies from the exact ones."""
+    if run.facts.classifier is not None:
+        return NONE
     told = _of_rows(run) if run.facts.synthesis is not None else _of_tables(run)
     return list(told) or NONE
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from contracts.errors import SudareError
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.audit.readable import shown
-from privacy.audit.synthetic import DrawnEvent, SyntheticMeaning
-from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticReplay
+from privacy.audit.synthetic import DrawnEvent, FittedMeaning, FittedReplay
+from privacy.audit.synthetic_statements import SyntheticDraw
 from privacy.generators.generator import OutOfTime
 from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
@@ -53,7 +53,7 @@ class PublishedValues:
 class NoCounts:
     """A source of handles that nobody can open."""
 
-    def __init__(self, meaning: SyntheticMeaning) -> None:
+    def __init__(self, meaning: FittedMeaning) -> None:
         self._contract = meaning.contract
 
     def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
@@ -82,10 +82,10 @@ class PublishedDraws:
 
     def __init__(
         self,
-        replay: SyntheticReplay,
+        replay: FittedReplay,
         events: Sequence[DrawnEvent],
         values: PublishedValues,
-        meaning: SyntheticMeaning,
+        meaning: FittedMeaning,
     ) -> None:
         self._draws, self._events, self._values = replay.draws, events, values
         self._terms = meaning.contract.adjacency, meaning.contract.unit.max_rows_per_unit

@@ -18,8 +18,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.audit.readable import printable, read_json, shown
 from privacy.audit.replay import RELATIVE_TOLERANCE, values_sha256
-from privacy.audit.synthetic import STATISTIC_FILES, SyntheticMeaning, statistics
-from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticReplay
+from privacy.audit.synthetic import STATISTIC_FILES, FittedMeaning, FittedReplay, statistics
+from privacy.audit.synthetic_statements import SyntheticDraw
 from privacy.learning.layout import row_layout
 from privacy.learning.statistics import Statistic
 from privacy.learning.written_statistics import PART_NAMES, read_statistic
@@ -34,8 +34,8 @@ _SPARE_BYTES: Final = 2**22
 
 
 def read_statistics(
-    replay: SyntheticReplay,
-    meaning: SyntheticMeaning,
+    replay: FittedReplay,
+    meaning: FittedMeaning,
     read: Callable[[str, list[Finding]], bytes | None],
     findings: list[Finding],
 ) -> dict[str, Statistic]:
@@ -77,7 +77,7 @@ def read_statistics(
     return rebuilt
 
 
-def _rebuilt(draw: SyntheticDraw, meaning: SyntheticMeaning, numbers: Mapping[str, NDArray[np.int64]]) -> Statistic:
+def _rebuilt(draw: SyntheticDraw, meaning: FittedMeaning, numbers: Mapping[str, NDArray[np.int64]]) -> Statistic:
     """Rebuild one statistic, and hold it against the record and the contract.
 
     Raises:

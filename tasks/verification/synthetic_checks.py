@@ -10,49 +10,40 @@ from numpy.typing import NDArray
 
 from contracts.contract import Contract
 from contracts.errors import Finding
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
 from privacy.audit.drawn import check_draws
 from privacy.audit.identity import check_listed
 from privacy.audit.inclusion import JournalledRun
-from privacy.audit.readable import printable, read_json, shown
+from privacy.audit.readable import printable
 from privacy.audit.statements import Manifest
-from privacy.audit.sums import MOST_NORMS
 from privacy.audit.synthetic import (
-    CHOICES,
     DrawnEvent,
     SyntheticMeaning,
     check_marginals_and_choices,
     check_rows_and_model,
     check_told_synthetic,
-    choices,
     csv_of_rows,
     read_draws,
     read_synthetic,
     required_files,
 )
-from privacy.audit.synthetic_statements import SyntheticDraw, SyntheticRecord
+from privacy.audit.synthetic_statements import SyntheticRecord
 from privacy.audit.told_errors import check_distances
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
 from privacy.learning.statistics import Statistic
 from tasks.progress import Bar
-from tasks.verification.files import VersionFolder, read_published
-from tasks.verification.measured import check_measured
-from tasks.verification.product_checks import MOST_MOVES
+from tasks.verification.files import VersionFolder
+from tasks.verification.fitted_values import OpenFiles, check_fitted_values, priced
 from tasks.verification.published_draws import PublishedValues
 from tasks.verification.published_model import read_published_model
-from tasks.verification.published_sums import check_sum_file, read_statistics
-from tasks.verification.published_trainings import check_checkpoint
 from tasks.verification.reestimate import reestimate
 from tasks.verification.replay_rows import check_published_rows
 from tasks.verification.replay_tables import Outcome
-from tasks.verification.tables import MEASURED, read_parquet
 
 MODEL: Final = (
     "whether the model, and so the rows, hold nothing but what the measurements tell: --deep estimates it again"
 )
 SEED: Final = "whether the seed of the rows was drawn blindly, and not chosen with a look at the data"
-_OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
 
 
 class SyntheticChecks:
@@ -69,8 +60,8 @@ class SyntheticChecks:
         self.meaning: SyntheticMeaning | None = None
         self.events: tuple[DrawnEvent, ...] = ()
         self._sound = True
-        self._values: dict[str, NDArray[np.int64]] = {}
-        self._statistics: dict[str, Statistic] = {}
+        self._values: Mapping[str, NDArray[np.int64]] = {}
+        self._statistics: Mapping[str, Statistic] = {}
         self._model: Model | None = None
         self._estimated_again = False
 
@@ -105,13 +96,7 @@ class SyntheticChecks:
     @property
     def priced(self) -> bool | None:
         """Whether the draws' losses can be recomputed."""
-        if not self.events:
-            return None
-        return all(
-            len(event.moves) <= (MOST_MOVES if draw.statistic is None else MOST_NORMS)
-            for draw, event in zip(self._record.replay.draws, self.events, strict=True)
-            if isinstance(event, DiscreteLaplace | DiscreteGaussian)
-        )
+        return priced(self._record.replay, self.events)
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
@@ -154,8 +139,10 @@ class SyntheticChecks:
         """Check measurements and choices, then the model, and the rows that come out of it."""
         if self.meaning is None or not self.events or not self._sound:
             return None
-        files = _Files(folder, manifest, sound)
-        measured = self._check_measurements(files), list(files.skipped)
+        files = OpenFiles(folder, manifest, sound)
+        drawn = check_fitted_values(self._record.replay, self.events, self.meaning, files)
+        self._values, self._statistics = drawn.noisy, drawn.statistics
+        measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
         return measured, (self._check_rows(files), files.skipped)
 
@@ -169,53 +156,7 @@ class SyntheticChecks:
         measured_values = PublishedValues(self._values, self._statistics)
         return reestimate(replay, self.events, measured_values, self.meaning, self._model, bar)
 
-    def _check_measurements(self, files: _Files) -> list[Finding]:
-        """Check each file of measurements, and that of the choices."""
-        findings: list[Finding] = []
-        if self.meaning is not None:
-            self._statistics = read_statistics(self._record.replay, self.meaning, files.read, findings)
-        for draw, event in zip(self._record.replay.draws, self.events, strict=True):
-            if isinstance(event, ExponentialMechanism) or draw.measurements is None or self.meaning is None:
-                continue
-            data, contract = files.read(draw.measurements, findings), self.meaning.contract
-            if data is None:
-                continue
-            if isinstance(event, PoissonSampledGaussian):
-                words, wrong = check_checkpoint(data, draw)
-                findings += wrong
-                self._values |= {} if words is None else {draw.key: words}
-                continue
-            if draw.statistic is not None:
-                findings += self._check_sum(data, draw, event, files)
-                continue
-            where, clique = printable(draw.measurements), draw.clique
-            columns, wrong = read_parquet(data, where=where, cells=contract, clique=clique, values=MEASURED)
-            findings += wrong
-            if columns is not None:
-                findings += check_measured(columns, draw.measurements, draw, event, contract)
-                self._values[draw.key] = columns["noisy"].reshape(draw.shape)
-        expected = choices(self._record.replay)
-        data = files.read(CHOICES, findings) if expected else None
-        if data is not None:
-            found, wrong = read_json(data, where=CHOICES)
-            findings += wrong
-            if found != expected:
-                allowed = f"the {len(expected)} choices of the record"
-                findings.append(Finding(CHOICES, "the choices", shown(found), allowed, _OTHER_CHOICES))
-        return findings
-
-    def _check_sum(self, data: bytes, draw: SyntheticDraw, event: DrawnEvent, files: _Files) -> list[Finding]:
-        """Check a file of noisy sums, if what was added up could be rebuilt."""
-        statistic = self._statistics.get(draw.key)
-        if statistic is None or not isinstance(event, DiscreteGaussian):
-            files.skipped.append(f"{printable(draw.measurements or '')}: what was added up cannot be rebuilt")
-            return []
-        noisy, findings = check_sum_file(data, draw, event, statistic)
-        if noisy is not None:
-            self._values[draw.key] = noisy
-        return findings
-
-    def _check_rows(self, files: _Files) -> list[Finding]:
+    def _check_rows(self, files: OpenFiles) -> list[Finding]:
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
         replay, meaning = self._record.replay, self.meaning
@@ -241,25 +182,3 @@ class SyntheticChecks:
             copy = None if csv is None else (csv_name, csv)
             findings += check_published_rows(model, replay.rows, meaning, rows, copy)
         return findings
-
-
-class _Files:
-    """The files of a version that may be opened: those whose checksums hold."""
-
-    def __init__(self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]) -> None:
-        self.folder, self.manifest, self._sound = folder, manifest, sound
-        self.skipped: list[str] = []
-
-    def read(self, name: str, findings: list[Finding]) -> bytes | None:
-        """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
-        if name not in self._sound:
-            self.skipped.append(f"{printable(name)}: not opened, for it is missing or not as it was published")
-            return None
-        try:
-            return read_published(self.folder, self.manifest, name)
-        except OSError as error:
-            found = error.strerror or str(error)
-            findings.append(
-                Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
-            )
-            return None

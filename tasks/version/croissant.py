@@ -54,6 +54,7 @@ CONTEXT: dict[str, Any] = {
 }
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _FORMATS = {".parquet": "application/x-parquet", ".csv": "text/csv", ".json": "application/json"}
+_FORMATS |= {".safetensors": "application/octet-stream", ".md": "text/markdown"}
 _TYPES = {
     "string": "sc:Text",
     "uint8": "sc:Integer",
@@ -73,6 +74,9 @@ _ROLES = {
     "checkpoint": "The last checkpoint of a training, as it was drawn.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
+    "weights": "Weights and biases of the classifier, as safetensors.",
+    "inputs": "How a row becomes the classifier's input, and what its outputs mean.",
+    "card": "The model card.",
 }
 _MEANINGS = {
     "count": "Refined count: noisy, then post-processed.",
@@ -132,6 +136,8 @@ def _description(fields: dict[str, Any]) -> str:
     made, about = "Tables", "Counts are noisy; record.html explains them."
     if fields["A.product_type"] == "synthetic":
         made, about = "Synthetic rows", "No row is a person's; record.html says what they are good for."
+    if fields["A.product_type"] == "model":
+        made, about = "A classifier", "Its weights are noisy; model/card.md says what it is good for."
     return (
         f"{made} about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
         f"for {fields['E.unit']} ({fields['E.adjacency']}), bounded {SCOPE_WORDS[fields['E.scope']]}. "

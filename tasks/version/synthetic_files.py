@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from contracts.decoding import Decoded
-from privacy.generators.generator import Model
+from privacy.classifiers.trainer import FittedClassifier
+from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
@@ -52,18 +53,27 @@ def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, 
     Privacy: released values only.
     """
     _, made = facts.synthetic
-    files = list(write_rows(made, facts, folder, marks=marks))
-    for measurement in made.fitted.measurements:
+    rows = write_rows(made, facts, folder, marks=marks)
+    drawn = write_drawn(made.fitted, facts, folder, marks=marks)
+    return (*rows, *drawn, *write_model(made.model, folder, marks=marks))
+
+
+def write_drawn(
+    fitted: Fitted | FittedClassifier, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+) -> tuple[WrittenFile, ...]:
+    """Write what was drawn for a fit: noisy marginals and sums, checkpoints, private choices."""
+    files: list[WrittenFile] = []
+    for measurement in fitted.measurements:
         name, width = measurement_name(measurement), half_width(measurement.event, CONFIDENCE)
         files.append(write_measurement(measurement, name, width, facts.contract, folder, marks=marks))
-    if made.fitted.sums:
-        files += write_sums(made.fitted.sums, folder, marks=marks)
-    files += write_checkpoints(made.fitted.trainings, facts.entries, folder, marks=marks)
-    if made.fitted.selections:
+    if fitted.sums:
+        files += write_sums(fitted.sums, folder, marks=marks)
+    files += write_checkpoints(fitted.trainings, facts.entries, folder, marks=marks)
+    if fitted.selections:
         (folder / CHOICES).parent.mkdir(exist_ok=True)
-        (folder / CHOICES).write_bytes(readable_json([choice_entry(each) for each in made.fitted.selections]))
-        files.append(written(folder, CHOICES, "", "choices", len(made.fitted.selections), ()))
-    return (*files, *write_model(made.model, folder, marks=marks))
+        (folder / CHOICES).write_bytes(readable_json([choice_entry(each) for each in fitted.selections]))
+        files.append(written(folder, CHOICES, "", "choices", len(fitted.selections), ()))
+    return tuple(files)
 
 
 def measurement_name(measurement: Measurement | SumMeasurement) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import numpy as np
@@ -27,6 +28,7 @@ from tasks.facts import CheckOutcome, Made, RunFacts, gather
 from tasks.synthesize import Synthesis, synthesize
 from tests.tasks.runs import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
 
+PlanT = TypeVar("PlanT")
 STAY = (
     property_yaml(
         "age",
@@ -127,6 +129,10 @@ class SyntheticScenario:
 
     def prepared(self, folder: Path) -> tuple[ReleaseSpec, Contract, SyntheticPlan, Ledger]:
         """Write contract and spec, plan, and open the account."""
+        return self.prepared_of(folder, SyntheticPlan)
+
+    def prepared_of(self, folder: Path, kind: type[PlanT]) -> tuple[ReleaseSpec, Contract, PlanT, Ledger]:
+        """Write contract and spec, plan what must be of that kind, and open the account."""
         folder.mkdir(parents=True, exist_ok=True)
         privacy = self.privacy.replace("ZEROS", ZEROS).replace("CONSTRAINTS", CONSTRAINTS)
         contract_text = CONTRACT.format(
@@ -153,7 +159,7 @@ class SyntheticScenario:
         (folder / "contract.odcs.yaml").write_text(contract_text)
         (folder / "spec.yaml").write_text(spec_text)
         request = read_request(folder / "spec.yaml")
-        assert isinstance(request.plan, SyntheticPlan)
+        assert isinstance(request.plan, kind)
         ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: self.clock)
         spec, contract = request.spec, request.contract
         if not ledger.accounts():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
+from privacy.classifiers.registry import TRAINERS, trainer
 from tasks.page.language import LANGUAGES, Language, language
 from tasks.record import (
     hazards_of_data,
@@ -21,10 +22,12 @@ from tasks.record import (
     making,
     synthesis,
 )
+from tasks.record.classifier import KNOWN_BIAS, USES, model_groups
 from tasks.record.record import GROUPS
 from tasks.record.synthetic import synthetic_groups
 from tests.tasks.forgery import Json, load
 from tests.tasks.hierarchies import nested
+from tests.tasks.model_runs import dp_sgd
 from tests.tasks.sparse_runs import small
 from tests.tasks.synthetic_runs import aim, gaussians
 from tests.tasks.version_fixture import Version, publish_version
@@ -32,7 +35,7 @@ from tests.tasks.version_fixture import Version, publish_version
 SLOT = re.compile(r"\{(\w+)#?\}")
 FIELDS = {
     f"{group.letter}.{field.name}": (group, field)
-    for group in (*GROUPS, *synthetic_groups(GROUPS))
+    for group in (*GROUPS, *synthetic_groups(GROUPS), *model_groups(GROUPS))
     for field in group.fields
 }
 OWN_WORDS = (
@@ -64,8 +67,8 @@ def ja() -> Language:
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
-    """Rows from marginals, rows from sums, a hierarchy, a sparse table."""
-    made = {"aim": aim, "gaussians": gaussians, "nested": nested, "sparse": small}
+    """Rows from marginals, rows from sums, a hierarchy, a sparse table, a model."""
+    made = {"aim": aim, "gaussians": gaussians, "nested": nested, "sparse": small, "wards": dp_sgd}
     return {name: publish_version(scenario(), tmp_path_factory.mktemp(name)) for name, scenario in made.items()}
 
 
@@ -111,6 +114,9 @@ def written_texts() -> list[str]:
         *making.CHOICE.values(),
         *synthesis.ROWS_FROM.values(),
         *(text for name, text in synthesis.DECODING.items() if name != "number"),
+        *USES,
+        KNOWN_BIAS,
+        *(each.says for each in map(trainer, TRAINERS)),
         *synthesis.USES,
         *synthesis.USES_OF_SUMS,
         *(synthesis.SAMPLING, synthesis.KNOWN_BIAS, synthesis.BIAS_OF_SUMS, synthesis.CONDITIONAL),
@@ -230,7 +236,7 @@ def test_no_english_is_left_on_the_japanese_page_of_tables(versions: dict[str, V
     check_japanese(versions[name])
 
 
-@pytest.mark.parametrize("name", ["aim", "gaussians", "nested", "sparse"])
+@pytest.mark.parametrize("name", ["aim", "gaussians", "nested", "sparse", "wards"])
 def test_no_english_is_left_on_other_japanese_pages(others: dict[str, Version], name: str) -> None:
     check_japanese(others[name])
 

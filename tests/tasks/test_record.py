@@ -19,6 +19,7 @@ from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.audit.identity import DECLARABLE
 from tasks.facts import RunFacts
+from tasks.record.classifier import MODEL
 from tasks.record.field import NOT_AVAILABLE, WITHHELD, Run, no_source
 from tasks.record.guarantee import odds_factor
 from tasks.record.origin import hour
@@ -264,7 +265,7 @@ def test_the_schema_refuses_a_spoiled_record(records: dict[str, dict[str, Any]],
 def test_the_manual_explains_every_field() -> None:
     """docs/record.md has a line for each field, with its class and meaning, under its group."""
     manual = (DOCS / "record.md").read_text(encoding="utf-8")
-    for group in (*GROUPS, SYNTHESIS):
+    for group in (*GROUPS, SYNTHESIS, MODEL):
         section = manual.partition(f"### {group.letter}. {group.title}\n")[2].partition("\n### ")[0]
         for field in group.fields:
             assert f"| `{field.name}` | {field.visibility} | {field.means} |" in section

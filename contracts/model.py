@@ -1,0 +1,80 @@
+"""A release of a private classifier: how it is trained, which column it tells, and from which others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from pydantic import Field, field_validator
+
+from contracts.contract import Contract
+from contracts.domain_terms import Frozen
+from contracts.domains import CategoryDomain, MappingDomain
+from contracts.synthetic import ALL, Columns
+from contracts.written import FieldPath, Label, Problem, listed, nearest, refuse
+
+MOST_CLASSES: Final = 1000
+
+
+class ModelProduct(Frozen):
+    """A classifier: a fully connected network that tells a column's cell from other columns, with its weights.
+
+    `trainer` says where the noise comes in: `dp_sgd`, `anonymizing_first`, `learning_first` or `anonymized_learning`.
+    `columns` are all of the contract, or those that are listed, the label among them; they stand in the contract's
+    order. `options` are the trainer's own.
+    """
+
+    kind: Literal["model"]
+    trainer: Label
+    label: Label
+    columns: Columns = ALL
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("columns")
+    @classmethod
+    def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if columns == ALL:
+            return columns
+        twice = [place for place, name in enumerate(columns) if name in columns[:place]]
+        problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+        if not columns:
+            problems = [Problem("an empty list", "at least two columns, or all", "name the columns, or drop the key")]
+        if problems:
+            refuse(problems)
+        return columns
+
+    def names(self, contract: Contract) -> tuple[str, ...]:
+        """Return the columns that are learned from, the label among them, in the contract's order."""
+        return tuple(c.name for c in contract.columns if self.columns == ALL or c.name in self.columns)
+
+
+def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what in a product of a model does not fit its contract, with its place in the product."""
+    known = [column.name for column in contract.columns]
+    unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]
+    for place, name in unknown:
+        yield ("columns", place), Problem(f"the column {name!r}", listed(known), _remedy(name, known, contract))
+    if product.label not in known:
+        remedy = _remedy(product.label, known, contract)
+        yield ("label",), Problem(f"the column {product.label!r}", listed(known), remedy)
+        return
+    names, column = product.names(contract), contract.column(product.label)
+    if product.label not in names:
+        yield ("columns",), Problem(f"columns without the label {product.label!r}", "the label among them", "add it")
+    elif len(names) < 2 and not unknown:
+        yield (
+            ("columns",),
+            Problem("the label alone", "at least one other column", "name the columns to tell it from"),
+        )
+    if not isinstance(column.domain, CategoryDomain | MappingDomain):
+        remedy = "group the numbers into labels by a mapping in the contract"
+        yield ("label",), Problem(f"{product.label!r}, a column of numbers", "a column of listed values", remedy)
+    elif not 2 <= column.size <= MOST_CLASSES:
+        allowed = f"a column of 2 to {MOST_CLASSES} cells"
+        yield ("label",), Problem(f"{product.label!r} with {column.size} cells", allowed, "choose another label")
+
+
+def _remedy(name: str, known: list[str], contract: Contract) -> str:
+    if name == contract.unit.column:
+        return "drop it: it is the privacy unit's id, which is never published"
+    return nearest(name, known)

@@ -1,0 +1,38 @@
+"""What the record of a released model states: its draws, its files, and the seed of post-processing if it has one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from privacy.audit.statements import Count, Hash, Listed, RecordTerms, ReplayTerms, Statement, Text
+from privacy.audit.synthetic_statements import Seed, SyntheticDraw
+
+Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
+
+
+class WeightsStatement(Statement):
+    """The published model: its files, its layers, the range of its numbers, and the digest of its weights."""
+
+    weights: Text
+    inputs: Text
+    card: Text
+    widths: Listed[Count]
+    range: Listed[Decimal] | None
+    sha256: Hash
+
+
+class ModelReplay(ReplayTerms):
+    """All that a stranger needs to check a release of a model."""
+
+    draws: Listed[SyntheticDraw]
+    model: WeightsStatement
+    seed: Seed | None
+    notes: Listed[Text]
+
+
+class ModelRecord(RecordTerms):
+    """record.json of a version of a model."""
+
+    replay: ModelReplay

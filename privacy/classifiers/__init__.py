@@ -1,0 +1,1 @@
+"""Classifiers that may be published: what they consist of, and how they are trained privately."""

@@ -1,0 +1,177 @@
+"""A released classifier: a fully connected network with its weights; computed here in plain numpy.
+
+Where (one letter each, in `outputs` only)
+    x   a row's vector without the entries of the label, in [0, 1]
+    y   what a layer gives: max(0, W y + b), and W y + b after the last; the softmax of that are the cells' chances
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.classifiers.safetensors import Tensors, from_safetensors, to_safetensors
+from privacy.learning.layout import Codes, RowLayout
+
+Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""Weights (outputs, inputs) and biases (outputs,)."""
+FORMAT: Final = "sudare-classifier/1"
+_MOST_LAYERS: Final = 64
+_PIECE: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The range to which every weight and bias was clamped before it was released."""
+
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierModel:
+    """A classifier of rows of codes.
+
+    Args:
+        layout: how the codes of a row, the label's among them, lie in a vector.
+        label: the column that it tells.
+        layers: float32, from the vector without the label's entries to one output a cell of the label.
+        bounds: where every weight and bias must lie; None where nothing was clamped.
+    Raises:
+        ValueError: layers that do not fit, numbers that are not finite or outside of the bounds.
+    """
+
+    layout: RowLayout
+    label: str
+    layers: tuple[Layer, ...]
+    bounds: Bounds | None = None
+
+    def __post_init__(self) -> None:
+        classes = self.layout.column(self.label).width
+        width = self.layout.width - classes
+        for place, (weights, biases) in enumerate(self.layers):
+            if weights.ndim != 2 or weights.shape[1] != width or biases.shape != weights.shape[:1]:
+                raise ValueError(f"layer {place}: weights and biases do not fit {width} inputs")
+            self._check_numbers(place, weights, biases)
+            width = weights.shape[0]
+        if not self.layers or width != classes:
+            raise ValueError(f"the last layer must have {classes} outputs, the cells of {self.label!r}")
+
+    def _check_numbers(self, place: int, *arrays: NDArray[np.float32]) -> None:
+        for array in arrays:
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise ValueError(f"layer {place}: weights and biases must be finite float32")
+            if self.bounds is None:
+                continue
+            beyond = int(((array < self.bounds.lowest) | (array > self.bounds.highest)).sum())
+            if beyond:
+                allowed = f"{self.bounds.lowest:g} to {self.bounds.highest:g}"
+                raise ValueError(
+                    f"layer {place}: {beyond} numbers outside of the range {allowed} that it was clamped to"
+                )
+
+    @property
+    def features(self) -> NDArray[np.intp]:
+        """The entries of a row's vector that are not the label's."""
+        label = next(head for head in self.layout.heads if head.column == self.label)
+        entries = np.arange(self.layout.width)
+        return entries[(entries < label.start) | (entries >= label.stop)]
+
+    @property
+    def parameters(self) -> int:
+        """How many weights and biases there are."""
+        return sum(weights.size + biases.size for weights, biases in self.layers)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Entries of the input and of each layer's output."""
+        return (self.layers[0][0].shape[1], *(weights.shape[0] for weights, _ in self.layers))
+
+    def probabilities(self, codes: Codes) -> NDArray[np.float64]:
+        """Return the chances of the label's cells, shape (rows, cells).
+
+        Args:
+            codes: rows of codes, shape (rows, code_width); what the label's say is not read.
+        """
+        features = self.features
+        parts = [
+            _softmax(outputs(self.layers, self.layout.vectors(codes[start : start + _PIECE])[:, features]))
+            for start in range(0, codes.shape[0], _PIECE)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.widths[-1]))
+
+    def cells(self, codes: Codes) -> NDArray[np.int64]:
+        """Return the most likely cell of the label for each row."""
+        return np.asarray(self.probabilities(codes).argmax(axis=1), dtype=np.int64)
+
+    def tensors(self) -> dict[str, NDArray[np.float32]]:
+        """Return the weights and biases by name."""
+        named: dict[str, NDArray[np.float32]] = {}
+        for place, (weights, biases) in enumerate(self.layers):
+            named |= {f"layers.{place}.weight": weights, f"layers.{place}.bias": biases}
+        return named
+
+    def to_bytes(self) -> bytes:
+        """Write the weights as safetensors."""
+        about = {"format": FORMAT, "label": self.label, "layout": self.layout.digest}
+        if self.bounds is not None:
+            about |= {"lowest": repr(self.bounds.lowest), "highest": repr(self.bounds.highest)}
+        return to_safetensors(self.tensors(), about)
+
+
+def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: Bounds | None) -> ClassifierModel:
+    """Read a classifier's weights from safetensors.
+
+    Args:
+        data: the file's bytes.
+        layout, label, bounds: what the classifier is of, and where its numbers must lie.
+    Raises:
+        ValueError: not safetensors, other arrays, or numbers outside of the range that they were clamped to.
+    """
+    tensors, about = from_safetensors(data)
+    if (about.get("format"), about.get("label"), about.get("layout")) != (FORMAT, label, layout.digest):
+        raise ValueError("the weights are of another format, label or layout of rows")
+    return ClassifierModel(layout, label, _layers(tensors), bounds)
+
+
+def _layers(tensors: Tensors) -> tuple[Layer, ...]:
+    count = len(tensors) // 2
+    names = {f"layers.{place}.{part}" for place in range(count) for part in ("weight", "bias")}
+    if set(tensors) != names or not 1 <= count <= _MOST_LAYERS:
+        raise ValueError("the arrays must be layers.0.weight, layers.0.bias, and so on")
+    return tuple((tensors[f"layers.{place}.weight"], tensors[f"layers.{place}.bias"]) for place in range(count))
+
+
+def layers_of(vector: NDArray[np.float32], widths: tuple[int, ...]) -> tuple[Layer, ...]:
+    """Take a flat vector of parameters apart: each layer's weights, then its biases."""
+    layers, start = [], 0
+    for inputs, outputs_ in pairwise(widths):
+        stop = start + inputs * outputs_
+        layers.append((vector[start:stop].reshape(outputs_, inputs), vector[stop : stop + outputs_]))
+        start = stop + outputs_
+    return tuple(layers)
+
+
+def parameters_in(widths: tuple[int, ...]) -> int:
+    """How many weights and biases a network of such layers has."""
+    return sum((inputs + 1) * outputs_ for inputs, outputs_ in pairwise(widths))
+
+
+def outputs(layers: tuple[Layer, ...], vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return what the last layer gives, shape (rows, cells), in float64."""
+    y = vectors.astype(np.float64)
+    for place, (weights, biases) in enumerate(layers):
+        y = y @ weights.T.astype(np.float64) + biases
+        if place < len(layers) - 1:
+            y = np.maximum(y, 0.0)
+    return y
+
+
+def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    shifted = np.exp(values - values.max(axis=1, keepdims=True))
+    chances: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
+    return chances

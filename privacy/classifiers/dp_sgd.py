@@ -1,0 +1,130 @@
+"""A classifier trained by DP-SGD: noise on the clipped gradients of Poisson samples, calibrated to the whole charge.
+
+    TRAIN     one network, cross entropy of the label's cell
+    RELEASE   its parameters, or their exponential average, as they stand in the last checkpoint
+
+The guarantee is joint by construction: it bounds all parameters together, and every parameter by itself no less.
+
+Source: Abadi et al. 2016, algorithm 1, with Poisson samples; the accounting is Mironov, Talwar, Zhang 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of, parameters_in
+from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
+from privacy.generators.generator import CountsSource, GeneratorPlan, Progress
+from privacy.generators.latent_options import TrainingOptions
+from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
+from privacy.generators.training_run import Timer, train
+from privacy.learning.learners import Classifier
+from privacy.learning.network import perceptron
+from privacy.learning.optimizer import Adam
+from privacy.learning.trained import unpacked
+from privacy.ledger.grant import Grant
+
+SAYS: Final = (
+    "DP-SGD: each step adds Gaussian noise to the sum of clipped gradients of a Poisson sample; epsilon and delta "
+    "bound all weights together"
+)
+
+
+class DpSgdOptions(TrainingOptions):
+    """Options of `dp_sgd`; those of every training by DP-SGD, and these.
+
+    Args:
+        averaging: decay of the exponential average of the parameters that is published; null for the last ones.
+        seed: of the initial parameters; public.
+    """
+
+    hidden: tuple[int, ...] = Field(default=(), min_length=0, max_length=8)
+    averaging: float | None = Field(default=0.95, gt=0, lt=1, allow_inf_nan=False)
+    learning_rate: float = Field(default=0.02, gt=0, le=10, allow_inf_nan=False)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+
+
+class DpSgd:
+    """Trains a classifier by DP-SGD."""
+
+    name: ClassVar[str] = "dp_sgd"
+    says: ClassVar[str] = SAYS
+    options = DpSgdOptions
+
+    def plan(self, asked: AskedClassifier, options: DpSgdOptions) -> GeneratorPlan:
+        """Plan the training, calibrated to the charge.
+
+        Raises:
+            CannotGenerate: another relation than add_remove with one row a unit, delta 0, or noise that drowns all.
+        """
+        check_relation(asked, self.name)
+        parameters = parameters_in(asked.widths(options.hidden))
+        plan = planned_training(asked, options, parameters=parameters, beside=(), what=self.name)
+        width = asked.rows_layout.width
+        return generator_plan(options, [], [], plan, parameters=parameters, width=width, what=self.name)
+
+    def fit(
+        self,
+        asked: AskedClassifier,
+        options: DpSgdOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+        seed: Seed,
+    ) -> FittedClassifier:
+        """Train, and take the weights out of the last checkpoint.
+
+        Raises:
+            OutOfTime, TrainingDiverged, GrantExceeded: as of the generators that train.
+        Privacy: exactly the planned events; those of the reserve only after a crash.
+        """
+        timer, rows = Timer(options, progress), counts.rows(asked.domain.columns)
+        learner = dp_sgd_learner(asked, options)
+        trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
+        progress(1.0, "done")
+        model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, trained.checkpoint))
+        return FittedClassifier(model, trainings=(trained,))
+
+    def hidden(self, options: DpSgdOptions) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return options.hidden
+
+    def bounds(self, options: DpSgdOptions) -> Bounds | None:
+        """Nothing is clamped."""
+        return None
+
+    def weights(
+        self, asked: AskedClassifier, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Layer, ...] | None:
+        """Take the weights out of the last checkpoint, the only one that is published.
+
+        Raises:
+            ValueError: no checkpoint of such a training.
+        """
+        if len(drawn) != 1:
+            raise ValueError("one checkpoint must be published, the last one")
+        return _layers(asked, options, next(iter(drawn.values())))
+
+
+def _layers(asked: AskedClassifier, options: DpSgdOptions, checkpoint: NDArray[np.int64]) -> tuple[Layer, ...]:
+    """Take a checkpoint apart: parameters, Adam's two moments, and the parameters' average where one is kept."""
+    widths = asked.widths(options.hidden)
+    size, kinds = parameters_in(widths), 3 + (options.averaging is not None)
+    if checkpoint.shape != (ceil(size * kinds / 2),):
+        raise ValueError(f"a checkpoint of {2 * checkpoint.size} numbers; allowed: {kinds} times {size} parameters")
+    numbers = unpacked(checkpoint, size * kinds)
+    return layers_of(numbers[:size] if options.averaging is None else numbers[3 * size :], widths)
+
+
+def dp_sgd_learner(asked: AskedClassifier, options: DpSgdOptions) -> Classifier:
+    """Return what is trained."""
+    network = perceptron(asked.inputs, *options.hidden, outputs=asked.classes)
+    optimizer = Adam(options.learning_rate, decay="cosine")
+    return Classifier(network, asked.label, optimizer, options.seed, options.averaging)

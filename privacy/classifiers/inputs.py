@@ -1,0 +1,142 @@
+"""The contract of a model's inputs, and its card: all that a stranger needs to use the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from contracts.contract import Contract
+from privacy.classifiers.classifier_model import FORMAT, Bounds
+from privacy.learning.layout import ColumnLayout, row_layout
+
+INPUTS_SCHEMA: Final = "sudare-model-inputs/1"
+_ENCODED: Final = {
+    "category": "one entry a cell: 1 for the value's cell, 0 for the others",
+    "number": "the number of the value's cell; where nulls have a cell, a second entry that is 1 for a null, else 0",
+    "array": "one entry a place: the number of its level",
+}
+_LAYERS: Final = (
+    "y = x; for each layer y = W y + b, and max(0, y) but after the last; softmax(y) are the label's chances"
+)
+
+
+def inputs_of(
+    contract: Contract, names: Sequence[str], label: str, widths: Sequence[int], bounds: Bounds | None
+) -> dict[str, Any]:
+    """Describe how a row becomes the model's input, and what its outputs mean; a function of public values alone.
+
+    Args:
+        contract: declares the columns.
+        names: the columns that were learned from, the label among them.
+        label: the column that is told.
+        widths: entries of the input and of each layer's output.
+        bounds: range to which weights and biases were clamped.
+    Returns:
+        dict: JSON values; numbers of cells as text of their shortest exact decimals.
+    """
+    layout = row_layout(contract, names)
+    features, start = [], 0
+    for column in layout.columns:
+        if column.name == label:
+            continue
+        features.append({"column": column.name, "entries": [start, start + column.width], **_told(contract, column)})
+        start += column.width
+    return {
+        "schema": INPUTS_SCHEMA,
+        "format": FORMAT,
+        "contract": {"id": contract.id, "version": contract.version, "sha256": contract.digest},
+        "inputs": features,
+        "label": {"column": label, "cells": list(contract.column(label).labels)},
+        "widths": list(widths),
+        "computed": _LAYERS,
+        "range": None if bounds is None else [repr(bounds.lowest), repr(bounds.highest)],
+    }
+
+
+def _told(contract: Contract, column: ColumnLayout) -> dict[str, Any]:
+    declared = contract.column(column.name)
+    told: dict[str, Any] = {
+        "type": declared.logical_type,
+        "encoded": _ENCODED[column.kind],
+        "cells": list(declared.labels),
+        "others": "a value that fits no cell is treated as the contract's domain of the column declares",
+    }
+    if column.kind != "category":
+        told["numbers"] = [repr(float(number)) for number in column.points]
+    return told
+
+
+@dataclass(frozen=True)
+class CardTerms:
+    """What a model card says; all of it stands in the record too.
+
+    Args:
+        release, version: which version.
+        title: name of the data.
+        trainer, says: what made it, and what its guarantee bounds.
+        label, names: the column that is told, and all columns that were learned from.
+        widths: of the network.
+        epsilon, delta: the joint guarantee, as text.
+        unit, adjacency: who is protected, and the relation between neighbours.
+        notes: of the trainer.
+    """
+
+    release: str
+    version: int
+    title: str
+    trainer: str
+    says: str
+    label: str
+    names: tuple[str, ...]
+    widths: tuple[int, ...]
+    epsilon: str
+    delta: str
+    unit: str
+    adjacency: str
+    notes: tuple[str, ...]
+
+
+def card_of(terms: CardTerms, files: Mapping[str, str]) -> bytes:
+    """Write the model card, in Markdown.
+
+    Args:
+        terms: what it says.
+        files: paths of weights and inputs, by "weights" and "inputs".
+    Privacy: a function of public values.
+    """
+    others = [name for name in terms.names if name != terms.label]
+    slack = "" if terms.delta == "0" else f", delta {terms.delta}"
+    lines = [
+        f"# {_plain(terms.release)} v{terms.version}",
+        "",
+        f"A classifier that tells `{_plain(terms.label)}` from {len(others)} other columns of {_plain(terms.title)}, "
+        "trained under differential privacy.",
+        "",
+        "## What it is",
+        f"- Fully connected, {' → '.join(map(str, terms.widths))}: max(0, x) between layers, softmax at the end",
+        f"- Weights: `{files['weights']}` (safetensors, float32). How a row becomes its input: `{files['inputs']}`",
+        f"- Columns it reads: {', '.join(f'`{_plain(name)}`' for name in others)}",
+        "",
+        "## What is guaranteed",
+        f"- Jointly, for all weights together: epsilon {terms.epsilon}{slack}, for one {_plain(terms.unit)} "
+        f"({terms.adjacency}). This was charged to the ledger; `record.json` has the whole account",
+        f"- Trainer `{terms.trainer}`. {terms.says[0].upper()}{terms.says[1:]}",
+        *(f"- {_plain(note)}" for note in terms.notes),
+        "",
+        "## What it is for",
+        "- Classify rows that are encoded as the contract of inputs says. Test it on rows of your own first: how "
+        "good it is on the confidential rows is private",
+        "- Not for deciding about a person by itself. It errs more on small groups than on large ones",
+        "- It tells what holds for many people. That it is used about one of them is outside of the guarantee",
+        "",
+        "## How to check it",
+        f"`sudare verify {terms.release}/v{terms.version} --key FILE` checks weights, record, charge and signatures.",
+        "",
+    ]
+    return "\n".join(lines).encode()
+
+
+def _plain(text: str) -> str:
+    """Keep a name from being read as Markdown."""
+    return "".join(" " if sign in "\r\n" else sign for sign in text).replace("`", "'")

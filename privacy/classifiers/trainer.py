@@ -1,0 +1,147 @@
+"""What every trainer is: a name, an options model, a data-free plan, and a fit through a grant.
+
+A trainer never sees rows: it hands handles to the grant, and gets noisy values back; what it does with these is
+post-processing. Its plan and its terms are those of generators; what it makes is a classifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
+from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.learning.layout import RowLayout
+from privacy.learning.trained import Trained
+from privacy.ledger.grant import Grant, Measurement, Selection
+from privacy.ledger.measurement import SumMeasurement
+from privacy.marginals.seeds import PostProcessingSeed
+
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+Seed = Callable[[], PostProcessingSeed]
+"""Draws the public seed of post-processing; asked after the last noise, if at all."""
+
+
+@dataclass(frozen=True)
+class AskedClassifier(Asked):
+    """What a trainer is asked for; public, data-free.
+
+    Args:
+        label: the column that is told; the others are what it is told from.
+    """
+
+    label: str = ""
+
+    @property
+    def rows_layout(self) -> RowLayout:
+        """How rows lie in vectors.
+
+        Raises:
+            CannotGenerate: it is not known.
+        """
+        if self.layout is None:
+            raise CannotGenerate(
+                "product.columns: how rows lie in vectors is not known; allowed: a contract's columns"
+            )
+        return self.layout
+
+    @property
+    def inputs(self) -> int:
+        """Entries of a row's vector without the label's."""
+        return self.rows_layout.width - self.rows_layout.column(self.label).width
+
+    @property
+    def classes(self) -> int:
+        """Cells of the label."""
+        return self.rows_layout.column(self.label).width
+
+    def widths(self, hidden: tuple[int, ...]) -> tuple[int, ...]:
+        """Entries of the input, of the hidden layers, and of the output."""
+        return (self.inputs, *hidden, self.classes)
+
+
+@dataclass(frozen=True)
+class FittedClassifier:
+    """What a training gives.
+
+    Args:
+        model: the classifier.
+        measurements, selections, sums, trainings: what was drawn, in order, by kind.
+        notes: what a reader of the record should know.
+        seed: of post-processing; None where there is none.
+    """
+
+    model: ClassifierModel
+    measurements: tuple[Measurement, ...] = ()
+    selections: tuple[Selection, ...] = ()
+    notes: tuple[str, ...] = ()
+    sums: tuple[SumMeasurement, ...] = ()
+    trainings: tuple[Trained, ...] = ()
+    seed: PostProcessingSeed | None = None
+
+
+class Trainer(Protocol, Generic[OptionsT]):
+    """A way to train a classifier."""
+
+    name: ClassVar[str]
+    options: type[OptionsT]
+    says: ClassVar[str]
+
+    def plan(self, asked: AskedClassifier, options: OptionsT) -> GeneratorPlan:
+        """Plan without data.
+
+        Raises:
+            CannotGenerate: it is known already that the training must fail; nothing is charged.
+        """
+        ...
+
+    def fit(
+        self,
+        asked: AskedClassifier,
+        options: OptionsT,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+        seed: Seed,
+    ) -> FittedClassifier:
+        """Train through the grant.
+
+        Raises:
+            OutOfTime: the options' time limit has passed before there was a model.
+            GrantExceeded: it drew more than it planned; nothing was drawn.
+        Privacy: exactly what the grant admits.
+        """
+        ...
+
+    def hidden(self, options: OptionsT) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        ...
+
+    def bounds(self, options: OptionsT) -> Bounds | None:
+        """Range to which weights and biases are clamped; None where they are not."""
+        ...
+
+    def weights(
+        self, asked: AskedClassifier, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Layer, ...] | None:
+        """Return the layers that follow from the published noisy values by arithmetic alone, the same anywhere.
+
+        Args:
+            asked: what was asked for.
+            options: the options.
+            drawn: the published noisy values, by key of the draw.
+        Returns:
+            tuple: the layers; None where something has to be estimated from the values first.
+        Raises:
+            ValueError: values that are not this trainer's.
+        """
+        ...
+
+
+AnyTrainer = Trainer[Any]

@@ -1,0 +1,244 @@
+"""The checks of a version of a model: rules 5, 6, 8 and 9, and 11 where it is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from contracts.canonical import readable_json
+from contracts.contract import Contract
+from contracts.errors import Finding, SudareError
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.audit.drawn import check_draws
+from privacy.audit.identity import check_listed
+from privacy.audit.inclusion import JournalledRun
+from privacy.audit.model import (
+    CARD,
+    INPUTS,
+    WEIGHTS,
+    ModelMeaning,
+    check_network,
+    check_told_model,
+    read_model_meaning,
+    required_files,
+)
+from privacy.audit.model_statements import ModelRecord
+from privacy.audit.readable import printable
+from privacy.audit.statements import Manifest
+from privacy.audit.synthetic import DrawnEvent, check_marginals_and_choices, read_draws
+from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
+from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
+from privacy.classifiers.model_plan import asked_classifier
+from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import AskedClassifier
+from privacy.learning.layout import row_layout
+from privacy.learning.statistics import Statistic
+from tasks.progress import Bar
+from tasks.verification.files import VersionFolder
+from tasks.verification.fitted_values import OpenFiles, check_fitted_values, priced
+from tasks.verification.published_draws import PublishedValues
+from tasks.verification.replay_tables import Outcome
+from tasks.verification.retrain import retrain
+
+SEED: Final = "whether the seed of the training was drawn blindly, and not chosen with a look at the data"
+WEIGHTS_UNTOLD: Final = (
+    "whether the weights hold nothing but what the measurements tell: --deep makes rows of them and trains again"
+)
+OTHER_WEIGHTS: Final = "the weights are not those that follow from the noisy values: do not use this version"
+_OTHER_TEXT: Final = "it says something else than the record: go by the record"
+
+
+class ModelChecks:
+    """The checks of a version of a model.
+
+    Args:
+        record: its record.
+        where: the record's file name.
+        manifest_name: the manifest's.
+    """
+
+    def __init__(self, record: ModelRecord, where: str, manifest_name: str) -> None:
+        self._record, self._where, self._manifest_name = record, where, manifest_name
+        self.meaning: ModelMeaning | None = None
+        self.events: tuple[DrawnEvent, ...] = ()
+        self._sound = True
+        self._values: Mapping[str, NDArray[np.int64]] = {}
+        self._statistics: Mapping[str, Statistic] = {}
+        self._model: ClassifierModel | None = None
+        self._trained_again = False
+
+    @property
+    def record(self) -> ModelRecord:
+        """The record."""
+        return self._record
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, where it could be read."""
+        return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Where rows are made of the measurements: how their seed was come by, and the training without `--deep`."""
+        if self._record.replay.seed is None:
+            return ()
+        return (SEED,) if self._trained_again else (WEIGHTS_UNTOLD, SEED)
+
+    @property
+    def whole(self) -> bool:
+        """A training that was not interrupted leaves its reserve undrawn; it is paid for."""
+        return False
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """Rules 8, 9 and 11, as they read for a model."""
+        return {
+            8: "noisy measurements, checkpoints and parameters, and private choices",
+            9: "weights, contract of inputs and model card follow from what was published",
+            11: "model trained again from the noisy values",
+        }
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the draws' losses can be recomputed."""
+        return priced(self._record.replay, self.events)
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        self.meaning, findings = read_model_meaning(self._record.replay, where=self._where)
+        return findings
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that weights, inputs, card and what was drawn are all there, and nothing else."""
+        required = required_files(self._record.replay)
+        return check_listed(required, set(), manifest.files, where=self._manifest_name)
+
+    def check_product(self) -> list[Finding]:
+        """Check the network against the product, and what people are told of it."""
+        if self.meaning is None:
+            return []
+        findings = check_network(self._record.replay, self.meaning, where=self._where)
+        self._sound = self._sound and not findings
+        return findings + check_told_model(self._record, self.meaning, where=self._where)
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check the draws against journal, charge and contract."""
+        replay, skipped = self._record.replay, []
+        self.events, findings = read_draws(replay, where=self._where)
+        if run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, run, where=self._where, whole=False)
+        if self.meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        elif self.events:
+            wrong = check_marginals_and_choices(replay, self.events, self.meaning, where=self._where)
+            self._sound = self._sound and not wrong
+            findings += wrong
+        return findings, skipped
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[Outcome, Outcome] | None:
+        """Check what was drawn, then weights, inputs and card."""
+        if self.meaning is None or not self.events or not self._sound:
+            return None
+        files = OpenFiles(folder, manifest, sound)
+        drawn = check_fitted_values(self._record.replay, self.events, self.meaning, files)
+        self._values, self._statistics = drawn.noisy, drawn.statistics
+        measured = drawn.findings, list(files.skipped)
+        files.skipped.clear()
+        return measured, (self._check_model(files, self.meaning), files.skipped)
+
+    def reestimate(self, bar: Bar) -> Outcome | None:
+        """Train again from the published noisy values, and compare the weights."""
+        self._trained_again = True
+        replay = self._record.replay
+        measured = sum(draw.measurements is not None for draw in replay.draws)
+        if self._model is None or self.meaning is None or len(self._values) != measured:
+            return [], ["the model: it or what was measured cannot be read"]
+        values = PublishedValues(self._values, self._statistics)
+        return retrain(replay, self.events, values, self.meaning, self._model, bar)
+
+    def _check_model(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
+        findings: list[Finding] = []
+        replay = self._record.replay
+        weights, inputs, card = (files.read(name, findings) for name in (WEIGHTS, INPUTS, CARD))
+        try:
+            asked, options = self._asked(meaning)
+            bounds = _bounds(replay.model.range)
+            layout = row_layout(meaning.contract, meaning.names)
+            expected = readable_json(
+                inputs_of(meaning.contract, meaning.names, meaning.product.label, replay.model.widths, bounds)
+            )
+            described = card_of(self._card(meaning), {"weights": WEIGHTS, "inputs": INPUTS})
+            if weights is not None:
+                self._model = read_classifier(weights, layout, meaning.product.label, bounds)
+        except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
+            found, allowed = printable(str(error)), "a classifier of this product"
+            return [*findings, Finding(WEIGHTS, "the model", found, allowed, OTHER_WEIGHTS)]
+        for name, data, wanted in ((INPUTS, inputs, expected), (CARD, card, described)):
+            if data is not None and data != wanted:
+                allowed = "the bytes that follow from contract and record"
+                findings.append(Finding(name, "the file", "other bytes", allowed, _OTHER_TEXT))
+        if weights is not None and self._model is not None:
+            findings += self._check_weights(weights, self._model, asked, options)
+        return findings
+
+    def _asked(self, meaning: ModelMeaning) -> tuple[AskedClassifier, BaseModel]:
+        """Return what the trainer was asked for, read again."""
+        charge = self._record.replay.charge
+        epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
+        options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
+        return asked_classifier(meaning.product, meaning.contract, epsilon=epsilon, delta=delta), options
+
+    def _card(self, meaning: ModelMeaning) -> CardTerms:
+        replay, contract = self._record.replay, meaning.contract
+        return CardTerms(
+            release=self._record.release,
+            version=self._record.version,
+            title=contract.name,
+            trainer=meaning.product.trainer,
+            says=trainer(meaning.product.trainer).says,
+            label=meaning.product.label,
+            names=meaning.names,
+            widths=replay.model.widths,
+            epsilon=pico_to_text(replay.claim.epsilon),
+            delta=atto_to_text(replay.claim.delta),
+            unit=contract.unit.column or "row",
+            adjacency=contract.adjacency,
+            notes=replay.notes,
+        )
+
+    def _check_weights(
+        self, weights: bytes, model: ClassifierModel, asked: AskedClassifier, options: BaseModel
+    ) -> list[Finding]:
+        """Check form and digest of the weights, and that they follow from the noisy values."""
+        made_by, stated = trainer(self._record.replay.product["trainer"]), self._record.replay.model
+        found = hashlib.sha256(weights).hexdigest()
+        pairs: list[tuple[str, object, object]] = [
+            ("SHA-256", found, stated.sha256),
+            ("the bytes", hashlib.sha256(model.to_bytes()).hexdigest(), found),
+            ("layers", model.widths, stated.widths),
+            ("range", model.bounds, made_by.bounds(options)),
+            ("layers", model.widths, asked.widths(made_by.hidden(options))),
+        ]
+        again = made_by.weights(asked, options, self._values)
+        if again is not None:
+            made = ClassifierModel(model.layout, model.label, again, model.bounds).to_bytes()
+            pairs.append(("weights", found, hashlib.sha256(made).hexdigest()))
+        return [
+            Finding(WEIGHTS, field, printable(str(found)), printable(str(wanted)), OTHER_WEIGHTS)
+            for field, found, wanted in pairs
+            if found != wanted
+        ]
+
+
+def _bounds(stated: tuple[str, ...] | None) -> Bounds | None:
+    return None if stated is None else Bounds(float(stated[0]), float(stated[1]))

@@ -1,0 +1,70 @@
+"""Finished runs that trained a model, for the tests: the real contract, plan, ledger, grant, trainer and snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from contracts.checks import checks
+from contracts.contract import Contract
+from contracts.spec import ReleaseSpec
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import Calculus, RenyiCalculus
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.ledger.ledger import Ledger
+from privacy.noise.random_bytes import SeededBytes
+from privacy.private_table import snapshot_mark
+from tasks.charge import request_for
+from tasks.facts import CheckOutcome, Made, RunFacts, gather
+from tasks.train_classifier import TrainedClassifier, train_classifier
+from tests.tasks.runs import KEYED_HASH, first
+from tests.tasks.synthetic_runs import SyntheticScenario
+
+TERMS = "rows_about: 3000, epochs: 3, checkpoints: 3, reserve: 1, batch: 200"
+
+
+@dataclass
+class ModelScenario(SyntheticScenario):
+    """What a finished run that trained a model is made from; the hospital's stays, whose ward is told."""
+
+    privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove, ZEROS}"
+    product: str = f"{{kind: model, trainer: dp_sgd, label: ward, options: {{{TERMS}}}}}"
+    epsilon: str = "3"
+    delta: str = "1e-6"
+    calculus: Calculus = field(default_factory=lambda: RenyiCalculus(Fraction(5)))
+    cap: tuple[int, int] = (20 * PICO, ATTO // 10**6)
+    formats: str = "[parquet]"
+    release: str = "wards"
+
+    def run(self, folder: Path) -> RunFacts:
+        """Make the run for real: plan, reserve, open, train, number the version, gather."""
+        spec, contract, plan, ledger = self.prepared_of(folder, ModelPlan)
+        made = self.trained(folder, spec, contract, plan, ledger)
+        version = ledger.allocate_version(self.run_key(spec))
+        outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
+        facts = gather(ledger, spec, contract, plan, version, Made(classifier=made), outcomes, first().software)
+        ledger.close()
+        return facts
+
+    def trained(
+        self, folder: Path, spec: ReleaseSpec, contract: Contract, plan: ModelPlan, ledger: Ledger
+    ) -> TrainedClassifier:
+        """Reserve, open, and train on a snapshot of made-up rows."""
+        key = self.run_key(spec)
+        mark = snapshot_mark(KEYED_HASH, spec.digest)
+        ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark))
+        grant = ledger.open_grant(key, seeded=SeededBytes(7) if self.seeded else None)
+        private = folder / "private"
+        private.mkdir(exist_ok=True)
+        return train_classifier(grant, plan, self.snapshot(folder, contract), contract, private, key)
+
+
+def dp_sgd() -> ModelScenario:
+    """A linear classifier by DP-SGD."""
+    return ModelScenario()
+
+
+def with_product(product: str, **changed: object) -> ModelScenario:
+    """Another trainer, or other options."""
+    return replace(ModelScenario(), product=product, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,182 @@
+"""Versions of models: what is published, that it verifies; forged weights, records and charges are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from contracts.contract import Contract
+from contracts.errors import SpecRefused
+from privacy.classifiers.classifier_model import read_classifier
+from privacy.classifiers.safetensors import from_safetensors, to_safetensors
+from privacy.learning.layout import row_layout
+from tasks.record.schema import record_schema
+from tasks.verify import verify
+from tests.tasks.forgery import Json, edit, forge, load
+from tests.tasks.model_runs import TERMS, dp_sgd, with_product
+from tests.tasks.version_fixture import Version, broken, publish_version
+
+WEIGHTS = "model/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(dp_sgd(), tmp_path_factory.mktemp("wards"))
+
+
+@pytest.fixture
+def version(published: Version, tmp_path: Path) -> Version:
+    return published.copy(tmp_path / "v")
+
+
+def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version) -> None:
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+    assert [check.rule for check in report.checks] == list(range(1, 12))
+    record = load(published.folder / "record.json")
+    Draft202012Validator(record_schema()).validate(record)
+    assert {WEIGHTS, "model/inputs.json", "model/card.md"} < set(published.files)
+    joint = record["groups"]["K"]["fields"]["guarantees"]["value"]["joint"]
+    assert joint["epsilon"] == record["groups"]["F"]["fields"]["epsilon"]["value"]
+    page = (published.folder / "record.html").read_text()
+    assert "60 weights and biases" in page
+    assert "a classifier, published with differential privacy" in page
+
+
+def test_the_published_weights_classify_by_the_published_inputs_alone(published: Version) -> None:
+    """Whoever has the folder and nothing of ours encodes a row as inputs.json says, and gets the model's answer."""
+    record, inputs = load(published.folder / "record.json"), load(published.folder / "model" / "inputs.json")
+    contract = Contract.model_validate(record["replay"]["contract"])
+    layout = row_layout(contract)
+    data = (published.folder / WEIGHTS).read_bytes()
+    model = read_classifier(data, layout, "ward", None)
+    codes = np.array([[0, 1, 2, 0, 1, 2, 1, 0]], dtype=np.uint8)
+    vector = np.zeros(inputs["widths"][0])
+    for each in inputs["inputs"]:
+        code = int(codes[0, [column.name for column in contract.columns].index(each["column"])])
+        start, stop = each["entries"]
+        if "numbers" not in each:
+            vector[start + code] = 1
+        elif code < len(each["numbers"]):
+            vector[start] = float(each["numbers"][code])
+        else:
+            vector[stop - 1] = 1
+    tensors, _ = from_safetensors(data)
+    logits = tensors["layers.0.weight"].astype(np.float64) @ vector + tensors["layers.0.bias"]
+    mine = np.exp(logits) / np.exp(logits).sum()
+    assert np.allclose(mine, model.probabilities(codes)[0], atol=1e-6)
+    assert inputs["label"]["cells"] == list(contract.column("ward").labels)
+
+
+def other_weights(folder: Path) -> None:
+    tensors, about = from_safetensors((folder / WEIGHTS).read_bytes())
+    (folder / WEIGHTS).write_bytes(to_safetensors({**tensors, "layers.0.bias": tensors["layers.0.bias"] + 1}, about))
+
+
+def told(name: str, value: Any) -> Callable[[Json], object]:
+    return lambda record: record["groups"]["K"]["fields"][name].update(value=value)
+
+
+def replayed(**changed: Any) -> Callable[[Json], object]:
+    return lambda record: record["replay"]["model"].update(changed)
+
+
+def restated(record: Json) -> None:
+    """State the digest of the weights that are there, as a forger would."""
+    files = {each["path"]: each["sha256"] for each in record["groups"]["P"]["fields"]["files"]["value"]}
+    record["replay"]["model"]["sha256"] = files[WEIGHTS]
+
+
+FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], object], str]] = {
+    "other weights": (9, other_weights, lambda record: None, "SHA-256"),
+    "other weights, stated": (9, other_weights, restated, "noisy values"),
+    "another card": (
+        9,
+        lambda f: (f / "model/card.md").write_text("# Safe"),
+        lambda r: None,
+        "the bytes that follow",
+    ),
+    "another range": (9, lambda f: None, lambda r: replayed(range=["-9", "9"])(r), "range"),
+    "another network told": (5, lambda f: None, told("network", {"widths": [1, 2]}), "widths"),
+    "another label told": (5, lambda f: None, told("label", "floor"), "K.label"),
+    "a smaller joint guarantee told": (
+        5,
+        lambda f: None,
+        told("guarantees", {"joint": {"epsilon": "0.1", "delta": "0"}}),
+        "joint.epsilon",
+    ),
+    "another width": (5, lambda f: None, replayed(widths=[13, 4]), "widths"),
+    "another place of the weights": (5, lambda f: None, replayed(weights="model/card.md"), "replay.model.weights"),
+    "a seed": (5, lambda f: None, lambda r: r["replay"].update(seed="0" * 32), "K.seed"),
+    "no checkpoint": (
+        5,
+        lambda f: None,
+        lambda r: [d.update(measurements=None) for d in r["replay"]["draws"]],
+        "K.measured",
+    ),
+    "inputs of another contract": (
+        9,
+        lambda f: edit(f / "model/inputs.json", lambda i: i["label"]["cells"].reverse()),
+        lambda r: None,
+        "the bytes that follow",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+    rule, files, record, says = FORGERIES[name]
+    files(version.folder)
+    forge(version, record=record)
+    report = verify(version.folder, public_key=version.key)
+    assert rule in broken(report), report.findings
+    assert says in "\n".join(map(str, report.findings))
+
+
+def test_options_that_another_model_would_have_been_trained_by_are_caught_by_deep(version: Version) -> None:
+    """The optimizer's rate stands in the learner's digest alone."""
+
+    def change(record: Json) -> None:
+        record["replay"]["product"]["options"]["learning_rate"] = 0.5
+        record["groups"]["K"]["fields"]["options"]["value"]["learning_rate"] = 0.5
+
+    forge(version, record=change)
+    assert verify(version.folder, public_key=version.key).ok
+    assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
+
+
+@pytest.mark.parametrize(
+    ("product", "where", "says"),
+    [
+        ("trainer: dp_sdg, label: ward", "product.trainer", "do you mean 'dp_sgd'"),
+        ("trainer: dp_sgd, label: wrad", "product.label", "write 'ward'"),
+        ("trainer: dp_sgd, label: age", "product.label", "a column of numbers"),
+        ("trainer: dp_sgd, label: one", "product.label", "2 to 1000 cells"),
+        ("trainer: dp_sgd, label: ward, columns: [age, bill]", "product.columns", "the label among them"),
+        ("trainer: dp_sgd, label: ward, columns: [ward]", "product.columns", "at least one other column"),
+        (f"trainer: dp_sgd, label: ward, options: {{{TERMS}, colour: 3}}", "product.options.colour", "colour"),
+        ("trainer: dp_sgd, label: ward, options: {rows_about: 100, batch: 200}", "product.options.batch", "rows"),
+    ],
+)
+def test_products_that_cannot_be_meant_are_refused_before_any_charge(
+    tmp_path: Path, product: str, where: str, says: str
+) -> None:
+    scenario = with_product(f"{{kind: model, {product}}}")
+    with pytest.raises(SpecRefused) as refused:
+        scenario.run(tmp_path)
+    assert where in str(refused.value)
+    assert says in str(refused.value)
+
+
+def test_csv_and_a_relation_without_poisson_samples_are_refused(tmp_path: Path) -> None:
+    product = dp_sgd().product
+    with pytest.raises(SpecRefused, match="csv with a model"):
+        with_product(product, formats="[csv]").run(tmp_path / "csv")
+    replaced = "{unit: {kind: row, scope: block}, adjacency: replace_one, ZEROS}"
+    with pytest.raises(SpecRefused, match="add_remove"):
+        with_product(product, privacy=replaced).run(tmp_path / "replaced")
