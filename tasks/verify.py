@@ -74,9 +74,8 @@ from tasks.verification.keys import KEY, read_public_key
 from tasks.verification.model_checks import ModelChecks
 from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
 from tasks.verification.report import (
-    AUDITOR_RULES,
+    ALL_RULES,
     CANNOT_TELL,
-    DEEP_RULES,
     RULES,
     RuleOutcome,
     VerificationReport,
@@ -194,7 +193,7 @@ class _Verification:
         """Write down the outcome of the next rule, or of one that is asked for by itself."""
         rule = len(self._checks) + 1 if rule is None else rule
         own = {} if self._product is None else self._product.rules
-        name = own.get(rule, (*RULES, *DEEP_RULES, *AUDITOR_RULES)[rule - 1])
+        name = own.get(rule, ALL_RULES[rule - 1].name)
         self._checks.append(RuleOutcome(rule, name, tuple(findings), tuple(skipped)))
         self._bar.advance(min(1.0, rule / len(RULES)))
 

@@ -1,8 +1,9 @@
 """The review site: what was published, what it cost and how to check it, for people who only look.
 
 Where to look:
-    app                                     the routes, and what every answer carries
-    asking, rendering, words                who asks and in which language; pages out of templates
+    app, auditor_routes                     the routes; those of auditors apart
+    answering, guard, public_address        what every answer carries, and under which address it is met
+    asking, rendering, words_en, words_ja   who asks and in which language; pages out of templates
     releases, version, comparison           what was published
     accounts, burn_down                     what it cost
     journal                                 what the ledger wrote down, with proofs

@@ -25,6 +25,7 @@ from console.site.answering import Answering
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.guard import Guard
 from console.site.rendering import says
+from tasks.page.style import PALETTE
 
 _STATIC: Final = Path(__file__).parent / "static"
 _LARGEST: Final = 2**62
@@ -196,8 +197,8 @@ def _add_rest(app: FastAPI, site: Site, answering: Answering) -> None:
         return answering.page(request, lambda _: _health(site))
 
     @app.get("/static/site.css")
-    def style() -> Response:
-        content = (_STATIC / "site.css").read_bytes()
+    def sheet() -> Response:
+        content = PALETTE.read_bytes() + (_STATIC / "site.css").read_bytes()
         return Response(content, media_type="text/css", headers={"Cache-Control": "max-age=300"})
 
     @app.get("/robots.txt")

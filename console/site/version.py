@@ -18,7 +18,6 @@ from tasks.settings import Workspace
 FILES_PAGE: Final = 200
 _MOST_TABLES: Final = 200
 _MOST_TEXT: Final = 2_000
-LIMIT_SECONDS: Final = 300.0
 _AGAIN: Final = 2
 _FACTS: Final = (
     ("epsilon", "F", "epsilon"),

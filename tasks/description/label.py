@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from privacy.accounting.posterior import PRIORS
 from tasks.description.told import plain, public_values, said, sentence, told
 from tasks.page import charts, words
+from tasks.page.style import style
 
 FOLDER: Final = Path(__file__).parent
 MOST_LINES: Final = 6
@@ -50,7 +50,7 @@ def label_html(record: dict[str, Any]) -> bytes:
         people=_people(values),
         mechanism=_short(sentence(values, "J.mechanism")),
         sampler=_short("; ".join(map(plain, values["J.samplers"]))),
-        style=Markup((FOLDER / "label.css").read_text(encoding="utf-8")),
+        style=style(FOLDER / "label.css"),
     )
     return page.encode()
 

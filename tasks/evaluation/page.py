@@ -17,6 +17,7 @@ from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.page import charts
 from tasks.page.pair_map import PairMap, pair_map
+from tasks.page.style import style
 
 MOST_MARGINALS: Final = 25
 _FOLDER: Final = Path(__file__).parent
@@ -95,16 +96,15 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
         ],
         information_error=f"{found.mutual_information_error or 0.0:.4f}",
         accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
-        style=Markup((_PAGE / "record.css").read_text(encoding="utf-8")),
+        style=style(_PAGE / "record.css"),
     )
     return page
 
 
 def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> str:
     """Render private errors of tables; arguments and result as for `scores_page`."""
-    style = Markup((_PAGE / "record.css").read_text(encoding="utf-8"))
     page: str = _template("tables.html.j2").render(
-        release=release, version=version, tables=dict(errors.tables), style=style
+        release=release, version=version, tables=dict(errors.tables), style=style(_PAGE / "record.css")
     )
     return page
 

@@ -18,6 +18,7 @@ from tasks.facts import RunFacts
 from tasks.page import charts, words
 from tasks.page.language import Code, Language, language, spaced
 from tasks.page.lineage_graph import lineage_graph
+from tasks.page.style import style
 from tasks.page.synthetic import synthetic_view
 from tasks.page.views import table_views
 from tasks.record.field import NONE, NOT_AVAILABLE, WITHHELD
@@ -118,7 +119,8 @@ def _page_style(facts: RunFacts, lang: Language) -> Markup:
     """Return the page's style sheets."""
     sheets = ["record.css"]
     sheets += [] if facts.synthesis is None else ["synthetic.css"]
-    return _style(*sheets, *([] if lang.own else [f"record.{lang.code}.css"]))
+    sheets += [] if lang.own else [f"record.{lang.code}.css"]
+    return style(*(FOLDER / name for name in sheets))
 
 
 def _digest(value: str) -> Markup:
@@ -129,11 +131,6 @@ def _numbered(path: str, *, linked: bool) -> Markup:
     """Name a file of measurements by its number, linked where it lies beside."""
     number = path[13:17]
     return Markup('<a href="{}">{}</a>').format(path, number) if linked else Markup("{}").format(number)
-
-
-def _style(*names: str) -> Markup:
-    """Return style sheets, one after the other."""
-    return Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in names))
 
 
 def _expected_from(facts: RunFacts) -> str:

@@ -7,52 +7,6 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 
-RULES: Final = (
-    "the folder holds the published files, no more and no fewer",
-    "the manifest is signed under the pinned key",
-    "every file is as it was published",
-    "the journal proves the run and this publication",
-    "the record is of this version, contract and charge",
-    "draws and sensitivities are those of charge and contract",
-    "costs and ε recomputed from the events",
-    "noisy measurements and their uncertainty",
-    "refinement replayed from the noisy measurements",
-    "catalogue entry, registry entry, lineage and label say what the record says",
-)
-DEEP_RULES: Final = ("model estimated again from the noisy measurements",)
-"""Checked after the others where they are asked for, and something was estimated."""
-AUDITOR_RULES: Final = ("the auditors' record is the one that the published record commits to",)
-"""Checked last, where an auditors' record is named."""
-CODES: Final = (
-    "files",
-    "signature",
-    "contents",
-    "journal",
-    "record",
-    "draws",
-    "loss",
-    "measurements",
-    "replay",
-    "descriptions",
-    "model",
-    "auditors",
-)
-"""What each rule is called by programs, in their order; a code never changes what it means."""
-MEANINGS: Final = (
-    "files were lost, added, renamed or replaced since they were published: nobody vouches for what is here",
-    "the owner of the pinned key does not vouch for this folder",
-    "a file was damaged or changed after it was published",
-    "the publisher's ledger does not stand behind this version, or its journal was rewritten since",
-    "the record is not of this version, or tells people something else than its exact values",
-    "what was drawn is not what was charged, or what one unit can change is misstated",
-    "the guarantee that is claimed does not follow from what was drawn and charged: rely on the recomputed value",
-    "the noisy values, or how uncertain they are said to be, are not those that were entered when they were drawn",
-    "what is published does not follow from the noisy values alone",
-    "catalogues and labels say something else than the record: go by the record",
-    "the published model is not what the noisy measurements lead to",
-    "auditors and the public were told different things",
-)
-"""What a finding under each rule means for whoever relies on the version."""
 REPORT_SCHEMA: Final = "sudare-verify-report/1"
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",
@@ -61,6 +15,101 @@ CANNOT_TELL: Final = (
     "whether this version was superseded or withdrawn since: ask the publisher's journal",
     "whether the pinned key is the publisher's: that is for you to establish",
 )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule that a version is checked by.
+
+    Args:
+        number: its place, from 1; the manual has it too.
+        code: what programs call it; a code never changes what it means.
+        name: what it says.
+        meaning: what a finding under it means for whoever relies on the version.
+    """
+
+    number: int
+    code: str
+    name: str
+    meaning: str
+
+
+ALL_RULES: Final = (
+    Rule(
+        1,
+        "files",
+        "the folder holds the published files, no more and no fewer",
+        "files were lost, added, renamed or replaced since they were published: nobody vouches for what is here",
+    ),
+    Rule(
+        2,
+        "signature",
+        "the manifest is signed under the pinned key",
+        "the owner of the pinned key does not vouch for this folder",
+    ),
+    Rule(
+        3,
+        "contents",
+        "every file is as it was published",
+        "a file was damaged or changed after it was published",
+    ),
+    Rule(
+        4,
+        "journal",
+        "the journal proves the run and this publication",
+        "the publisher's ledger does not stand behind this version, or its journal was rewritten since",
+    ),
+    Rule(
+        5,
+        "record",
+        "the record is of this version, contract and charge",
+        "the record is not of this version, or tells people something else than its exact values",
+    ),
+    Rule(
+        6,
+        "draws",
+        "draws and sensitivities are those of charge and contract",
+        "what was drawn is not what was charged, or what one unit can change is misstated",
+    ),
+    Rule(
+        7,
+        "loss",
+        "costs and ε recomputed from the events",
+        "the guarantee that is claimed does not follow from what was drawn and charged: rely on the recomputed value",
+    ),
+    Rule(
+        8,
+        "measurements",
+        "noisy measurements and their uncertainty",
+        "the noisy values, or how uncertain they are said to be, are not those that were entered when drawn",
+    ),
+    Rule(
+        9,
+        "replay",
+        "refinement replayed from the noisy measurements",
+        "what is published does not follow from the noisy values alone",
+    ),
+    Rule(
+        10,
+        "descriptions",
+        "catalogue entry, registry entry, lineage and label say what the record says",
+        "catalogues and labels say something else than the record: go by the record",
+    ),
+    Rule(
+        11,
+        "model",
+        "model estimated again from the noisy measurements",
+        "the published model is not what the noisy measurements lead to",
+    ),
+    Rule(
+        12,
+        "auditors",
+        "the auditors' record is the one that the published record commits to",
+        "auditors and the public were told different things",
+    ),
+)
+RULES: Final = ALL_RULES[:10]
+"""Checked always; 11 where it is asked for and something was estimated, 12 where an auditors' record is named."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +135,7 @@ class RuleOutcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON values; every finding under the rule's code, with what it means."""
-        code, meaning = CODES[self.rule - 1], MEANINGS[self.rule - 1]
+        code, meaning = ALL_RULES[self.rule - 1].code, ALL_RULES[self.rule - 1].meaning
         return {
             "rule": self.rule,
             "code": code,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.verification.report import CODES, REPORT_SCHEMA
+from tasks.verification.report import ALL_RULES, REPORT_SCHEMA
 
 _TEXT = {"type": "string"}
-_CODE = {"enum": list(CODES)}
+_CODE = {"enum": [rule.code for rule in ALL_RULES]}
 
 
 def report_schema() -> dict[str, Any]:
@@ -22,7 +22,7 @@ def report_schema() -> dict[str, Any]:
         "remedy": {**_TEXT, "description": "What to do; may be empty."},
     }
     check = {
-        "rule": {"type": "integer", "minimum": 1, "maximum": len(CODES)},
+        "rule": {"type": "integer", "minimum": 1, "maximum": len(ALL_RULES)},
         "code": _CODE,
         "name": {**_TEXT, "description": "What the rule says."},
         "passed": {"type": "boolean", "description": "All of the rule was checked and holds."},

@@ -14,7 +14,6 @@ from privacy.ledger.entries import KINDS
 from privacy.ledger.publishing import VISIBLE
 
 FOLDER = Path(console.site.__file__).parent
-RECORD_CSS = Path("tasks/page/record.css")
 
 
 def _places(text: str) -> set[str]:
@@ -45,11 +44,3 @@ def test_the_pages_use_the_texts_that_there_are_and_all_of_them() -> None:
 @pytest.mark.parametrize(("prefix", "names"), [("kind", KINDS), ("status", VISIBLE)])
 def test_every_kind_of_entry_and_every_status_has_a_word(prefix: str, names: tuple[str, ...]) -> None:
     assert [name for name in names if f"{prefix}.{name}" not in words_en.TEXTS] == []
-
-
-def test_the_site_has_the_colours_and_letters_of_the_record() -> None:
-    """Both style sheets begin with the same palette, so that a record looks at home in the site."""
-    root = Path(console.site.__file__).parents[2]
-    site, record = (path.read_text() for path in (FOLDER / "static" / "site.css", root / RECORD_CSS))
-    palette = record[: record.index("* { box-sizing")]
-    assert site.startswith(palette)
