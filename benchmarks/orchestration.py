@@ -49,7 +49,7 @@ def main() -> None:
 _WORDS: Final = {"running": "against a running Prefect server", "embedded": "with a Prefect server of its own"}
 
 
-def release_plainly(spec: Path, root: Path) -> int:
+def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int:
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.intake import intake
     from flows.request import read_request
@@ -67,7 +67,7 @@ def release_plainly(spec: Path, root: Path) -> int:
     from tasks.validate import validate
     from tasks.version.software import software
 
-    workspace, request = Workspace.open(root), read_request(spec)
+    workspace, request = Workspace.open(root), read_request(spec, None, period)
     spec_, contract, plan = request.spec, request.contract, request.plan
     with (
         hold(workspace.runs, run_name(spec_.release, spec_.digest), keep_snapshot=False) as run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console.balance import JournalBroken, answer_account, history, show
+from console.errors import UsageRefused
 from console.options import AsJson, At, ledger_at
 from console.render import answer
 
 if TYPE_CHECKING:
     from privacy.accounting.calculus import Calculus
+    from privacy.ledger.ledger import Ledger
 
 app = typer.Typer(help="Accounts: whose loss is bounded, by how much, and what was charged.", no_args_is_help=True)
 app.command("show")(show)
@@ -22,6 +25,7 @@ app.command("history")(history)
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
+By = Annotated[str | None, typer.Option(help="Column that tells a row's day, for releases by period (`source.by`).")]
 Block = Annotated[str, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")]
 
 
@@ -43,7 +47,6 @@ class Adjacency(StrEnum):
 def open_account(
     account: Account,
     population: Population,
-    block: Block,
     unit: Annotated[str, typer.Option(help="The privacy unit: row, or the name of an id column.")],
     epsilon: Annotated[str, typer.Option(help="The cap on ε; it never changes.")],
     calculus: Annotated[CalculusKind, typer.Option(help="How losses add up.")],
@@ -54,6 +57,14 @@ def open_account(
     ] = None,
     source: Annotated[
         list[str] | None, typer.Option(help="Also bind this source; FILE, FILE::TABLE or ADDRESS.")
+    ] = None,
+    by: By = None,
+    block: Annotated[
+        str | None, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")
+    ] = None,
+    periods: Annotated[
+        str | None,
+        typer.Option(metavar="A..B", help="Open one for each period, with {period} in the names: 2024Q1..2025Q4."),
     ] = None,
     workspace: At = None,
     as_json: AsJson = False,
@@ -74,28 +85,61 @@ def open_account(
 
         sudare budget open panel/lifetime --population panel --block lifetime \\
           --unit person_id --epsilon 4 --calculus pure --adjacency add_remove
+
+        sudare budget open visits-{period} --periods 2024Q1..2025Q4 --population patients \\
+          --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
     """
-    from contracts.blocks import time_block
-    from contracts.source import written_source_name
     from privacy.accounting.amounts import budget_down, delta_down
     from privacy.ledger.terms import AccountTerms
 
     cap, at = budget_down(_number("--epsilon", epsilon)), delta_down(_number("--delta", delta, zero=True))
-    terms = AccountTerms(
-        name=account,
-        population=population,
-        block=time_block(block).text,
-        unit=unit,
-        adjacency=adjacency.value,
-        calculus=_calculus(calculus, cap, at, order),
-        epsilon=cap,
-        delta=at,
-    )
+    opened = []
     with ledger_at(workspace) as ledger:
-        state = ledger.open_account(terms)
-        for name in [written_source_name(written) for written in source or []]:
-            ledger.bind_source(name, population, time_block(block))
-        answer_account(ledger, state, workspace, as_json=as_json)
+        for days, named in _named(block, periods):
+            terms = AccountTerms(
+                name=named(account),
+                population=population,
+                block=days,
+                unit=unit,
+                adjacency=adjacency.value,
+                calculus=_calculus(calculus, cap, at, order),
+                epsilon=cap,
+                delta=at,
+            )
+            state = ledger.open_account(terms)
+            _bind_all(ledger, [named(each) for each in source or []], population, days, by)
+            opened.append(state.terms.name)
+        if periods is None:
+            answer_account(ledger, state, workspace, as_json=as_json)
+            return
+    told = f"{len(opened)} accounts are open: {opened[0]} to {opened[-1]}"
+    answer({"accounts": opened}, lambda console: console.print(told), as_json=as_json)
+
+
+def _named(block: str | None, periods: str | None) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """Yield the days of each account that is wanted, and what its period makes of a written name."""
+    from contracts.blocks import time_block
+    from contracts.period import PLACEHOLDER, read_any_periods
+
+    if (block is None) == (periods is None):
+        raise UsageRefused("name the days of the account by --block, or those of many accounts by --periods A..B")
+    if block is not None:
+        yield time_block(block).text, str
+        return
+    for period in read_any_periods(periods or ""):
+        yield str(period), _filling(PLACEHOLDER, str(period))
+
+
+def _filling(placeholder: str, name: str) -> Callable[[str], str]:
+    return lambda written: written.replace(placeholder, name)
+
+
+def _bind_all(ledger: Ledger, sources: list[str], population: str, block: str, by: str | None) -> None:
+    from contracts.blocks import time_block
+    from contracts.source import written_source_name
+
+    for written in sources:
+        ledger.bind_source(written_source_name(written), population, time_block(block), by=by)
 
 
 @app.command()
@@ -105,6 +149,7 @@ def bind(
     ],
     population: Population,
     block: Block,
+    by: By = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -119,15 +164,19 @@ def bind(
 
         sudare budget bind postgresql://db.example/clinic::public.visits \\
           --population patients --block 2026
+
+        sudare budget bind data/visits.parquet --by visit_date \
+          --population patients --block 2024-01-01..2030-01-01
     """
     from contracts.blocks import time_block
     from contracts.source import written_source_name
 
     name = written_source_name(source)
     with ledger_at(workspace) as ledger:
-        ledger.bind_source(name, population, time_block(block))
-    payload = {"source": name, "population": population, "block": block}
-    told = f"{name} is about {population}, block {block}"
+        ledger.bind_source(name, population, time_block(block), by=by)
+    payload = {"source": name, "population": population, "block": block} | ({} if by is None else {"by": by})
+    days = "" if by is None else f"; its column {by} tells the days"
+    told = f"{name} is about {population}, block {block}{days}"
     answer(payload, lambda console: console.print(told), as_json=as_json)
 
 

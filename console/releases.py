@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console import releases_catalog
+from console import gaps, releases_catalog
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
@@ -17,6 +17,7 @@ from tasks.settings import Workspace
 
 app = typer.Typer(help="Releases: what was published, and where it is.", no_args_is_help=True)
 
+app.command("gaps")(gaps.gaps)
 app.command("catalog")(releases_catalog.catalog)
 
 Name = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -13,21 +16,13 @@ from console.errors import Interrupted
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
 from contracts.errors import GateBroken, SudareError
-from tasks.run_folder import RunFolder, hold, run_name, sheltered
+from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace
 
 if TYPE_CHECKING:
     from flows.outcome import Outcome
     from flows.prefect_server import PrefectServer
     from flows.request import Request
-
-_STATES = {
-    None: "nothing was charged; running the same command starts again",
-    "returned": "nothing is charged; running the same command starts again",
-    "reserved": "its charge is reserved and nothing was drawn; running the same command goes on with that charge",
-    "opened": "its charge is spent and stays spent; running the same command resumes it and pays nothing more",
-    "published": "its charge is spent and the version is entered; running the same command completes it at no cost",
-}
 
 
 class Stop:
@@ -57,6 +52,15 @@ class Stop:
 
 def run(
     spec: Spec,
+    period: Annotated[
+        str | None, typer.Option(help="Which period, for a spec with `period:`: 2024Q3, 2024-07, 2024.")
+    ] = None,
+    backfill: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Run the periods from A to B that are not published.")
+    ] = None,
+    supersede: Annotated[
+        bool, typer.Option("--supersede", help="Make another version of a published period if its rows have changed.")
+    ] = False,
     keep_snapshot: Annotated[
         bool, typer.Option("--keep-snapshot", help="Keep the private snapshot of the table when the run has ended.")
     ] = False,
@@ -73,52 +77,97 @@ def run(
         sudare run examples/adult/tables.yaml
 
         sudare run examples/adult/tables.yaml --workspace /srv/releases --json
-    """
-    from console.progress import shown
-    from flows.prefect_server import prefect_server
 
+        sudare run visits.yaml --period 2024Q3
+
+        sudare run visits.yaml --backfill 2024Q1..2025Q4
+    """
     where = workspace_at(workspace)
-    try:
-        with Stop() as stop, shown(), prefect_server(where) as prefect:
-            outcome = _release(spec, where, prefect, stop, keep_snapshot=keep_snapshot)
-    except Exception as error:
-        if stop.asked and not isinstance(error, Interrupted):
-            raise Interrupted("interrupted before anything was charged") from None
-        raise
+    if backfill is not None:
+        from console.backfill import backfill as run_missing
+
+        run_missing(spec, where, backfill, supersede=supersede, keep_snapshot=keep_snapshot, as_json=as_json)
+        return
+    asked = Asked(spec, period, supersede, keep_snapshot)
+    with running(where) as (prefect, stop):
+        outcome = make_release(asked, where, prefect, stop)
     payload = outcome.to_json()
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
 
-def _release(spec: Path, where: Workspace, prefect: PrefectServer, stop: Stop, *, keep_snapshot: bool) -> Outcome:
-    """Read what is asked for, hold the run's folder, and run the flow."""
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for.
+
+    Args:
+        spec: the release spec.
+        period: which period.
+        supersede: whether a published period gets another version if its rows have changed.
+        keep_snapshot: whether the private snapshot outlives the run.
+    """
+
+    spec: Path
+    period: str | None = None
+    supersede: bool = False
+    keep_snapshot: bool = False
+
+
+@contextmanager
+def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
+    """Have a Prefect server inside the block, show progress, and hear when somebody stops the command."""
+    from console.progress import shown
+    from flows.prefect_server import prefect_server
+
+    try:
+        with Stop() as stop, shown(), prefect_server(where) as prefect:
+            yield prefect, stop
+    except Exception as error:
+        if stop.asked and not isinstance(error, Interrupted):
+            raise Interrupted("interrupted before anything was charged") from None
+        raise
+
+
+def make_release(asked: Asked, where: Workspace, prefect: PrefectServer, stop: Stop) -> Outcome:
+    """Read what is asked for, hold the run's folder, and run the flow.
+
+    Raises:
+        SudareError: with a note that says how the charge stands.
+        Interrupted: somebody stopped the command.
+    """
     from flows.request import read_request
 
-    request = read_request(spec, where)
+    request = read_request(asked.spec, where, asked.period)
     name = run_name(request.spec.release, request.spec.digest)
-    with hold(where.runs, name, keep_snapshot=keep_snapshot) as folder:
+    with hold(where.runs, name, keep_snapshot=asked.keep_snapshot) as folder:
         try:
-            return sheltered(lambda: _flow(request, where, prefect, folder), lambda: folder.error_log)
+            return sheltered(lambda: _flow(request, asked, where, prefect, folder), lambda: folder.error_log)
         except (KeyboardInterrupt, SudareError) as error:
             if not stop.asked and isinstance(error, GateBroken) and folder.refusal is not None:
                 error = folder.refusal  # what came back through Prefect says less
             if not stop.asked:
-                error.add_note(f"charge: {_STATES[folder.charge]}")
+                error.add_note(f"charge: {CHARGE_STATES[folder.charge]}")
                 raise error from None
-            raise Interrupted(f"{request.spec.release} was interrupted: {_STATES[folder.charge]}") from None
+            raise Interrupted(f"{request.spec.release} was interrupted: {CHARGE_STATES[folder.charge]}") from None
 
 
-def _flow(request: Request, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
+def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
     """Run the flow; while a server of our own starts, take the data in already."""
     from flows.intake import intake
     from flows.lineage import lineage_of
     from flows.release import release
+    from flows.settled import attempt_noted, settled
 
-    with lineage_of(request, where) as tell:
+    standing = settled(request, where, supersede=asked.supersede)
+    if standing is not None:
+        return standing
+    with attempt_noted(request, where, folder), lineage_of(request, where) as tell:
         if prefect.embedded:
             intake(folder, request, where)
         prefect.wait()
         with prefect.connected():
-            outcome = release(str(request.spec.path), str(where.root), folder.keep_snapshot)
+            outcome = release(
+                str(request.spec.path), str(where.root), folder.keep_snapshot, request.spec.block, asked.supersede
+            )
         tell(Path(outcome.folder))
         return outcome
 

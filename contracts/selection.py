@@ -72,6 +72,19 @@ def check_unit(sql: str, column: str) -> list[Finding]:
         column: the unit's id column; upper and lower case do not matter.
     Privacy: looks at the text of the select only, never at data.
     """
+    return _passes(sql, column, "for the privacy unit's id", "it says whose rows are counted together")
+
+
+def check_by(sql: str, column: str) -> list[Finding]:
+    """List why the column that tells periods apart does not pass through a select as it is; as `check_unit`.
+
+    A day that the select computes could put one row into several periods, whose accounts do not know of each other.
+    """
+    return _passes(sql, column, "for the column of days", "it says which period a row belongs to")
+
+
+def _passes(sql: str, column: str, what: str, why: str) -> list[Finding]:
+    """List why a column of the source is not, unchanged and once, among those that a select makes."""
     tree = _parse(sql)
     if isinstance(tree, Finding):
         return [tree]
@@ -84,8 +97,8 @@ def check_unit(sql: str, column: str) -> list[Finding]:
         "a select without it" if not named else f"{len(named)} columns of this name" if named[1:] else "another value"
     )
     allowed = f"the source's column {column!r}, unchanged and once"
-    remedy = f"select {relation}.{_quoted(column)} as it is, or by *: it says whose rows are counted together"
-    return [_finding(f"for the privacy unit's id {column!r}: {found}", allowed, remedy, *named[-1:])]
+    remedy = f"select {relation}.{_quoted(column)} as it is, or by *: {why}"
+    return [_finding(f"{what} {column!r}: {found}", allowed, remedy, *named[-1:])]
 
 
 def _outputs(item: Tree, column: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from contracts.address import CUT_OFF, Address, PostgresAddress, S3Address, is_address, is_cut_off, read_address
+from contracts.divided import divided_name
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.written import Label, Problem, Sql, listed, refuse, show
@@ -36,7 +37,7 @@ SUFFIXES: dict[str, Format] = {
 }
 _DATABASES = ("duckdb", "sqlite", "postgresql")
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LATER_KEYS = ("files", "credentials")
+LATER_KEYS = ("files", "credentials", "by")
 """Keys that specs did not always have; without one of them a spec keeps its digest."""
 
 
@@ -109,6 +110,7 @@ class Source(Frozen):
             stops with the right one named if the header fits the contract at another.
         credentials: the name under which the environment keeps the credentials of an address; None for those that
             the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
+        by: the column whose day says which period a row belongs to, in a spec with `period:`.
     """
 
     path: Place
@@ -117,6 +119,7 @@ class Source(Frozen):
     select: Sql | None = None
     delimiter: str | None = None
     credentials: CredentialsName | None = None
+    by: Label | None = None
 
     @field_validator("delimiter")
     @classmethod
@@ -153,6 +156,11 @@ class Source(Frozen):
     def name(self) -> str:
         """The canonical name that the ledger binds to a population: the same however the source is written."""
         return source_name(self.path, self.table, folder=self.files is not None)
+
+    @property
+    def bound_name(self) -> str:
+        """The name under which the ledger knows the people of a release: by period, the column belongs to it."""
+        return divided_name(self.name, self.by)
 
 
 def _misfits(source: Source) -> list[Problem]:

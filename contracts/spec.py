@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
 
@@ -22,6 +22,9 @@ from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.model import ModelProduct, model_problems
+from contracts.period import filled, read_period
+from contracts.period_rules import by_problems, pattern_problems
+from contracts.periods import Granularity
 from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
 from contracts.products import Product
 from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
@@ -54,6 +57,7 @@ __all__ = [
     "TablesProduct",
     "check_spec",
     "load_spec",
+    "pattern_of",
     "source_name",
     "spec_schema",
 ]
@@ -122,6 +126,7 @@ class SpecFile(Frozen):
     product: Product
     publish: Publish
     about: About = About()
+    period: Granularity | None = None
 
     @field_validator("release")
     @classmethod
@@ -137,11 +142,13 @@ class ReleaseSpec(SpecFile):
 
     Args:
         path: the spec's file.
-        written_paths: contract, source and publish paths as they are written in the file.
+        written_paths: contract, source and publish paths as they are written in the file, for its period.
+        block: the time block of its period (2024-Q3), where it has one.
     """
 
     path: Path
     written_paths: tuple[str, str, str]
+    block: str | None = None
     _document: Document | None = PrivateAttr(default=None)
 
     @property
@@ -153,6 +160,9 @@ class ReleaseSpec(SpecFile):
         """
         content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
+        for key in ("period", "block"):
+            if content[key] is None:
+                del content[key]
         for key in LATER_KEYS:
             for part in (content["source"], content["publish"]):
                 if part.get(key, "") is None:
@@ -215,31 +225,54 @@ class ReleaseSpec(SpecFile):
         return from_problem(self._document, at, problem)
 
 
-def load_spec(path: Path) -> ReleaseSpec:
+def load_spec(path: Path, period: str | None = None) -> ReleaseSpec:
     """Read, check and freeze a release spec.
 
     Args:
         path: a YAML file; the paths of contract and source in it are relative to its folder, that of `publish.to`
             to the workspace's root.
+        period: for a spec with `period:`, which one (2024-Q3).
     Returns:
-        The spec.
+        The spec; of that period.
     Raises:
         SpecRefused: with every finding; each names file, line and field, what was found, what is allowed.
+        PeriodRefused: the period is none of the spec's length.
     """
     document = located(path, refusal=SpecRefused)
     text = document.text()
+    problems = pattern_problems(text, period)
+    if problems:
+        raise SpecRefused([from_problem(document, (), problem) for problem in problems])
+    chosen = read_period(period, text["period"]) if period is not None else None
+    text = text if chosen is None else filled(text, chosen)
     try:
         folder = path.absolute().parent
         parsed = SpecFile.model_validate(text, context={"folder": folder})
     except ValidationError as error:
         raise SpecRefused(from_validation(document, (), error, SpecFile)) from None
     written = (text["contract"], text["source"]["path"], text["publish"]["to"])
-    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written)
+    block = None if chosen is None else str(chosen)
+    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written, block=block)
     spec._document = document
     findings = _select_findings(spec)
     if findings:
         raise SpecRefused(findings)
     return spec
+
+
+def pattern_of(path: Path) -> Granularity | None:
+    """Return the length of the periods that a spec is a pattern for; None for a spec of one release.
+
+    Raises:
+        SpecRefused: the file is no spec, or its `period` none.
+    """
+    document = located(path, refusal=SpecRefused)
+    written = document.text().get("period")
+    if written is not None and written not in get_args(Granularity):
+        problem = Problem(show(written), listed(get_args(Granularity)), nearest(str(written), get_args(Granularity)))
+        raise SpecRefused([from_problem(document, ("period",), problem)])
+    found: Granularity | None = written
+    return found
 
 
 def _select_findings(spec: ReleaseSpec) -> list[Finding]:
@@ -264,7 +297,7 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
-    findings = _unit_findings(spec, contract)
+    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
     if isinstance(spec.product, SyntheticProduct):
         problems = synthetic_problems(spec.product, contract)
         findings += [spec.finding(("product", *at), problem) for at, problem in problems]
@@ -310,6 +343,18 @@ def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     from contracts.selection import check_unit
 
     return _of_the_select(spec, check_unit(spec.source.select, contract.unit.column))
+
+
+def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The column that tells periods apart is one of days, and the source's own."""
+    if spec.source.by is None:
+        return []
+    problems = by_problems(spec.source.by, contract)
+    if problems or spec.source.select is None:
+        return [spec.finding(("source", "by"), problem) for problem in problems]
+    from contracts.selection import check_by
+
+    return _of_the_select(spec, check_by(spec.source.select, spec.source.by))
 
 
 def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 from contracts.errors import GateBroken
+from flows.deliveries import check_delivery
 from flows.request import Request
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
@@ -18,6 +19,7 @@ from tasks.progress import step
 from tasks.published_contract import check_contract
 from tasks.run_folder import RunFolder
 from tasks.settings import Workspace
+from tasks.source.days import days_of
 from tasks.validate import warm
 
 
@@ -42,14 +44,17 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
         if not _published_before(request, workspace):
             loading.start()
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, gates_entered(ledger, request):
-            run.table = ingest(
+            table = ingest(
                 request.spec.source,
                 request.contract,
                 folder=run.path,
                 key=workspace.snapshot_key(),
                 memory_limit=workspace.memory_limit,
+                days=days_of(request.spec),
                 goes_on=lambda table: _goes_on(ledger, request, table),
             )
+            check_delivery(ledger, request.spec, table)
+            run.table = table
         if loading.ident is not None:
             with step("warm"):
                 loading.join()

@@ -18,6 +18,7 @@ from flows.intake import check_contract_of, gates_entered, intake
 from flows.lineage import lineage_of
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request, read_request
+from flows.settled import attempt_noted, settled
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerConflict
@@ -56,13 +57,21 @@ copy = steps.as_task(copying.copy_published, name="copy", retries=2, only_after=
 
 
 @flow(name="release", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
-def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) -> Outcome:
+def release(
+    spec_path: str,
+    workspace_path: str,
+    keep_snapshot: bool = False,
+    period: str | None = None,
+    supersede: bool = False,
+) -> Outcome:
     """Make one release, or resume it, or say that it is published.
 
     Args:
         spec_path: the release spec.
         workspace_path: the workspace.
         keep_snapshot: whether the private snapshot outlives the run.
+        period: which period, for a spec with `period:` (2024-Q3).
+        supersede: whether a period that is published gets another version if its rows have changed.
     Returns:
         Outcome: where it is, what it cost, what is left.
     Raises:
@@ -71,18 +80,21 @@ def release(spec_path: str, workspace_path: str, keep_snapshot: bool = False) ->
     """
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
-    request = read_request(Path(spec_path), workspace)
+    request = read_request(Path(spec_path), workspace, period)
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
-        with lineage_of(request, workspace) as tell:
-            outcome = sheltered(lambda: _run(run, request, workspace), lambda: run.error_log)
+        with attempt_noted(request, workspace, run), lineage_of(request, workspace) as tell:
+            outcome = sheltered(lambda: _run(run, request, workspace, supersede), lambda: run.error_log)
             tell(Path(outcome.folder))
     create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
     return outcome
 
 
-def _run(run: RunFolder, request: Request, workspace: Workspace) -> Outcome:
-    """Ingest; then find the version of this run, or make it."""
+def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool) -> Outcome:
+    """Ingest; then find the version of this run, or make it; nothing of a period that is published."""
+    standing = settled(request, workspace, supersede=supersede)
+    if standing is not None:
+        return standing
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
         table = ingest(run, run, request, workspace)
         run.run_key = charging.run_key(request.spec, request.contract, table)

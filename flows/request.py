@@ -50,18 +50,19 @@ class Request:
         return written if is_address(written) else None
 
 
-def read_request(path: Path, workspace: Workspace | None = None) -> Request:
+def read_request(path: Path, workspace: Workspace | None = None, period: str | None = None) -> Request:
     """Read a spec and its contract, hold one against the other, and plan the release.
 
     Args:
         path: the release spec.
         workspace: whose ledger knows the accounts; asked only where `mechanism: auto` could take Gaussian noise.
+        period: which period, for a spec with `period:` (2024-Q3).
     Raises:
         SpecRefused: the spec cannot be followed.
         ContractRefused: the contract is incomplete.
     Privacy: reads no data.
     """
-    spec = load_spec(path)
+    spec = load_spec(path, period)
     contract = load_contract(spec.contract)
     findings = check_spec(spec, contract)
     if findings:

@@ -55,7 +55,7 @@ def request_for(
     return ChargeRequest(
         run_key=run_key,
         account=spec.charge.account,
-        source=spec.source.name if source is None else source,
+        source=spec.source.bound_name if source is None else source,
         release=spec.release,
         spec_digest=spec.digest,
         contract_digest=contract.digest,
@@ -68,6 +68,7 @@ def request_for(
         epsilon=plan.epsilon,
         delta=plan.delta,
         public_total=None if contract.total is None else contract.total.value,
+        days=spec.block if spec.source.by is not None else None,
     )
 
 

@@ -33,6 +33,7 @@ from tasks.snapshot.snapshot import (
     keyed_hash,
     private_folder,
 )
+from tasks.source.days import Days
 from tasks.source.deliver import Advance, deliver, explanation
 from tasks.source.origin import Origin, origin_of
 from tasks.source.pictures import check_pictures
@@ -51,6 +52,7 @@ def ingest(
     key: bytes,
     memory_limit: str,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
+    days: Days | None = None,
 ) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
@@ -62,6 +64,7 @@ def ingest(
         memory_limit: DuckDB's limit [text, such as "1GB"]; a larger table is worked on from the disk.
         goes_on: says whether a snapshot is that of a run which is charged and not finished. It is taken up even if
             rows of its live source changed since; any other snapshot of a live source is read again.
+        days: whose rows alone are taken; None for all.
     Returns:
         The snapshot: `raw` and `codes` in the order of the source, at most k rows a unit.
     Raises:
@@ -75,16 +78,16 @@ def ingest(
     if findings:
         raise SpecRefused(findings)
     with step("ingest") as bar, ExitStack() as stack:
-        name, digest = source.name, contract.digest
+        name, digest = source.bound_name, contract.digest
         origin = stack.enter_context(origin_of(source, contract))
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
         if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
             discard(folder)
-            hashed = _make(origin, source, contract, folder, key, memory_limit, made_from, bar)
+            hashed = _make(origin, source, days, contract, folder, key, memory_limit, made_from, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
-        if source.name != name:
+        if source.bound_name != name:
             discard(folder)
             refuse(str(source.path), "source.path", "a link that was moved while it was read", "a source that stays")
         return PrivateTable(folder / SNAPSHOT, hashed, digest, name)
@@ -93,6 +96,7 @@ def ingest(
 def _make(
     origin: Origin,
     source: Source,
+    days: Days | None,
     contract: Contract,
     folder: Path,
     key: bytes,
@@ -113,6 +117,7 @@ def _make(
                 expected=contract.source_columns,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
+                days=days,
             )
             check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from time import sleep
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SudareError
 from privacy.private_table import PrivateTable
@@ -24,6 +25,7 @@ from privacy.private_table import PrivateTable
 ERROR_LOG = "error.private.log"
 SNAPSHOT_STEM = "snapshot"
 SPILL, FETCHED = "spill", "fetched"
+_LOOKS, _LOOK_SECONDS = 4, 0.05
 
 if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
@@ -98,6 +100,16 @@ class RunFolder:
                 self.charge = None if charge is None else charge.status
 
 
+CHARGE_STATES: Final = {
+    None: "nothing was charged; running the same command starts again",
+    "returned": "nothing is charged; running the same command starts again",
+    "reserved": "its charge is reserved and nothing was drawn; running the same command goes on with that charge",
+    "opened": "its charge is spent and stays spent; running the same command resumes it and pays nothing more",
+    "published": "its charge is spent and the version is entered; running the same command completes it at no cost",
+}
+"""How a charge stands, and what running again does, in a line."""
+
+
 def run_name(release: str, spec_digest: str) -> str:
     """Return the name of the folder of a spec's runs; another text of the spec is another run."""
     return f"{release}-{spec_digest[:24]}"
@@ -132,6 +144,21 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool) -> Iterator[RunFolder]:
         finally:
             del _held[path]
             os.close(descriptor)
+
+
+def is_held(runs: Path, name: str) -> bool:
+    """Say whether a process holds the folder of a run now."""
+    try:
+        descriptor = os.open(runs / name / "lock", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def sheltered(action: Callable[[], ResultT], log: Callable[[], Path]) -> ResultT:
@@ -172,10 +199,20 @@ def _discard_snapshot(path: Path) -> None:
         shutil.rmtree(path / name, ignore_errors=True)
 
 
+def _take(descriptor: int) -> None:
+    """Take the lock; somebody who only looks whether it is held has it for an instant."""
+    for _ in range(_LOOKS):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sleep(_LOOK_SECONDS)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _lock(path: Path) -> int:
     descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(descriptor)
     except BlockingIOError as error:
         holder = os.read(descriptor, 20).decode("ascii", errors="replace").strip()
         os.close(descriptor)

@@ -131,6 +131,11 @@ class Workspace:
         return self.private / "runs"
 
     @property
+    def attempts(self) -> Path:
+        """Notes of how the last attempt at each period ended."""
+        return self.private / "attempts"
+
+    @property
     def records(self) -> Path:
         """The complete records of the published versions, for auditors."""
         return self.private / "records"

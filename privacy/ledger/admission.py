@@ -1,6 +1,7 @@
 """What a charge must satisfy before it is admitted, in this order, and the refusals in words.
 
-1. the account that the spec names is known, and the source is bound to people
+1. the account that the spec names is known, and the source is bound to people; where its rows are told apart by their
+   days, the asked-for days are among those that it is bound to, and take the place of its block in what follows
 2. the account is one of those that these people have: their population, a time block that shares a day with theirs
 3. every account that they have is open, and for the same unit and neighbour relation; all of them are charged
 4. their blocks cover every day of the source's, and a unit that lives on has an account for its lifetime
@@ -17,7 +18,8 @@ from functools import lru_cache
 
 from sqlalchemy import Connection
 
-from contracts.blocks import LIFETIME, TimeBlock, gap
+from contracts.blocks import LIFETIME, TimeBlock, gap, time_block
+from contracts.divided import division_of, is_divided
 from contracts.errors import Finding
 from privacy.accounting.adaptive import budget_of
 from privacy.accounting.amounts import ATTO, pico_to_text
@@ -74,6 +76,9 @@ def price(connection: Connection, request: ChargeRequest) -> Admission:
     if found is None:
         raise _unbound(known_account(connection, request.account).terms, request)
     people, accounts = found
+    if request.days is not None or is_divided(request.source):
+        people = _on_days(request, people)
+        accounts = [state for state in accounts if state.terms.days.overlaps(people[1])]
     if request.account not in {state.terms.name for state in accounts}:
         raise _of_others(known_account(connection, request.account).terms, accounts, request, people)
     for state in accounts:
@@ -81,6 +86,21 @@ def price(connection: Connection, request: ChargeRequest) -> Admission:
     _check_cover(accounts, request, people)
     parts = tuple(Part(state.terms.name, cost_of(state.terms, request)) for state in accounts)
     return Admission(people, tuple(accounts), parts)
+
+
+def _on_days(request: ChargeRequest, people: tuple[str, TimeBlock]) -> tuple[str, TimeBlock]:
+    """Return whom the rows of some days are about; refuse days that the source is not bound to."""
+    population, block = people
+    where = f"source {request.source}"
+    if request.days is None or not is_divided(request.source):
+        found = "a release of some days" if request.days is not None else "a release of all rows"
+        allowed = "days of a source that was bound with the column that tells them: sudare budget bind --by"
+        raise refusal(where, "days", found, allowed)
+    days = time_block(request.days)
+    if not (block.begins <= days.begins and days.ends <= block.ends):
+        remedy = "a source never changes its days: bind what holds these days as a source of its own"
+        raise refusal(where, "days", request.days, f"days within {block}, to which it is bound", remedy)
+    return population, days
 
 
 def same_release(charge: Charge, request: ChargeRequest) -> Charge:
@@ -102,8 +122,17 @@ def _unbound(terms: AccountTerms, request: ChargeRequest) -> LedgerRefusal:
         "source",
         f"{request.source}, bound to nobody",
         f"a source that is bound to {terms.population}, block {terms.block}",
-        f"bind it: sudare budget bind {request.source} --population {terms.population!r} --block {terms.block!r}",
+        _how_to_bind(request, terms),
     )
+
+
+def _how_to_bind(request: ChargeRequest, terms: AccountTerms) -> str:
+    """Return the command that binds a source to the people of an account."""
+    source, block = request.source, repr(terms.block)
+    division = division_of(source)
+    if division is not None:
+        source, block = f"{division[0]} --by {division[1]}", "ALL-ITS-DAYS"
+    return f"bind it: sudare budget bind {source} --population {terms.population!r} --block {block}"
 
 
 def _of_others(

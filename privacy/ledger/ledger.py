@@ -30,10 +30,8 @@ from privacy.ledger.rows import (
     charges_of_account,
     charges_of_spec,
     find_charge,
-    insert_source,
     known_account,
     known_charge,
-    people_of,
     set_account,
     set_charge,
     state_of,
@@ -115,22 +113,19 @@ class Ledger:
                 self._journal.append(transaction, "account_closed", body, subject=name)
         return self.account(name)
 
-    def bind_source(self, source: str, population: str, block: TimeBlock) -> None:
+    def bind_source(self, source: str, population: str, block: TimeBlock, *, by: str | None = None) -> None:
         """Bind a source to the people and the time block it is about; a bound source never changes them.
 
+        Args:
+            source: its canonical name.
+            population: the people.
+            block: all days that its rows are of.
+            by: the column whose day says on whose account a row is, for releases of some of the days.
         Raises:
-            LedgerRefusal: the source is bound to others.
+            LedgerRefusal: the source is bound to others, or its rows are told apart by another column.
         """
         with self._store.writing() as transaction:
-            bound = people_of(transaction.connection, source)
-            if bound is None:
-                opening.check_population(transaction.connection, population)
-                insert_source(transaction.connection, source, population, block)
-                body = {"source": source, "population": population, "block": block.text}
-                self._journal.append(transaction, "source_bound", body, subject=source)
-            elif bound != (population, block):
-                found, allowed = (f"{people}, block {days}" for people, days in ((population, block), bound))
-                raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
+            opening.bind_source(transaction, self._journal, source, population, block, by)
 
     def account(self, name: str) -> AccountState:
         """Return an account as it stands; `LedgerRefusal` when there is none of that name."""

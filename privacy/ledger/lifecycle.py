@@ -1,12 +1,12 @@
 """Could the ledger have written these entries? The rules that an entry obeys where it stands.
 
-An operator who can write into the database can append a well-chained entry and fit the tables to it. So each entry
-is held against those before it:
+An operator who can write into the database can append a well-chained entry with fitting tables. So each is held
+against those before it:
     account_opened      a new name, for people and days without an account of those very days; the cap is what its
                         epsilon and delta admit; unit and relation are those of its people's other accounts
     charges_inherited   right after the opening of an account whose people were charged before: each of these charges,
                         at what its events cost in the account's calculus, adding up to what the opening says is spent
-    source_bound        a source that is bound to nobody
+    source_bound        a source that is bound to nobody; one column at most tells its days apart
     charge_reserved     a new run, or the same release again after a return; from every account, all open and of this
                         unit and relation, that its people have on these days, none of which is without one; what
                         its events (at least one) cost in each calculus, onto what was spent
@@ -31,6 +31,7 @@ from sys import intern
 from typing import Any, Final
 
 from contracts.blocks import LIFETIME, TimeBlock, gap, time_block
+from contracts.divided import division_of
 from contracts.errors import Finding, SudareError
 from privacy.accounting.adaptive import Budget, budget_of, limit, share
 from privacy.accounting.calculus import Calculus, calculus_from_json
@@ -88,6 +89,7 @@ class Lifecycle:
         self._accounts: dict[str, _Account] = {}
         self._by_people: dict[str, list[_Account]] = {}
         self._sources: set[str] = set()
+        self._columns: dict[str, str] = {}
         self._runs: dict[str, _Run] = {}
         self._versions: dict[tuple[str, int], str] = {}
         self._heir = ""
@@ -164,6 +166,8 @@ class Lifecycle:
         source = entry.body["source"]
         yield source not in self._sources, "source", "bound before", "a source that is bound to nobody"
         self._sources.add(source)
+        name, by = division_of(source) or ("", "")
+        yield self._columns.setdefault(name, by) == by, "source", "told apart by a second column", "by one column"
 
     def _reserved(self, entry: Entry) -> Iterator[Rule]:
         body = entry.body
@@ -174,6 +178,7 @@ class Lifecycle:
         again = known is not None and (known.status, known.release) == ("returned", release)
         yield known is None or again, "run_key", body["run_key"], "a new run, or the same again after a return"
         parts, people = parts_in(body), self._people(body)
+        yield body.get("days") in (None, body.get("block")), "days", body.get("days"), body.get("block")
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
         yield bool(planned), "events", "none", "at least one"

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from contracts.blocks import LIFETIME, time_block
+from contracts.blocks import LIFETIME, TimeBlock, time_block
+from contracts.divided import divided_name, is_divided
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.admission import cost_of
@@ -25,9 +26,12 @@ from privacy.ledger.journal import Journal
 from privacy.ledger.rows import (
     accounts_of,
     charges_of_people,
+    divisions_of,
     find_account,
     insert_account,
     insert_parts,
+    insert_source,
+    people_of,
     populations,
 )
 from privacy.ledger.schema import LONGEST_NAME
@@ -152,6 +156,42 @@ def _check_order(
             f"{fixed}, that of {oldest.name}, which was fixed before the first release on these people",
             f"open it with --order {fixed}",
         )
+
+
+def bind_source(
+    transaction: Transaction, journal: Journal, source: str, population: str, block: TimeBlock, by: str | None
+) -> None:
+    """Bind a source to its people, or find that it is; arguments as for `Ledger.bind_source`."""
+    connection, name = transaction.connection, divided_name(source, by)
+    _check_division(connection, source, population, block, by)
+    bound = people_of(connection, name)
+    if bound is None:
+        check_population(connection, population)
+        insert_source(connection, name, population, block)
+        body = {"source": name, "population": population, "block": block.text}
+        journal.append(transaction, "source_bound", body, subject=name)
+    elif bound != (population, block):
+        found, allowed = (f"{people}, block {days}" for people, days in ((population, block), bound))
+        raise refusal(f"source {name}", "people", found, allowed, "a source never changes its people")
+
+
+def _check_division(connection: Connection, source: str, population: str, block: TimeBlock, by: str | None) -> None:
+    """Refuse two columns that tell one source's days apart, or other people or days for some of its rows.
+
+    By two columns a row would be of two days, and each would be charged where the other is not looked at.
+    """
+    if is_divided(source):
+        allowed = "a name that does not end like that of a source with its column"
+        raise refusal(f"source {source}", "name", "[by ...] at its end", allowed, "rename it, or use --by")
+    for known, people in divisions_of(connection, source):
+        if known == divided_name(source, by):
+            continue
+        if by is not None and is_divided(known):
+            found, allowed = f"by {by}", f"{known}: one column tells whose rows are whose, for good"
+            raise refusal(f"source {source}", "column", found, allowed)
+        if people != (population, block):
+            found, allowed = f"{population}, block {block}", f"{people[0]}, block {people[1]}, as {known}"
+            raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
 
 
 def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, Part]]:

@@ -36,6 +36,7 @@ class Particulars:
     def __init__(self) -> None:
         self._accounts: dict[str, str] = {}
         self._sources: dict[str, str] = {}
+        self._blocks: dict[str, tuple[str, int, int]] = {}
         self._requests: dict[str, str] = {}
         self._people: dict[str, str] = {}
         self._randomness: dict[str, str] = {}
@@ -51,6 +52,8 @@ class Particulars:
                 self._accounts[body["name"]] = f"{terms} for {_people_in(body)}"
             case "source_bound":
                 self._sources[body["source"]] = _people_in(body)
+                block = time_block(body["block"])
+                self._blocks[body["source"]] = (body["population"], block.begins, block.ends)
             case "charge_reserved":
                 self._requests[body["run_key"]] = _mark(body)
                 if "parts" in body:  # entries of the first schema do not say whom the source is about
@@ -93,13 +96,19 @@ class Particulars:
             request = json.loads(row.request)
             named = (request["run_key"], request["release"], request["spec_digest"])
             fits = named == (row.run_key, row.release, row.spec_digest)
-            bound = self._sources.get(request["source"], "nobody")
-            told = self._people.get(row.run_key, bound)
-            fits = fits and all(people.startswith(f"{_days_of(row)} (") for people in (bound, told))
+            told = self._people.get(row.run_key, self._sources.get(request["source"], "nobody"))
+            fits = fits and told.startswith(f"{_days_of(row)} (") and self._bound_to(row, request)
             requests[row.run_key] = _mark(request) if fits else "columns of another request"
             if row.security is not None:
                 randomness[row.run_key] = row.security
         return requests, randomness
+
+    def _bound_to(self, row: Row[Any], request: Mapping[str, Any]) -> bool:
+        """Say whether the source of a charge is bound to its people: for these days, or days around them."""
+        population, begins, ends = self._blocks.get(request["source"], ("", 0, 0))
+        days = (row.begins, row.ends)
+        within = begins <= row.begins and row.ends <= ends
+        return row.population == population and (within if request.get("days") else days == (begins, ends))
 
 
 def _people_in(body: Mapping[str, Any]) -> str:
@@ -121,7 +130,7 @@ def _days_of(row: Row[Any]) -> str:
 def _mark(request: Mapping[str, Any]) -> str:
     """Return a digest of what a charge asks for; entries of the first schema know the scope `block` only."""
     told = [request[name] for name in _REQUEST]
-    return hashlib.sha256(repr((told, request.get("scope", "block"))).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((told, request.get("scope", "block"), request.get("days"))).encode()).hexdigest()[:32]
 
 
 def _after(before: str | None, drawn: tuple[object, ...]) -> str:

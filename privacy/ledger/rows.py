@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from contracts.blocks import TimeBlock
 from contracts.canonical import canonical_json
+from contracts.divided import divided_name
 from privacy.ledger import schema
 from privacy.ledger.errors import LedgerCorrupt, refusal
 from privacy.ledger.terms import (
@@ -126,6 +127,15 @@ def people_of(connection: Connection, source: str) -> tuple[str, TimeBlock] | No
     """Return the population and the time block that a source is bound to, or None."""
     row = connection.execute(schema.sources.select().where(schema.sources.c.source == source)).first()
     return None if row is None else (row.population, TimeBlock(row.block, row.begins, row.ends))
+
+
+def divisions_of(connection: Connection, source: str) -> list[tuple[str, tuple[str, TimeBlock]]]:
+    """Return the names under which a source, or its rows told apart by a column, are bound, and to whom."""
+    name, table = schema.sources.c.source, schema.sources
+    begins = divided_name(source, "")[:-1]
+    found = table.select().where((name == source) | (func.substr(name, 1, len(begins)) == begins))
+    rows = connection.execute(found)
+    return [(row.source, (row.population, TimeBlock(row.block, row.begins, row.ends))) for row in rows]
 
 
 def insert_source(connection: Connection, source: str, population: str, block: TimeBlock) -> None:

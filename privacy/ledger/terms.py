@@ -65,6 +65,9 @@ def terms_from_json(value: Mapping[str, Any]) -> AccountTerms:
     return AccountTerms(**{**value, "calculus": calculus_from_json(value["calculus"])})
 
 
+_IF_ANY = ("public_total", "days")
+
+
 @dataclass(frozen=True)
 class ChargeRequest:
     """What a release may cost, and all that ties the charge to that release.
@@ -85,6 +88,7 @@ class ChargeRequest:
         epsilon: ε that the release claims [10⁻¹²].
         delta: δ that the release claims [10⁻¹⁸].
         public_total: the number of rows, where the contract declares it public.
+        days: the time block that the measured rows are of, where the source's rows are told apart by their days.
     """
 
     run_key: str
@@ -102,10 +106,11 @@ class ChargeRequest:
     epsilon: int
     delta: int
     public_total: int | None = None
+    days: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as a JSON object; without a public total where there is none."""
-        told = {name: value for name, value in vars(self).items() if (name, value) != ("public_total", None)}
+        """Return the request as a JSON object; without a public total, or days, where there are none."""
+        told = {name: value for name, value in vars(self).items() if name not in _IF_ANY or value is not None}
         return {**told, "events": [event.to_json() for event in self.events]}
 
     def public_json(self) -> dict[str, Any]:

@@ -38,6 +38,10 @@ def fixed_gates(run: Run) -> list[str]:
     gates = [*readable(source), f"the columns are {names}, each once", "there is at least one row"]
     if contract.unit.column is not None:
         gates.append(f"every row has a {contract.unit.column}")
+    if run.facts.spec.block is not None and source.by is None:
+        gates.append("the rows are not those of another period of this release")
+    if source.by is not None:
+        gates.append(f"the column {source.by} tells days, and there is at least one row of {run.facts.spec.block}")
     if source.select is not None:
         gates.append(f"the select could be evaluated to its end: {source.select}")
     return gates
@@ -93,6 +97,8 @@ def steps(run: Run) -> list[dict[str, str]]:
     """List what happened to the rows before they were counted, and how that is accounted for."""
     source, contract = run.facts.spec.source, run.facts.contract
     listed = [] if source.select is None else [("row-wise select", source.select, "each row by itself")]
+    if source.by is not None:
+        listed.append(("rows of one period", f"{source.by} in {run.facts.spec.block}", "each row by itself"))
     if contract.unit.column is not None:
         bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
         listed.append(("contribution bounding", truncation(run), bound))

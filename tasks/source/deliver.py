@@ -13,6 +13,7 @@ import pyarrow as pa
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
 from contracts.selection import UNSAFE_OPTIMIZERS, guarded_select
 from tasks.duckdb_session import Explanation, attempt, run, trouble
+from tasks.source.days import Days, check_some, check_type, of_days
 from tasks.source.read_tables import DELIVERED
 from tasks.source.reading import Reading, break_gate, check_columns
 
@@ -49,11 +50,12 @@ def deliver(
     expected: Sequence[str],
     explain: Explanation,
     advance: Advance,
+    days: Days | None = None,
 ) -> None:
     """Create `raw` with the rows of the source in their order.
 
-    A source without any row is refused; a `select:` that keeps none is not, since whether it does can be a matter
-    of one person.
+    A source without any row is refused, and days without any; a `select:` that keeps none is not, since whether it
+    does can be a matter of one person.
 
     Args:
         connection: the open snapshot, still empty.
@@ -62,6 +64,7 @@ def deliver(
         expected: the columns that must arrive, no other.
         explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
+        days: whose rows alone are taken; None for all.
     Raises:
         SpecRefused: the select does not fit the source.
         GateBroken: columns, rows or the file are broken, or there is no row.
@@ -72,7 +75,11 @@ def deliver(
         none = pa.schema([(name, pa.string()) for name in reading.columns]).empty_table()
         connection.register(DELIVERED, none)
     guarded = guarded_select(select) if select else "FROM source"
+    if days is not None:
+        guarded = of_days(guarded, days)
     query = _query(reading, guarded)
+    if days is not None:
+        check_type(connection, reading, query, days, explain)
     if select is not None:
         attempt(lambda: connection.execute(f"SET disabled_optimizers = '{','.join(UNSAFE_OPTIMIZERS)}'"), explain)
         described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
@@ -84,6 +91,8 @@ def deliver(
 
     _beside(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
+    if days is not None:
+        check_some(connection, reading, days, explain)
 
 
 def _fill(

@@ -1,0 +1,119 @@
+"""`sudare run --backfill A..B`: the periods that are missing, one after the other."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from console.errors import Interrupted, as_object
+from console.render import answer, table
+from console.run import Asked, Stop, make_release, running
+from contracts.errors import Finding, Refused, SudareError
+from contracts.period import Period
+from tasks.settings import Workspace
+
+if TYPE_CHECKING:
+    from flows.prefect_server import PrefectServer
+
+
+class BackfillIncomplete(Refused):
+    """Some of the periods could not be released; each says why. The exit code is that of the first of them."""
+
+    def __init__(self, errors: list[tuple[Period, SudareError]]) -> None:
+        super().__init__([_told(period, error) for period, error in errors])
+        self.exit_code = errors[0][1].exit_code
+        for period, error in errors:
+            for note in getattr(error, "__notes__", ()):
+                self.add_note(f"{period}, {note}")
+
+
+def backfill(
+    spec: Path, where: Workspace, written: str, *, supersede: bool, keep_snapshot: bool, as_json: bool
+) -> None:
+    """Run the periods of a range that are over and not published; with `supersede` the published ones as well."""
+    from contracts.period import read_periods
+
+    wanted = missing(spec, where, read_periods(written, granularity_of(spec)), supersede=supersede)
+    done: list[dict[str, Any]] = []
+    errors: list[tuple[Period, SudareError]] = []
+    if wanted:
+        with running(where) as (prefect, stop):
+            for period in wanted:
+                asked = Asked(spec, str(period), supersede, keep_snapshot)
+                done.append(_one(asked, period, where, prefect, stop, errors))
+    payload = {"periods": done}
+    if errors and as_json:
+        answer(payload | {"error": as_object(BackfillIncomplete(errors))}, _nothing, as_json=True)
+        raise typer.Exit(errors[0][1].exit_code)
+    answer(payload, lambda console: _print(console, done), as_json=as_json)
+    if errors:
+        raise BackfillIncomplete(errors)
+
+
+def granularity_of(spec: Path) -> Any:
+    """Return the length of a spec's periods; refuse a spec of one release."""
+    from contracts.errors import SpecRefused
+    from contracts.spec import pattern_of
+
+    found = pattern_of(spec)
+    if found is None:
+        remedy = "add period: quarter (or day, week, month, year) and a source that goes by it: docs/platform.md"
+        raise SpecRefused([Finding(str(spec), "period", "a spec of one release", "a spec with `period:`", remedy)])
+    return found
+
+
+def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supersede: bool) -> list[Period]:
+    """Return the periods that are over and not published; with `supersede` all that are over."""
+    from flows.standing import MISSING, standings
+
+    found = standings(spec, periods, where, today=date.today(), foresee=False)
+    again = ("published", "withdrawn") if supersede else ()
+    return [each.period for each in found if each.state in (*MISSING, *again)]
+
+
+def _one(
+    asked: Asked,
+    period: Period,
+    where: Workspace,
+    prefect: PrefectServer,
+    stop: Stop,
+    errors: list[tuple[Period, SudareError]],
+) -> dict[str, Any]:
+    """Release one period; an error is kept, and the next period is tried."""
+    try:
+        return {"period": str(period), "outcome": make_release(asked, where, prefect, stop).to_json()}
+    except Interrupted:
+        raise
+    except SudareError as error:
+        errors.append((period, error))
+        return {"period": str(period), "error": as_object(error)}
+
+
+def _told(period: Period, error: SudareError) -> Finding:
+    first = error.findings[0] if isinstance(error, Refused) else None
+    if first is None:
+        return Finding(str(period), "run", str(error), "a run that ends well")
+    return Finding(f"{period}, {first.where}", first.field, first.found, first.allowed, first.remedy)
+
+
+def _print(console: Console, done: list[dict[str, Any]]) -> None:
+    if not done:
+        console.print("Nothing is missing: every period that is over is published.")
+        return
+    console.print(table(("period", "outcome", "where"), [_row(each) for each in done]))
+
+
+def _row(each: dict[str, Any]) -> tuple[str, str, str]:
+    outcome = each.get("outcome")
+    if outcome is None:
+        return each["period"], "not published", "-"
+    said = "published already" if outcome["repeated"] else "published"
+    return each["period"], f"{said} as {outcome['release']} v{outcome['version']}", outcome["folder"]
+
+
+def _nothing(_console: Console) -> None:
+    """Print nothing."""

@@ -1,0 +1,80 @@
+"""The rows of some days: those of one period of a source whose column says which day a row is of.
+
+The column is the source's own, so each row is of one day, however the days are put together. A row whose day cannot
+be read is of none: no period takes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+import duckdb
+
+from contracts.blocks import TimeBlock, time_block
+from contracts.code_sql import identifier
+from contracts.spec import ReleaseSpec
+from tasks.duckdb_session import Explanation, attempt
+from tasks.source.reading import Reading, break_gate
+
+_TYPES: Final = ("DATE", "VARCHAR", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+
+@dataclass(frozen=True)
+class Days:
+    """Which rows are taken.
+
+    Args:
+        by: the column.
+        block: the days, half-open.
+    """
+
+    by: str
+    block: TimeBlock
+
+    @property
+    def condition(self) -> str:
+        """SQL that is true on a row of these days; never an error."""
+        day = f"TRY_CAST({identifier(self.by)} AS DATE)"
+        first, end = (date.fromordinal(each) for each in (self.block.begins, self.block.ends))
+        return f"{day} >= DATE '{first}' AND {day} < DATE '{end}'"
+
+
+def days_of(spec: ReleaseSpec) -> Days | None:
+    """Return the days that a spec takes of its source; None for all there are."""
+    if spec.source.by is None or spec.block is None:
+        return None
+    return Days(spec.source.by, time_block(spec.block))
+
+
+def of_days(select: str, days: Days) -> str:
+    """Return a select over `source` that keeps the rows of some days, in their order."""
+    return f"SELECT * FROM ({select}) WHERE {days.condition}"
+
+
+def check_type(
+    connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, days: Days, explain: Explanation
+) -> None:
+    """Break the gate of a column that tells no days, or tells them by the clock of a time zone.
+
+    Raises:
+        GateBroken: the column has another type.
+    """
+    described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
+    kinds = [str(row[1]) for row in described if str(row[0]).lower() == days.by.lower()]
+    if kinds and kinds[0] not in _TYPES:
+        allowed = "dates, timestamps without a time zone, or texts: in a time zone the day of a row would not be one"
+        remedy = "write the column as a date where the table is made"
+        break_gate(reading.where, f"column {days.by!r}", f"the type {kinds[0]}", allowed, remedy)
+
+
+def check_some(connection: duckdb.DuckDBPyConnection, reading: Reading, days: Days, explain: Explanation) -> None:
+    """Break the gate of days without rows: mostly they were not delivered yet.
+
+    Raises:
+        GateBroken: there is none.
+    """
+    if not attempt(lambda: connection.execute("SELECT 1 FROM raw LIMIT 1").fetchone(), explain):
+        remedy = "run this period again when its rows are there"
+        break_gate(reading.where, "rows of the period", f"no row of {days.block}", "at least one row", remedy)

@@ -1,0 +1,230 @@
+"""Releases of one period each: the right rows, the right accounts, once, and what is missing and why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from console.main import execute
+from contracts.blocks import time_block
+from contracts.errors import GateBroken, SpecRefused
+from contracts.period import read_periods
+from flows.intake import intake
+from flows.request import read_request
+from flows.settled import attempt_noted, settled
+from flows.standing import Standing, standings
+from privacy.ledger.errors import LedgerRefusal
+from tasks.run_folder import hold, run_name
+from tests.flows.periodic import DAYS, QUARTERS, SPEC, Periodic, make_periodic, write_rows
+
+TODAY = date(2025, 8, 1)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Periodic:
+    return make_periodic(tmp_path)
+
+
+def _release(place: Periodic, period: str) -> None:
+    """Make the release of a period with the plain functions of the flow's steps."""
+    from benchmarks.orchestration import release_plainly
+
+    release_plainly(place.spec, place.workspace.root, period=period)
+
+
+def _attempt(place: Periodic, period: str) -> None:
+    """Take the rows of a period in, and keep a note of how that ends."""
+    request = read_request(place.spec, place.workspace, period)
+    name = run_name(request.spec.release, request.spec.digest)
+    with (
+        hold(place.workspace.runs, name, keep_snapshot=False) as run,
+        attempt_noted(request, place.workspace, run),
+    ):
+        intake(run, request, place.workspace)
+
+
+def _rows(place: Periodic, period: str) -> list[tuple[str, int]]:
+    """Take the rows of a period in, and return how many there are by ward."""
+    import duckdb
+
+    request = read_request(place.spec, place.workspace, period)
+    name = run_name(request.spec.release, request.spec.digest)
+    with hold(place.workspace.runs, name, keep_snapshot=False) as run:
+        table = intake(run, request, place.workspace)
+        with duckdb.connect(str(table.path), read_only=True) as connection:
+            return connection.execute("SELECT ward, count(*) FROM raw GROUP BY ALL ORDER BY ALL").fetchall()
+
+
+def _states(found: list[Standing]) -> dict[str, str]:
+    return {str(each.period): each.state for each in found}
+
+
+def test_each_row_is_of_one_period(place: Periodic) -> None:
+    """Periods partition the rows: first and last days are in, unreadable days in none, whatever else the row says."""
+    file = place.folder / "visits.csv"
+    days = ["2024-03-31", "2024-04-01", "2024-06-30", "2024-06-30", "2024-07-01", "", "soon", "2024-06-31"]
+    file.write_text("ward,day\n" + "".join(f"a,{day}\n" for day in days))
+    assert [_rows(place, quarter) for quarter in ("2024Q1", "2024-Q2", "2024q3")] == [
+        [("a", 1)],
+        [("a", 3)],
+        [("a", 1)],
+    ]
+
+
+def test_a_period_is_charged_to_its_own_account_and_published_once(place: Periodic) -> None:
+    """The release of a quarter takes from that quarter alone; another attempt reads nothing and changes nothing."""
+    _release(place, "2024Q2")
+    assert place.charges() == {"visits-2024-Q2": 1}
+    (place.folder / "visits.csv").unlink()
+    request = read_request(place.spec, place.workspace, "2024-Q2")
+    again = settled(request, place.workspace, supersede=False)
+    assert again is not None
+    assert (again.release, again.version, again.repeated) == ("visits-2024-q2", 1, True)
+    assert settled(request, place.workspace, supersede=True) is None
+    with closing(place.ledger()) as ledger:
+        assert ledger.verify() == []
+
+
+def test_corrected_rows_supersede_their_period_alone(place: Periodic) -> None:
+    """Late rows of Q1 make another version of Q1, charged to Q1; Q2 stays as it is."""
+    for period in ("2024Q1", "2024Q2"):
+        _release(place, period)
+    write_rows(place.folder / "visits.csv", [(2024, 1), (2024, 1), (2024, 2)])
+    _release(place, "2024Q1")
+    with closing(place.ledger()) as ledger:
+        found = [(each.release, each.number, each.status) for each in ledger.versions()]
+        assert ledger.verify() == []
+    assert found == [
+        ("visits-2024-q1", 1, "superseded"),
+        ("visits-2024-q1", 2, "published"),
+        ("visits-2024-q2", 1, "published"),
+    ]
+    assert place.charges() == {"visits-2024-Q1": 2, "visits-2024-Q2": 1}
+
+
+def test_days_outside_the_binding_are_refused(place: Periodic) -> None:
+    """The source is bound to two years; a quarter beyond them has no people to charge."""
+    write_rows(place.folder / "visits.csv", [(2026, 1)])
+    with pytest.raises(LedgerRefusal, match="2026-Q1"):
+        _rows(place, "2026Q1")
+
+
+def test_a_source_has_one_column_of_days_for_good(place: Periodic) -> None:
+    """By two columns one row would be charged twice to accounts that do not know of each other."""
+    name, block = str((place.folder / "visits.csv").resolve()), time_block(DAYS)
+    with closing(place.ledger()) as ledger:
+        ledger.bind_source(name, "patients", block, by="day")
+        ledger.bind_source(name, "patients", block)
+        for other, population, days in (
+            ("discharged", "patients", block),
+            (None, "visitors", block),
+            (None, "patients", time_block("2024")),
+        ):
+            with pytest.raises(LedgerRefusal):
+                ledger.bind_source(name, population, days, by=other)
+        with pytest.raises(LedgerRefusal, match="name"):
+            ledger.bind_source(f"{name} [by day]", "visitors", block)
+        assert ledger.verify() == []
+
+
+def test_a_select_may_not_make_the_days(place: Periodic) -> None:
+    """A computed day could put a row into a period whose account does not pay for it."""
+    select = "SELECT ward, make_date(2024, 1, 1) AS day FROM source"
+    place.spec.write_text(SPEC.replace("by: day}", f'by: day, select: "{select}"}}'))
+    with pytest.raises(SpecRefused, match="'day'"):
+        read_request(place.spec, None, "2024Q1")
+    place.spec.write_text(SPEC.replace("by: day}", 'by: day, select: "SELECT day, upper(ward) AS ward FROM source"}'))
+    assert read_request(place.spec, None, "2024Q1").spec.block == "2024-Q1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "period", "field"),
+    [
+        ("period: quarter\n", "", None, "release"),
+        ("period: quarter", "period: decade", "2024Q1", "period"),
+        ("visits-{period}\np", "visits\np", "2024Q1", "release"),
+        (", by: day", "", "2024Q1", "source"),
+        ("by: day", "by: ward", "2024Q1", "source.by"),
+        ("x", "x", None, "the file"),
+    ],
+)
+def test_a_spec_that_is_no_pattern_is_refused(
+    place: Periodic, old: str, new: str, period: str | None, field: str
+) -> None:
+    """Each names the field; none is understood as something near it."""
+    place.spec.write_text(SPEC.replace(old, new))
+    with pytest.raises(SpecRefused) as refused:
+        read_request(place.spec, None, period)
+    assert field in [finding.field for finding in refused.value.findings]
+
+
+def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic) -> None:
+    """Its day depends on where it is read, so one row could be of two periods."""
+    import duckdb
+
+    file = place.folder / "visits.parquet"
+    duckdb.sql(f"COPY (SELECT 'a' AS ward, TIMESTAMPTZ '2024-01-31 23:30:00+00' AS day) TO '{file}'")
+    place.spec.write_text(SPEC.replace("visits.csv", "visits.parquet"))
+    with closing(place.ledger()) as ledger:
+        ledger.bind_source(str(file.resolve()), "patients", time_block(DAYS), by="day")
+    with pytest.raises(GateBroken, match="TIME ZONE"):
+        _rows(place, "2024Q1")
+
+
+def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
+    """A file of Q1 that comes again under the name of Q2 is not charged to Q2."""
+    spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
+    place = make_periodic(tmp_path, spec=spec)
+    write_rows(place.folder / "visits-2024-Q1.csv", [(2024, 1)])
+    shutil.copy(place.folder / "visits-2024-Q1.csv", place.folder / "visits-2024-Q2.csv")
+    with closing(place.ledger()) as ledger:
+        for quarter in ("2024-Q1", "2024-Q2"):
+            name = str((place.folder / f"visits-{quarter}.csv").resolve())
+            ledger.bind_source(name, "patients", time_block(quarter))
+    _release(place, "2024Q1")
+    with pytest.raises(GateBroken, match="visits-2024-q1"):
+        _release(place, "2024Q2")
+    write_rows(place.folder / "visits-2024-Q2.csv", [(2024, 2)])
+    _release(place, "2024Q2")
+    assert place.charges() == {"visits-2024-Q1": 1, "visits-2024-Q2": 1}
+
+
+def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
+    place: Periodic, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The public part is the same whether a period was never tried or has no rows."""
+    _release(place, "2024Q1")
+    periods = read_periods("2024Q1..2025Q3", "quarter")
+    before = standings(place.spec, periods, place.workspace, today=TODAY)
+    with pytest.raises(GateBroken):
+        _attempt(place, "2025Q2")
+    after = standings(place.spec, periods, place.workspace, today=TODAY)
+    assert _states(after) == {
+        "2024-Q1": "published",
+        **dict.fromkeys(("2024-Q2", "2024-Q3", "2024-Q4", "2025-Q1", "2025-Q2"), "missing"),
+        "2025-Q3": "not over",
+    }
+    assert [each.told for each in before] == [each.told for each in after]
+    words = {str(each.period): each.private_reason for each in after}
+    assert "no rows" in words["2025-Q2"]
+    assert words["2024-Q2"] == "never run"
+    assert execute(["releases", "gaps", str(place.spec), "--workspace", str(place.workspace.root), "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert "private" not in told["periods"][0]
+    refused = {each["period"]: each["told"] for each in told["periods"] if each["state"] == "refused"}
+    assert "visits-2025-Q3" in refused["2025-Q3"]
+
+
+def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:
+    place = make_periodic(tmp_path / "other")
+    words = ["budget", "open", "ward-{period}", "--periods", QUARTERS, "--population", "wards", "--unit", "row"]
+    words += ["--epsilon", "1", "--calculus", "pure", "--adjacency", "add_remove", "--json"]
+    assert execute([*words, "--workspace", str(place.workspace.root)]) == 0
+    with closing(place.ledger()) as ledger:
+        names = [each.terms.name for each in ledger.accounts() if each.terms.population == "wards"]
+    assert names == [f"ward-{period}" for period in read_periods(QUARTERS, "quarter")]
