@@ -11,10 +11,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deplo
 RUNTIME := $(VENV)/.runtime-installed
 NEURAL := $(VENV)/.neural-installed
 DEV := $(VENV)/.dev-installed
+# Flower's pins clash with Prefect's: it has an environment of its own, which federations start their engine from.
+FEDERATION_ENV := deploy/federation/.venv
+FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo demo-synthetic install install-dev neural check lint test bench clean
+.PHONY: help demo demo-synthetic install install-dev neural federation check lint test bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +28,7 @@ help:
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
+	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make clean    remove build/ and all caches; $(VENV) stays"
 
@@ -46,13 +50,22 @@ lint: $(DEV)
 	$(BIN)/mypy
 	. $(BIN)/activate && lint-imports
 
-test: $(DEV)
+test: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 bench: $(DEV)
 	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
 
 neural: $(NEURAL)
+
+federation: $(FEDERATION)
+
+$(FEDERATION): deploy/federation/requirements.txt deploy/federation/constraints.txt
+	@echo "Installing Flower into $(FEDERATION_ENV) (about 150 MB, half a minute) ..."
+	$(PYTHON) -m venv $(FEDERATION_ENV)
+	$(FEDERATION_ENV)/bin/python -m pip --disable-pip-version-check install --quiet \
+	    -r deploy/federation/requirements.txt -c deploy/federation/constraints.txt
+	@touch $@
 
 # torch alone and first, without what it depends on: a CUDA build would bring gigabytes with it.
 $(NEURAL): $(PINS) | $(BIN)/pip

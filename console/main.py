@@ -14,7 +14,21 @@ from typing import NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from console import budget, contract, evaluate, init, key, plan, publish, releases, run, sample, serve, verify
+from console import (
+    budget,
+    contract,
+    evaluate,
+    federation,
+    init,
+    key,
+    plan,
+    publish,
+    releases,
+    run,
+    sample,
+    serve,
+    verify,
+)
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.run_folder import sheltered
@@ -42,6 +56,7 @@ app.command("verify")(verify.verify)
 app.add_typer(key.app, name="key")
 app.command("serve")(serve.serve)
 app.add_typer(contract.app, name="contract")
+app.add_typer(federation.app, name="federation")
 
 
 def main() -> None:

@@ -246,6 +246,25 @@ def container_digest() -> str | None:
     return told if re.fullmatch(r"(?:[\w./:-]{1,200}@)?sha256:[0-9a-f]{64}", told) else None
 
 
+def federation_environment() -> Path:
+    """Return Flower's virtual environment: SUDARE_FEDERATION_ENV, else that of `make federation`."""
+    own = Path(__file__).resolve().parents[1] / "deploy" / "federation" / ".venv"
+    return Path(os.environ.get("SUDARE_FEDERATION_ENV") or own).absolute()
+
+
+def environment_for_flower(binaries: Path, home: Path) -> dict[str, str]:
+    """Return what Flower's processes see: no setting and no key of Sudare's."""
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE") if name in os.environ}
+    told = {
+        "FLWR_HOME": str(home),
+        "HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+    }
+    loopback = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    return {**kept, **told, **loopback, "PATH": f"{binaries}{os.pathsep}{os.defpath}"}
+
+
 def switch_telemetry_off() -> None:
     """Tell Prefect and Great Expectations to report to nobody, unless the environment says otherwise."""
     for name, value in _TELEMETRY_OFF.items():

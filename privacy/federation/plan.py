@@ -15,9 +15,11 @@ from fractions import Fraction
 from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Literal
 
+from privacy.accounting.amounts import Number
 from privacy.accounting.events import PoissonSampledGaussian
+from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.plan import Schedule, TrainingPlan
 
 LATTICE_BITS: Final = 14
 """The lattice of sums: C is at least 2^14 of its steps, and fewer than 2^15."""
@@ -181,6 +183,45 @@ class FederatedPlan:
                 f"{float(self.training.noise_multiplier):.4g}",
                 f"from {FINEST / scale:.3g} to {most / scale:.4g} for {len(self.sites)} sites",
             )
+
+
+def planned(
+    sites: tuple[str, ...],
+    rows_about: tuple[int, ...],
+    trust: Trust,
+    *,
+    rounds: int,
+    batch: int,
+    clipping_norm: Fraction,
+    reserve: int,
+    epsilon: Number,
+    delta: Number,
+) -> FederatedPlan:
+    """Plan a training whose people lose at most (epsilon, delta), with the least noise that does it.
+
+    Args:
+        sites: names, in order.
+        rows_about: about how many rows each has; declared, public [rows].
+        trust: who is trusted with what.
+        rounds: steps of the training.
+        batch: expected rows a round, of all sites together [rows].
+        clipping_norm: C, the largest L2 norm of one row's gradient.
+        reserve: lost attempts that may be made up for.
+        epsilon: what all rounds and the reserve may cost a person, > 0.
+        delta: at this probability.
+    Raises:
+        CannotTrain: a field out of range, or no noise multiplier will do.
+    Privacy: reads no data. `person_events` together are (epsilon, delta)-DP; `record_events` cost no more.
+    """
+    check_sites(sites, rows_about)
+    check_trust(trust, len(sites))
+    whole = Schedule(sum(rows_about), batch, Fraction(1), checkpoints=1, reserve=0)
+    probability = whole.sampling_probability
+    seen = at_least_one(probability, trust.sites_a_person) if trust.sites_a_person > 1 else probability
+    schedule = Schedule(seen.denominator, seen.numerator, rounds * seen, checkpoints=rounds, reserve=reserve)
+    multiplier = calibrated_multiplier(schedule, epsilon=epsilon, delta=delta) * trust.sites_a_person
+    training = TrainingPlan(probability, Fraction(batch), rounds, clipping_norm, multiplier, 1, reserve)
+    return FederatedPlan(training, sites, rows_about, trust)
 
 
 def plan_from_json(told: dict[str, Any]) -> FederatedPlan:

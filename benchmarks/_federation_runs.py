@@ -1,0 +1,173 @@
+"""Trainings over Adult's sites: pooled, central and local through grants of real ledgers; FedAvg without privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks._federation_data import SITES, Split, Vector
+from contracts.blocks import time_block
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import Event
+from privacy.federation.averaging import averaged
+from privacy.federation.coordinator import train_across
+from privacy.federation.in_process import InProcessSites
+from privacy.federation.plan import FederatedPlan, Trust, planned
+from privacy.learning.calibration import calibrated_multiplier
+from privacy.learning.execution import Execution
+from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.learners import Classifier
+from privacy.learning.plan import Schedule
+from privacy.learning.rows import PrivateRows
+from privacy.learning.training import Session, State, initial_state
+from privacy.ledger.errors import AttemptLost
+from privacy.ledger.grant import Grant
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.private_table import snapshot_mark
+
+EPSILON: Final = Fraction(1)
+DELTA: Final = Fraction(1, 10**5)
+NORM: Final = Fraction(1)
+CPU: Final = Execution("cpu", rows_at_once=4096)
+_HASH, _CONTRACT, _SPEC = "c" * 64, "b" * 64, "a" * 64
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How often and from how much is learned.
+
+    Args:
+        steps: rounds.
+        batch: expected rows a round, of all sites together.
+    """
+
+    steps: int
+    batch: int
+
+
+def central(split: Split, learner: Classifier, rounds: Rounds, trust: Trust, folder: Path) -> Vector:
+    """Train across sites, with the noise of the trust, at epsilon 1 for each record."""
+    plan = planned(
+        SITES,
+        split.rows,
+        trust,
+        rounds=rounds.steps,
+        batch=rounds.batch,
+        clipping_norm=NORM,
+        reserve=0,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+    answers = {}
+    for name, codes in zip(SITES, split.sites, strict=True):
+        grant, rows = grant_of(folder / name, plan.record_events), private(split.layout, codes)
+        answers[name] = _answer(grant, rows, learner, plan)
+    model = train_across(
+        grant_of(folder / "coordinator", plan.person_events),
+        InProcessSites(plan, answers),
+        learner,
+        split.layout,
+        plan=plan,
+        key="fed",
+        execution=CPU,
+        attempts=lambda: token_hex(8),
+        lost=AttemptLost,
+    )
+    return model.parameters
+
+
+def pooled(layout: RowLayout, codes: Codes, learner: Classifier, rounds: Rounds, folder: Path) -> Vector:
+    """Train on rows in one place, at the same epsilon."""
+    batch = min(rounds.batch, len(codes))
+    schedule = Schedule(len(codes), batch, Fraction(rounds.steps * batch, len(codes)), checkpoints=1, reserve=0)
+    multiplier = calibrated_multiplier(schedule, epsilon=EPSILON, delta=DELTA)
+    plan = schedule.plan(noise_multiplier=multiplier, clipping_norm=NORM)
+    grant = grant_of(folder, plan.events)
+    return grant.train(private(layout, codes), learner, plan=plan, key="t", execution=CPU).parameters
+
+
+def local(split: Split, learner: Classifier, rounds: Rounds, folder: Path) -> tuple[Vector, list[Vector]]:
+    """Train at each site alone, at the same epsilon; the average of the models, and the models."""
+    share = [Rounds(rounds.steps, max(1, ceil(rounds.batch * rows / sum(split.rows)))) for rows in split.rows]
+    models = [
+        pooled(split.layout, codes, learner, each, folder / name)
+        for name, codes, each in zip(SITES, split.sites, share, strict=True)
+    ]
+    return averaged(models, split.rows), models
+
+
+def without_privacy(
+    layout: RowLayout, sites: Sequence[Codes], learner: Classifier, *, rounds: int, batch: int, seed: int
+) -> Vector:
+    """FedAvg: each site an epoch of its own from the common model, then the average. No privacy: a baseline only."""
+    generator, rows = np.random.default_rng(seed), [len(codes) for codes in sites]
+    common = initial_state(learner).parameters
+    for done in range(rounds):
+        models = [_epoch(layout, codes, learner, common, done / rounds, batch, generator) for codes in sites]
+        common = averaged(models, rows)
+    return common
+
+
+def _epoch(
+    layout: RowLayout,
+    codes: Codes,
+    learner: Classifier,
+    common: Vector,
+    share: float,
+    batch: int,
+    generator: np.random.Generator,
+) -> Vector:
+    start = State(common, initial_state(learner).moments, np.empty(0, np.float32))
+    session = Session(learner, layout, start, step=int(share * 1000), steps=1000, execution=CPU, seed=0)
+    order = generator.permutation(len(codes))
+    for place in range(0, len(order), batch):
+        some = codes[order[place : place + batch]]
+        session.advance(session.clipped_sum(some, bound=1e6).copy(), expected_batch_size=len(some))
+    return session.state().parameters
+
+
+def private(layout: RowLayout, codes: Codes) -> PrivateRows:
+    """Return the handle on some rows."""
+    return PrivateRows(layout, _HASH, _CONTRACT, lambda: codes)
+
+
+def grant_of(folder: Path, events: tuple[Event, ...]) -> Grant:
+    """Open a ledger with an account that holds the events, and return the grant of their charge."""
+    folder.mkdir(parents=True)
+    ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
+    calculus = RenyiCalculus(Fraction(12))
+    ledger.open_account(
+        AccountTerms("people", "people", "1994", "row", "add_remove", calculus, 10**15, ATTO // 10**5)
+    )
+    ledger.bind_source("file:people", "people", time_block("1994"))
+    mark = snapshot_mark(_HASH, _SPEC)
+    given: dict[str, Any] = {"adjacency": "add_remove", "unit": "row", "scope": "block", "rows_per_unit": 1}
+    ledger.reserve(
+        ChargeRequest(
+            "run",
+            "people",
+            "file:people",
+            "model",
+            _SPEC,
+            _CONTRACT,
+            mark,
+            events=events,
+            epsilon=PICO,
+            delta=ATTO // 10**5,
+            **given,
+        )
+    )
+    return ledger.open_grant("run")
+
+
+def _answer(grant: Grant, rows: PrivateRows, learner: Classifier, plan: FederatedPlan) -> Callable[[Any], Any]:
+    return lambda call: grant.contribute(rows, learner, call, plan=plan, key="fed", execution=CPU)

@@ -1,0 +1,211 @@
+"""`sudare federation`: train one model across sites that keep their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, workspace_at
+from console.render import answer, print_facts
+from console.verify import VerificationFailed
+
+if TYPE_CHECKING:
+    from tasks.federation.flower import Certificates
+
+app = typer.Typer(help="Federations: one model trained across sites that keep their rows.", no_args_is_help=True)
+
+FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
+SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
+Authority = Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="The certificate authority (PEM).")]
+
+
+@app.command("plan")
+def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
+    """Say what a federation costs whom, without data.
+
+    Examples:
+
+        sudare federation plan federation.yaml
+    """
+    from contracts.federation import load_federation
+    from privacy.accounting.amounts import pico_to_text
+    from tasks.federation.released import words
+    from tasks.federation.understood import understood
+
+    spec = load_federation(federation)
+    known = understood(spec, spec.contract)
+    person, record = (
+        known.request(events, run_key="", account="", source="", snapshot_hash="").epsilon
+        for events in (known.plan.person_events, known.plan.record_events)
+    )
+    training = known.plan.training
+    payload: dict[str, Any] = {
+        "federation": spec.federation,
+        "sites": list(known.plan.sites),
+        "rounds": known.plan.rounds,
+        "reserve": training.reserve,
+        "noise_multiplier": str(training.noise_multiplier),
+        "sampling_probability": str(training.sampling_probability),
+        "epsilon_person": pico_to_text(person),
+        "epsilon_record": pico_to_text(record),
+        "delta": str(spec.charge.delta),
+        "trust": words(known),
+    }
+
+    def people(console: Console) -> None:
+        console.print(
+            f"{spec.federation}: {known.plan.rounds} rounds over {len(known.plan.sites)} sites; no data was read"
+        )
+        print_facts(
+            console,
+            [
+                (
+                    "a person",
+                    f"ε = {payload['epsilon_person']} at δ = {payload['delta']}, from {spec.charge.account}",
+                ),
+                ("a record", f"ε = {payload['epsilon_record']} at δ = {payload['delta']}, from its site's account"),
+                ("noise", f"{float(training.noise_multiplier):.4g} times the clipping norm, every round"),
+                ("trust", "\n".join(payload["trust"])),
+            ],
+        )
+
+    answer(payload, people, as_json=as_json)
+
+
+@app.command("run")
+def run(
+    federation: FederationSpec,
+    host: Annotated[str, typer.Option(help="Where sites reach this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port of the link.")] = 9092,
+    ca: Authority = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="This machine's certificate (PEM).")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its secret key (PEM).")] = None,
+    joining: Annotated[float, typer.Option(help="How long sites have to join [s].")] = 600.0,
+    answering: Annotated[float, typer.Option(help="How long a site has to answer one stage [s].")] = 120.0,
+    between: Annotated[float, typer.Option(help="How long to wait after a lost attempt [s].")] = 30.0,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Coordinate a federation: wait for its sites, train, and release the model.
+
+    The same spec is the same run: after an interruption it resumes, and
+    replays the rounds that were summed.
+
+    Examples:
+
+        sudare federation run federation.yaml
+
+        sudare federation run federation.yaml --host 192.0.2.1 \\
+          --ca ca.pem --certificate server.pem --key server.key
+    """
+    from flows.federated import Network, coordinate
+    from tasks.settings import federation_environment
+
+    certificates = _certificates(host, ca, certificate, key)
+    where = workspace_at(workspace)
+    network = Network(federation_environment(), host, port, certificates, joining, answering, between)
+    quiet = Console(stderr=True)
+    released = coordinate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
+    payload = {
+        "folder": str(released.folder),
+        "rounds": released.rounds,
+        "left_out": released.left_out,
+        "lost": released.lost,
+        "epsilon": released.epsilon,
+        "delta": released.delta,
+        "public_key_file": str(where.public_key_file),
+    }
+    missing = ", ".join(f"{name} in {times} rounds" for name, times in released.left_out.items()) or "nobody"
+
+    def people(console: Console) -> None:
+        console.print(f"trained in {released.rounds} rounds")
+        print_facts(
+            console,
+            [
+                ("model", str(released.folder)),
+                ("cost", f"ε = {released.epsilon} at δ = {released.delta}"),
+                ("left out", missing),
+                ("lost", f"{released.lost} attempts, paid"),
+                (
+                    "check it",
+                    f"sudare federation check {released.folder} {federation} --key {payload['public_key_file']}",
+                ),
+            ],
+        )
+
+    answer(payload, people, as_json=as_json)
+
+
+@app.command("site")
+def site(
+    site_file: SiteFile,
+    link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
+    ca: Authority = None,
+    workspace: At = None,
+) -> None:
+    """Join a federation with the rows of this site; ends with Ctrl-C, or when its node ends.
+
+    The whole cost is reserved at this site's own ledger before it joins.
+
+    Examples:
+
+        sudare federation site north.yaml --link 192.0.2.1:9092 --ca ca.pem
+    """
+    import time
+
+    from flows.federated import site as joining
+    from tasks.settings import federation_environment
+
+    certificates = _certificates(link.rpartition(":")[0], ca, None, None)
+    where, quiet = workspace_at(workspace), Console(stderr=True)
+    with joining(
+        site_file, where, environment=federation_environment(), link=link, certificates=certificates
+    ) as node:
+        quiet.print("joined; this site answers until Ctrl-C", style="dim")
+        while True:
+            node.check()
+            time.sleep(1)
+
+
+@app.command("check")
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What was released.")],
+    federation: FederationSpec,
+    key: Annotated[Path, typer.Option(metavar="FILE", help="The coordinator's public key.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check a released federation offline: signature, plan, epsilon, and weights from the noisy sums.
+
+    Examples:
+
+        sudare federation check models/adult-income federation.yaml --key signing.pub
+    """
+    from contracts.federation import load_federation
+    from tasks.federation.released import check_released
+    from tasks.federation.understood import understood
+
+    spec = load_federation(federation)
+    known = understood(spec, spec.contract)
+    findings = check_released(folder, known, public_key=key.read_text(encoding="ascii").strip())
+    if findings:
+        raise VerificationFailed(findings)
+    payload = {"folder": str(folder), "holds": True}
+    answer(payload, lambda console: console.print(f"{folder} holds"), as_json=as_json)
+
+
+def _certificates(host: str, ca: Path | None, certificate: Path | None, key: Path | None) -> Certificates | None:
+    """Return the certificates; without any, contributions travel in the clear, which is for loopback alone."""
+    from contracts.errors import Finding, SpecRefused
+    from tasks.federation.flower import Certificates
+
+    if ca is None:
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            found, allowed = f"no --ca for {host}", "TLS wherever other machines are reached"
+            raise SpecRefused([Finding("the command", "--ca", found, allowed, "docs/federation.md says how")])
+        return None
+    return Certificates(ca.absolute(), *(None if each is None else each.absolute() for each in (certificate, key)))

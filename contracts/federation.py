@@ -1,0 +1,169 @@
+"""The federation spec, which all parties hold, and the site file, which one site holds for itself.
+
+Every site reads the federation from its own copy; the two must say the same (`digest`), as must the contracts.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ValidationError, field_validator, model_validator
+
+from contracts import canonical
+from contracts.contract import Contract
+from contracts.domain_terms import Frozen
+from contracts.errors import Finding, SpecRefused
+from contracts.located_yaml import Document, located
+from contracts.source import FilePath, Source, WrittenPath
+from contracts.spec import ChargeTerms
+from contracts.validation_errors import from_problem, from_validation
+from contracts.written import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
+
+Hidden = Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)]
+MOST_SITES = 64
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Member(Frozen):
+    """A site, and about how many rows it has; declared, public."""
+
+    name: Label
+    rows_about: Whole
+
+
+class LearnerTerms(Frozen):
+    """What is trained: a network that tells a column from the others, and how it is stepped."""
+
+    label: Label
+    columns: Annotated[tuple[Label, ...], BeforeValidator(as_tuple)] | None = None
+    hidden: Hidden = (16,)
+    learning_rate: Amount = Decimal("0.02")
+    seed: Whole = 1
+
+
+class TrainingTerms(Frozen):
+    """Rounds, and what is sampled and clipped in each."""
+
+    rounds: Whole
+    batch: Whole
+    clipping_norm: Amount = Decimal(1)
+    reserve: Whole
+
+
+class TrustTerms(Frozen):
+    """Who is trusted with what; no field has a default (`privacy.federation.plan.Trust`)."""
+
+    noise: Literal["sites", "server"]
+    secure_aggregation: Flag
+    server: Label | None
+    fewest: Whole
+    colluding: Whole
+    sites_a_person: Whole
+
+
+class FederationFile(Frozen):
+    """A federation spec as it stands in its file."""
+
+    federation: Label
+    contract: FilePath
+    charge: ChargeTerms
+    sites: Annotated[tuple[Member, ...], BeforeValidator(as_tuple)]
+    learner: LearnerTerms
+    training: TrainingTerms
+    trust: TrustTerms
+    publish: WrittenPath
+
+    @field_validator("federation")
+    @classmethod
+    def _short_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name) or len(name) > 64:
+            allowed = "at most 64 lower-case letters and digits, with single hyphens between them"
+            refuse([Problem(show(name), allowed, "it names a folder and stays for good")])
+        return name
+
+    @model_validator(mode="after")
+    def _sites_differ(self) -> FederationFile:
+        names = [site.name for site in self.sites]
+        if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
+            refuse([Problem(f"{len(names)} sites", f"1 to {MOST_SITES}, each name once", at=("sites",))])
+        if not self.charge.delta:
+            refuse([Problem("delta 0", "a delta above 0", "give it a small positive value", at=("charge", "delta"))])
+        return self
+
+
+class FederationSpec(FederationFile):
+    """A federation spec with the file that it was read from.
+
+    Args:
+        path: the file.
+    """
+
+    path: Path
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of what all parties must agree on: all but where the contract lies and results go."""
+        return canonical.digest(self.model_dump(mode="json", exclude={"path", "contract", "publish"}))
+
+
+class SiteFile(Frozen):
+    """What a site holds for itself: which federation it joins, with which rows, and whose account pays."""
+
+    site: Label
+    federation: FilePath
+    contract: FilePath
+    source: Source
+    account: Label
+
+
+def load_federation(path: Path) -> FederationSpec:
+    """Read, check and freeze a federation spec.
+
+    Raises:
+        SpecRefused: with every finding; each names file, line and field, what was found, what is allowed.
+    """
+    document, parsed = _parsed(path, FederationFile)
+    del document
+    return FederationSpec(**dict(parsed), path=path.absolute())
+
+
+def load_site(path: Path) -> tuple[SiteFile, FederationSpec]:
+    """Read a site file and the federation that it names.
+
+    Raises:
+        SpecRefused: either cannot be followed, or the federation has no site of that name.
+    """
+    document, parsed = _parsed(path, SiteFile)
+    site = SiteFile.model_validate(parsed)
+    federation = load_federation(site.federation)
+    names = [member.name for member in federation.sites]
+    if site.site not in names:
+        problem = Problem(show(site.site), listed(names), nearest(site.site, names))
+        raise SpecRefused([from_problem(document, ("site",), problem)])
+    return site, federation
+
+
+def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
+    """List what in a federation spec does not fit its contract; empty means that it fits."""
+    names, findings = [column.name for column in contract.columns], []
+    given = spec.learner.columns or tuple(names)
+    for column in (*given, spec.learner.label):
+        if column not in given or column not in names:
+            allowed = listed(list(given) if column in names else names)
+            findings.append(Finding(str(spec.path), "learner", f"the column {column!r}", allowed))
+    terms = (contract.adjacency, contract.unit.max_rows_per_unit)
+    if terms != ("add_remove", 1):
+        found = f"adjacency {terms[0]}, up to {terms[1]} rows a unit"
+        findings.append(Finding(str(spec.path), "contract", found, "add_remove, one row a unit: rows are sampled"))
+    return findings
+
+
+def _parsed(path: Path, model: type[Any]) -> tuple[Document, Any]:
+    document = located(path, refusal=SpecRefused)
+    try:
+        return document, model.model_validate(document.text(), context={"folder": path.absolute().parent})
+    except ValidationError as error:
+        raise SpecRefused(from_validation(document, (), error, model)) from None

@@ -1,0 +1,48 @@
+"""At a site: hands the coordinator's messages to the site's Sudare, and its answers back.
+
+What it is given of the site is one Unix socket. A query goes through as it is; a message of training is a stage of
+SecAgg+, whose masks are put on here, before anything is sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.client.mod.secure_aggregation.secaggplus_mod import secaggplus_mod
+from flwr.clientapp import ClientApp
+from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
+from flwr.compat.common import recorddict_compat as compat
+
+from sudare_federation.masks import put_in_place
+from sudare_federation.wire import asked, packed, unpacked
+
+put_in_place()
+app = ClientApp(mods=[secaggplus_mod])
+RECORD = "sudare"
+
+
+@app.query()
+def query(message: Message, context: Context) -> Message:
+    """Hand a message over; the answer is the site's."""
+    answer = asked(str(context.node_config["socket"]), message.content[RECORD]["message"])
+    return Message(RecordDict({RECORD: ConfigRecord({"message": answer})}), reply_to=message)
+
+
+@app.train()
+def contribute(message: Message, context: Context) -> Message:
+    """Get the site's contribution as whole numbers, for the protocol to mask.
+
+    Raises:
+        RuntimeError: the site refuses; the protocol goes on without it.
+    """
+    told = compat.recorddict_to_fitins(message.content, keep_input=True)
+    header = {"op": "round", "number": told.config["number"], "attempt": told.config["attempt"], "masked": True}
+    answer, body = unpacked(asked(str(context.node_config["socket"]), packed(header, told.parameters.tensors[0])))
+    if "refused" in answer:
+        raise RuntimeError("the site does not contribute")
+    residues = np.frombuffer(body, dtype="<u4").astype(np.int64)
+    steps = ((residues + 2**31) & (2**32 - 1)) - 2**31
+    if int(np.abs(steps).max(initial=0)) > answer["largest"]:
+        raise RuntimeError("a contribution leaves the range of the protocol")
+    result = FitRes(Status(Code.OK, ""), ndarrays_to_parameters([steps.astype(np.float64)]), 1, {})
+    return Message(compat.fitres_to_recorddict(result, keep_input=True), reply_to=message)

@@ -1,0 +1,178 @@
+"""The federated flow: sites join → ε from the coordinator's ledger → rounds over Flower → model and signed account.
+
+The coordinator sees no row. Each site runs `site` beside its own workspace; on one machine or on many, the code is
+the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from contracts.canonical import digest
+from contracts.federation import load_federation, load_site
+from contracts.source import source_name
+from privacy.federation.coordinator import FederatedModel, train_across
+from privacy.federation.rounds import RoundSum, Sites
+from privacy.learning.execution import Execution
+from privacy.ledger.errors import AttemptLost
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
+from tasks.federation.flower import Certificates, Engine, Running
+from tasks.federation.flower_sites import FlowerSites
+from tasks.federation.released import Released, write_released
+from tasks.federation.site import DRAWS, Answering, joined
+from tasks.federation.sockets import answering, awaited
+from tasks.federation.understood import Federation, understood
+from tasks.settings import Workspace
+
+STARTING_SECONDS: Final = 120.0
+Told = Callable[[str], None]
+"""Told in words how far it is; public things only."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """How the parties reach each other.
+
+    Args:
+        environment: Flower's virtual environment.
+        host: where the link listens.
+        port: of the link.
+        certificates: TLS; None for loopback and nothing else.
+        joining: how long sites have to join [seconds].
+        answering: how long a site has to answer a stage of a round [seconds].
+        between: how long to wait between a lost attempt and the next [seconds].
+    """
+
+    environment: Path
+    host: str
+    port: int
+    certificates: Certificates | None
+    joining: float
+    answering: float
+    between: float
+
+
+def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
+    """Train across the sites of a federation, or resume, and write what is released.
+
+    Args:
+        spec_path: the federation spec.
+        workspace: the coordinator's.
+        network: how the parties reach each other.
+        told: told how far it is.
+    Returns:
+        Released: where the model is, and what took part.
+    Raises:
+        SitesMissing: fewer sites joined than a round needs; nothing was asked of any.
+        LedgerRefusal: the coordinator's account does not hold it, or more attempts were lost than the reserve holds.
+        EngineMissing, EngineFailed: Flower is not there, or ended by itself.
+    Privacy: `FederatedPlan.person_events`, charged before round 1; each site pays from its own account.
+    """
+    spec = load_federation(spec_path)
+    known = understood(spec, spec.contract)
+    with over_flower(known, workspace, network) as sites:
+        told("waiting for the sites to join")
+        marks = sites.join(seconds=network.joining)
+        told(f"{len(marks)} of {len(known.plan.sites)} sites joined")
+        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+            model = train(known, ledger, sites, between=network.between, told=told)
+            signer = Signer(workspace.signing_seed())
+            return write_released(workspace.root / spec.publish / spec.federation, known, model, ledger, signer)
+
+
+def train(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> FederatedModel:
+    """Charge the coordinator's account, and train round after round."""
+    spec, plan = known.spec, known.plan
+    key, source = run_key(known), source_name(spec.path)
+    ledger.reserve(
+        known.request(
+            plan.person_events, run_key=key, account=spec.charge.account, source=source, snapshot_hash=spec.digest
+        )
+    )
+    rounds = iter(range(1, plan.rounds + 1))
+
+    def summed(each: RoundSum) -> None:
+        left_out = [name for name, here in zip(plan.sites, each.present, strict=True) if not here]
+        without = f", without {', '.join(left_out)}" if left_out else ""
+        told(f"round {next(rounds)} of {plan.rounds}{without}")
+
+    def lost(error: Exception) -> None:
+        told(f"an attempt was lost: {error}")
+        time.sleep(between)
+
+    return train_across(
+        ledger.open_grant(key),
+        sites,
+        known.learner,
+        known.layout,
+        plan=plan,
+        key=DRAWS,
+        execution=Execution("cpu"),
+        attempts=lambda: token_hex(8),
+        lost=AttemptLost,
+        told=summed,
+        waiting=lost,
+    )
+
+
+def run_key(known: Federation) -> str:
+    """Return the key of the coordinator's run: the same spec under the same contract is the same run."""
+    return f"{known.spec.federation}-{digest({'spec': known.spec.digest, 'contract': known.contract.digest})[:24]}"
+
+
+@contextmanager
+def over_flower(known: Federation, workspace: Workspace, network: Network) -> Iterator[FlowerSites]:
+    """Run Flower's link and app beside the coordinator, inside the block."""
+    engine = Engine(network.environment, workspace.private / "flower" / "coordinator")
+    link = f"{network.host}:{network.port}"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
+        linked = stack.enter_context(engine.link(network.port, network.certificates, host=network.host))
+        address = folder / "coordinator"
+        app = stack.enter_context(engine.app(address, link, network.certificates))
+
+        def alive() -> None:
+            linked.check()
+            app.check()
+
+        line = stack.enter_context(awaited(address, seconds=STARTING_SECONDS, alive=alive))
+        sites = FlowerSites(line, known, seconds=network.answering, running=(linked, app))
+        try:
+            yield sites
+        finally:
+            sites.stop()
+
+
+@contextmanager
+def site(
+    site_path: Path, workspace: Workspace, *, environment: Path, link: str, certificates: Certificates | None
+) -> Iterator[Running]:
+    """Join a federation as a site, inside the block: pay, then answer rounds through a node of Flower's.
+
+    Args:
+        site_path: the site file.
+        workspace: the site's.
+        environment: Flower's virtual environment.
+        link: where the coordinator's link is, HOST:PORT.
+        certificates: TLS; None for loopback and nothing else.
+    Yields:
+        Running: the node; its `check` raises when it has ended.
+    Raises:
+        GateBroken, LedgerRefusal, SudareError: as `tasks.federation.site.joined`; the site does not join.
+    """
+    mine, spec = load_site(site_path)
+    engine = Engine(environment, workspace.private / "flower" / mine.site)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
+        address = folder / "site"
+        stack.enter_context(answering(address, Answering(stack.enter_context(joined(mine, spec, workspace)))))
+        node = stack.enter_context(engine.node(mine.site, address, link, certificates))
+        yield node

@@ -1,0 +1,179 @@
+"""Flower's processes: the link and the app beside the coordinator, a node beside each site.
+
+They run in an environment of their own (`deploy/federation`, `make federation`), know nothing of Sudare but one Unix
+socket, and end with the block that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from contracts.errors import Finding, Refused, SudareError
+from tasks.settings import environment_for_flower
+
+APP: Final = Path(__file__).resolve().parents[2] / "deploy" / "federation" / "app"
+GRACE_SECONDS: Final = 10.0
+
+
+class EngineMissing(Refused):
+    """Flower is not installed where it is looked for."""
+
+    exit_code = 1
+
+
+class EngineFailed(SudareError):
+    """A process of Flower ended by itself."""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """TLS: files in PEM.
+
+    Args:
+        authority: of the certificate authority that both sides know.
+        certificate: the coordinator's own; None at a site.
+        key: its secret half; None at a site.
+    """
+
+    authority: Path
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Flower as it is installed.
+
+    Args:
+        environment: its virtual environment.
+        home: where it may write; made when it is missing.
+    """
+
+    environment: Path
+    home: Path
+
+    def __post_init__(self) -> None:
+        if not (self.environment / "bin" / "flower-superlink").is_file():
+            found, allowed = "no Flower", "the environment of deploy/federation/requirements.txt"
+            remedy = "make federation; or name another by SUDARE_FEDERATION_ENV"
+            raise EngineMissing([Finding(str(self.environment), "federation environment", found, allowed, remedy)])
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @contextmanager
+    def link(self, port: int, certificates: Certificates | None, *, host: str = "127.0.0.1") -> Iterator[Running]:
+        """Run the link that nodes connect to."""
+        told = ["flower-superlink", "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
+        if certificates is None:
+            told.append("--insecure")
+        else:
+            told += ["--ssl-ca-certfile", str(certificates.authority)]
+            told += ["--ssl-certfile", str(certificates.certificate), "--ssl-keyfile", str(certificates.key)]
+        with self._running(told, "link") as running:
+            running.wait_for_port(host, port)
+            yield running
+
+    @contextmanager
+    def node(self, site: str, address: Path, link: str, certificates: Certificates | None) -> Iterator[Running]:
+        """Run a site's node; it reaches the site's Sudare by a Unix socket and nothing else of it."""
+        told = ["flower-supernode", "--superlink", link, "--port", str(free_port())]
+        told += ["--node-config", f'site="{site}" socket="{address}"']
+        told += ["--insecure"] if certificates is None else ["--root-certificates", str(certificates.authority)]
+        with self._running(told, f"node-{site}") as running:
+            yield running
+
+    @contextmanager
+    def app(self, address: Path, link: str, certificates: Certificates | None) -> Iterator[Running]:
+        """Start the app on the link; it connects to the coordinator's socket."""
+        lines = ["[superlink]", 'default = "sudare"', "[superlink.sudare]", f'address = "{link}"']
+        lines += ["insecure = true"] if certificates is None else [f'root-certificates = "{certificates.authority}"']
+        (self.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        told = ["flwr", "run", str(APP), "sudare", "--stream", "--run-config", f'socket="{address}"']
+        with self._running(told, "app") as running:
+            yield running
+
+    @contextmanager
+    def _running(self, told: Sequence[str], name: str) -> Iterator[Running]:
+        binaries = self.environment / "bin"
+        log = self.home / f"{name}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [str(binaries / told[0]), *told[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment_for_flower(binaries, self.home),
+                cwd=self.home,
+                start_new_session=True,
+            )
+        running = Running(process, name, log)
+        try:
+            yield running
+        finally:
+            running.end()
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process of Flower's, and those that it starts.
+
+    Args:
+        process: the first of them.
+        name: what it is.
+        log: what it says.
+    """
+
+    process: subprocess.Popen[bytes]
+    name: str
+    log: Path
+
+    def check(self) -> None:
+        """Raise if it ended by itself.
+
+        Raises:
+            EngineFailed: with where its log is.
+        """
+        code = self.process.poll()
+        if code is not None:
+            raise EngineFailed(f"Flower's {self.name} ended with exit code {code}; what it said is in {self.log}")
+
+    def wait_for_port(self, host: str, port: int, *, seconds: float = 60.0) -> None:
+        """Wait until somebody listens there."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.check()
+            with socket.socket() as probe:
+                probe.settimeout(1)
+                if probe.connect_ex((host, port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise EngineFailed(f"Flower's {self.name} does not listen on port {port}; what it said is in {self.log}")
+
+    def end(self) -> None:
+        """End it and all that it started: asked first, and killed after a while."""
+        for each, wait in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, 5.0)):
+            try:
+                os.killpg(self.process.pid, each)
+            except ProcessLookupError:
+                break
+            try:
+                self.process.wait(wait)
+            except subprocess.TimeoutExpired:
+                continue
+        self.process.wait()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,115 @@
+"""The way to sites that Flower carries: the coordinator's end of the socket to the app on the link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import numpy as np
+
+from contracts.errors import Finding, Refused
+from privacy.federation.in_process import FAILED, NO_ANSWER
+from privacy.federation.rounds import Call, Collected
+from tasks.federation.flower import Running
+from tasks.federation.site import REASONS
+from tasks.federation.understood import Federation
+from tasks.federation.wire import packed, unpacked
+
+MORE_SECONDS: Final = 120.0
+"""What the app may take beyond the time that sites have."""
+
+
+class SitesMissing(Refused):
+    """Fewer sites joined than a round needs; nothing was asked of any of them."""
+
+    exit_code = 4
+
+
+class FlowerSites:
+    """Sites behind Flower.
+
+    Args:
+        line: the socket to the app.
+        federation: as the coordinator understands it.
+        seconds: how long a site has to answer a stage of a round.
+        running: Flower's processes here, that must live.
+    """
+
+    def __init__(
+        self, line: Connection, federation: Federation, *, seconds: float, running: tuple[Running, ...]
+    ) -> None:
+        self._line, self._federation, self._seconds, self._running = line, federation, seconds, running
+        self._hello = {"op": "join", "spec": federation.spec.digest, "contract": federation.contract.digest}
+
+    def join(self, *, seconds: float) -> dict[str, str]:
+        """Wait for the sites to join.
+
+        Args:
+            seconds: how long.
+        Returns:
+            Public marks of the snapshots of those that joined, by site.
+        Raises:
+            SitesMissing: fewer than the plan needs; says why each of the others did not.
+        """
+        plan = self._federation.plan
+        asked = {"op": "sites", "sites": list(plan.sites), "message": self._hello, "seconds": seconds}
+        told: dict[str, Any] = self._ask(packed(asked), seconds + MORE_SECONDS)[0]["told"]
+        marks = {name: str(told[name]["mark"]) for name in plan.sites if "mark" in told.get(name, {})}
+        if len(marks) < plan.trust.fewest:
+            raise _missing(self._federation, told, marks)
+        return marks
+
+    def collect(self, call: Call) -> Collected:
+        """Make one attempt of a round."""
+        plan = self._federation.plan
+        asked = {
+            "op": "round",
+            "sites": list(plan.sites),
+            "message": self._hello,
+            "secure": plan.trust.secure_aggregation,
+            "fewest": plan.trust.fewest,
+            "largest": 2 * plan.largest_entry,
+            "number": call.number,
+            "attempt": call.attempt,
+            "seconds": self._seconds,
+        }
+        body = call.parameters.astype("<f4").tobytes()
+        told, residues = self._ask(packed(asked, body), 6 * self._seconds + MORE_SECONDS)
+        present = tuple(name in told["present"] for name in plan.sites)
+        absent = {name: _known(why) for name, why in told["absent"].items() if name in plan.sites}
+        return Collected(present, np.frombuffer(residues, dtype="<u4").astype(np.uint32), absent)
+
+    def stop(self) -> None:
+        """Let the app end."""
+        self._line.send_bytes(packed({"op": "stop"}))
+
+    def _ask(self, message: bytes, seconds: float) -> tuple[dict[str, Any], bytes]:
+        self._line.send_bytes(message)
+        waited = 0.0
+        while not self._line.poll(0.5):
+            waited += 0.5
+            for each in self._running:
+                each.check()
+            if waited > seconds:
+                raise TimeoutError(f"Flower's app did not answer within {seconds:g} s")
+        return unpacked(self._line.recv_bytes())
+
+
+def _known(why: object) -> str:
+    """Return a reason of the closed set; a site could say anything."""
+    return why if isinstance(why, str) and why in (*REASONS, NO_ANSWER) else FAILED
+
+
+def _missing(federation: Federation, told: Mapping[str, Any], marks: Mapping[str, str]) -> SitesMissing:
+    fewest, findings = federation.plan.trust.fewest, []
+    for name in federation.plan.sites:
+        if name not in marks:
+            why = _known(told[name].get("refused")) if name in told else NO_ANSWER
+            remedy = "compare both copies: sudare contract diff" if "contract" in why else ""
+            findings.append(Finding(f"site {name}", "join", why, "a site that joins", remedy))
+    found, allowed = (
+        f"{len(marks)} sites that joined",
+        f"at least {fewest}, as `trust.fewest` says; nothing was asked",
+    )
+    return SitesMissing([Finding(str(federation.spec.path), "sites", found, allowed), *findings])

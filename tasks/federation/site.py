@@ -1,0 +1,171 @@
+"""A site: it joins a federation with its own rows, contract, ledger and account, and answers rounds.
+
+What comes from outside is a line of JSON and parameters; what goes out is a contribution, or one of a closed set of
+reasons. Before it joins, the site has its own copy of spec and contract, and refuses a coordinator that has others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from contracts.canonical import digest
+from contracts.checks import checks
+from contracts.errors import GateBroken, SudareError
+from contracts.federation import FederationSpec, SiteFile
+from privacy.federation.in_process import FAILED, LEDGER, reason
+from privacy.federation.rounds import Call, Contribution
+from privacy.learning.execution import Execution
+from privacy.learning.rows import PrivateRows, SnapshotRows
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.grant import Grant
+from privacy.ledger.ledger import Ledger
+from privacy.private_table import PrivateTable, snapshot_mark
+from tasks.federation.understood import Federation, understood
+from tasks.federation.wire import packed, unpacked
+from tasks.ingest import ingest
+from tasks.run_folder import hold, run_name
+from tasks.settings import Workspace
+
+logger = logging.getLogger(__name__)
+
+DRAWS: Final = "fed"
+OTHER_SPEC = "its federation spec says something else"
+OTHER_CONTRACT = "its contract is another"
+PLAIN = "it was asked for a contribution without secure aggregation"
+Answer = tuple[dict[str, Any], bytes]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A site that has paid: its grant is open.
+
+    Args:
+        federation: as this site understands it.
+        name: of the site.
+        grant: the site's.
+        rows: handle on its rows.
+        mark: the public mark of its snapshot.
+    """
+
+    federation: Federation
+    name: str
+    grant: Grant
+    rows: PrivateRows
+    mark: str
+
+    def contribution(self, call: Call) -> Contribution:
+        """Answer one attempt of a round, once."""
+        known, execution = self.federation, Execution("cpu")
+        return self.grant.contribute(self.rows, known.learner, call, plan=known.plan, key=DRAWS, execution=execution)
+
+
+@contextmanager
+def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterator[Joined]:
+    """Take the site's rows in, reserve all rounds at its ledger, and open its grant; inside the block it answers.
+
+    Args:
+        site: what the site holds for itself.
+        spec: its own copy of the federation.
+        workspace: the site's.
+    Raises:
+        GateBroken: no rows, or a declared gate; entered in the site's journal.
+        LedgerRefusal: the site's account does not hold it; nothing was drawn.
+        SudareError: as ingest raises it.
+    Privacy: from here on the site's charge is spent, whatever happens.
+    """
+    known = understood(spec, site.contract)
+    with hold(workspace.runs, run_name(spec.federation, spec.digest), keep_snapshot=True) as folder:
+        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+            name, events = site.source.name, known.plan.record_events
+            try:
+                table = ingest(
+                    site.source,
+                    known.contract,
+                    folder=folder.path,
+                    key=workspace.snapshot_key(),
+                    memory_limit=workspace.memory_limit,
+                )
+                _check_gates(table, known, workspace, folder.path)
+            except GateBroken as broken:
+                asked = known.request(events, run_key="", account=site.account, source=name, snapshot_hash="")
+                ledger.record_gate_failure(asked, sorted({finding.field for finding in broken.findings}))
+                raise
+            mark = snapshot_mark(table.keyed_hash, spec.digest)
+            key = site_run_key(spec, site.site, mark)
+            ledger.reserve(
+                known.request(events, run_key=key, account=site.account, source=table.source, snapshot_hash=mark)
+            )
+            rows = SnapshotRows(table, known.contract).rows(known.layout.names)
+            yield Joined(known, site.site, ledger.open_grant(key), rows, mark)
+
+
+def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:
+    """Return the key of a site's run; the same site with the same rows is the same run."""
+    return f"{spec.federation}-{digest({'spec': spec.digest, 'site': site, 'snapshot': mark})[:24]}"
+
+
+class Answering:
+    """Answers messages for a site.
+
+    Args:
+        site: the site.
+    """
+
+    def __init__(self, site: Joined) -> None:
+        self._site, self._why = site, ""
+        self._known: dict[str, Callable[[dict[str, Any], bytes], Answer]] = {
+            "join": self._join,
+            "round": self._round,
+            "why": lambda header, body: ({"refused": self._why or FAILED}, b""),
+        }
+
+    def __call__(self, message: bytes) -> bytes:
+        """Answer one message; an error goes out as a reason, without its text."""
+        try:
+            header, body = unpacked(message)
+            return packed(*self._known[header["op"]](header, body))
+        except SudareError as error:
+            self._why = reason(error)
+            logger.warning("round refused: %s", error if isinstance(error, LedgerRefusal) else type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may go out
+            self._why = FAILED
+            logger.warning("round failed: %s", type(error).__name__)
+        return packed({"refused": self._why})
+
+    def _join(self, header: dict[str, Any], body: bytes) -> Answer:
+        """Compare what the coordinator holds with this site's own copies."""
+        del body
+        known, told = self._site.federation, {"site": self._site.name}
+        if header["spec"] != known.spec.digest:
+            return {**told, "refused": OTHER_SPEC}, b""
+        if header["contract"] != known.contract.digest:
+            return {**told, "refused": OTHER_CONTRACT}, b""
+        return {**told, "mark": self._site.mark}, b""
+
+    def _round(self, header: dict[str, Any], body: bytes) -> Answer:
+        """Answer one attempt; in the clear only where the trust says that the server may see it."""
+        plan = self._site.federation.plan
+        if plan.trust.secure_aggregation and header.get("masked") is not True:
+            self._why = PLAIN
+            return {"refused": PLAIN}, b""
+        parameters = np.frombuffer(body, dtype="<f4").astype(np.float32)
+        sent = self._site.contribution(Call(header["number"], header["attempt"], parameters))
+        return {"largest": 2 * plan.largest_entry}, sent.residues.astype("<u4").tobytes()
+
+
+def _check_gates(table: PrivateTable, known: Federation, workspace: Workspace, folder: Any) -> None:
+    """Run the contract's checks where it declares gates; without one no outcome is looked at."""
+    if any(check.gate for check in checks(known.contract)):
+        from tasks.validate import validate
+
+        validate(table, known.contract, folder=folder, memory_limit=workspace.memory_limit)
+
+
+REASONS: Final = (LEDGER, FAILED, OTHER_SPEC, OTHER_CONTRACT, PLAIN)
+"""All that a site says where it does not contribute."""

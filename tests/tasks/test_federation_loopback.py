@@ -1,0 +1,65 @@
+"""A federation over Flower's deployment engine on loopback: real processes, secure aggregation, a killed site."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from contracts.federation import load_federation
+from flows import federated
+from flows.federated import Network, coordinate
+from tasks.federation.flower import Running, free_port
+from tasks.federation.released import SUMS, WEIGHTS, check_released
+from tasks.federation.site import Answering
+from tasks.federation.understood import understood
+from tasks.settings import federation_environment
+from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
+
+
+def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node of south is killed when south has made its contribution: it is paid, and is in no sum.
+
+    The masks that it had agreed on with the others are taken out of the sum with their shares of its key.
+    """
+    environment, port = federation_environment(), free_port()
+    spec, workspace = a_coordinator(tmp_path / "coordinator")
+    sites = {name: a_site(tmp_path / name, name) for name in SITES}
+    nodes: dict[str, Running] = {}
+
+    class Killing(Answering):
+        def __call__(self, message: bytes) -> bytes:
+            answer = super().__call__(message)
+            if b'"masked"' in message and self._site.name == "south":
+                nodes["south"].end()
+            return answer
+
+    monkeypatch.setattr(federated, "Answering", Killing)
+    told: list[str] = []
+    with ExitStack() as stack:
+        for name, (path, site_workspace) in sites.items():
+            joining = federated.site(
+                path, site_workspace, environment=environment, link=f"127.0.0.1:{port}", certificates=None
+            )
+            nodes[name] = stack.enter_context(joining)
+        network = Network(environment, "127.0.0.1", port, None, joining=120, answering=25, between=1)
+        released = coordinate(spec, workspace, network, told=told.append)
+    assert "round 1 of 1, without south" in told
+    assert released.left_out == {"south": 1}
+    assert [key for key in drawn(workspace) if "lost" not in key] == ["fed/00000"]
+    for name in SITES:
+        assert len(drawn(sites[name][1])) == 1 + released.lost
+        with closing(ledger_of(sites[name][1])) as ledger:
+            assert ledger.verify() == []
+    known = understood(load_federation(spec), spec.parent / "wards.odcs.yaml")
+    public_key = workspace.public_key_file.read_text().strip()
+    assert check_released(released.folder, known, public_key=public_key) == []
+    assert str(check_released(released.folder, known, public_key="0" * 64)[0]).count("signature")
+    for name in (WEIGHTS, SUMS):
+        held = (released.folder / name).read_bytes()
+        (released.folder / name).write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
+        assert check_released(released.folder, known, public_key=public_key)
+        (released.folder / name).write_bytes(held)
