@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -25,6 +25,7 @@ from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, RowLayout
 from privacy.learning.learners import Classifier
+from privacy.learning.optimizer import Adam
 from privacy.learning.plan import Schedule
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, State, initial_state
@@ -37,6 +38,8 @@ from privacy.private_table import snapshot_mark
 EPSILON: Final = Fraction(1)
 DELTA: Final = Fraction(1, 10**5)
 NORM: Final = Fraction(1)
+FREE_RATE: Final = 0.003
+"""Learning rate of the baselines without privacy."""
 CPU: Final = Execution("cpu", rows_at_once=4096)
 _HASH, _CONTRACT, _SPEC = "c" * 64, "b" * 64, "a" * 64
 
@@ -110,24 +113,18 @@ def without_privacy(
 ) -> Vector:
     """FedAvg: each site an epoch of its own from the common model, then the average. No privacy: a baseline only."""
     generator, rows = np.random.default_rng(seed), [len(codes) for codes in sites]
-    common = initial_state(learner).parameters
-    for done in range(rounds):
-        models = [_epoch(layout, codes, learner, common, done / rounds, batch, generator) for codes in sites]
-        common = averaged(models, rows)
+    plain = replace(learner, optimizer=Adam(FREE_RATE))
+    common = initial_state(plain).parameters
+    for _ in range(rounds):
+        common = averaged([_epoch(layout, codes, plain, common, batch, generator) for codes in sites], rows)
     return common
 
 
 def _epoch(
-    layout: RowLayout,
-    codes: Codes,
-    learner: Classifier,
-    common: Vector,
-    share: float,
-    batch: int,
-    generator: np.random.Generator,
+    layout: RowLayout, codes: Codes, learner: Classifier, common: Vector, batch: int, generator: np.random.Generator
 ) -> Vector:
     start = State(common, initial_state(learner).moments, np.empty(0, np.float32))
-    session = Session(learner, layout, start, step=int(share * 1000), steps=1000, execution=CPU, seed=0)
+    session = Session(learner, layout, start, step=0, steps=1, execution=CPU, seed=0)
     order = generator.permutation(len(codes))
     for place in range(0, len(order), batch):
         some = codes[order[place : place + batch]]

@@ -1,0 +1,197 @@
+"""Sites of a federation: when they join, what they refuse, what they answer; and the way over sockets."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.errors import GateBroken, SpecRefused
+from contracts.federation import load_federation, load_site
+from flows.federated import train
+from privacy.federation.rounds import Call, Collected, lifted
+from privacy.learning.training import initial_state
+from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.signing import Signer
+from tasks.federation import sockets
+from tasks.federation.flower import Certificates, Engine, EngineMissing
+from tasks.federation.flower_sites import FlowerSites, SitesMissing
+from tasks.federation.released import check_released, words, write_released
+from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
+from tasks.federation.understood import Federation, understood
+from tasks.federation.wire import packed, unpacked
+from tests.tasks.federations import (
+    CONTRACT,
+    FEDERATION,
+    SITES,
+    TRUSTING,
+    a_coordinator,
+    a_site,
+    drawn,
+    ledger_of,
+)
+
+PLAINLY = FEDERATION.replace(*TRUSTING)
+
+
+def known_of(spec: Path) -> Federation:
+    return understood(load_federation(spec), spec.parent / "wards.odcs.yaml")
+
+
+def hello(known: Federation) -> bytes:
+    return packed({"op": "join", "spec": known.spec.digest, "contract": known.contract.digest})
+
+
+def round_call(known: Federation, attempt: int = 0, **more: object) -> bytes:
+    parameters = initial_state(known.learner).parameters
+    return packed({"op": "round", "number": 0, "attempt": f"{attempt:016x}", **more}, parameters.tobytes())
+
+
+def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_once(tmp_path: Path) -> None:
+    path, workspace = a_site(tmp_path / "north", "north", federation=PLAINLY)
+    mine, spec = load_site(path)
+    with joined(mine, spec, workspace) as site:
+        known, answer = site.federation, Answering(site)
+        with closing(ledger_of(workspace)) as ledger:
+            assert ledger.account("north-2026").spent > 0
+        told, _ = unpacked(answer(hello(known)))
+        assert told == {"site": "north", "mark": site.mark}
+        told, body = unpacked(answer(round_call(known)))
+        assert told == {"largest": 2 * known.plan.largest_entry}
+        steps = lifted(np.frombuffer(body, "<u4").astype(np.uint32))
+        assert 0.2 < np.std(steps) / known.plan.share_deviation < 5
+        assert unpacked(answer(round_call(known))) == ({"refused": "its ledger refuses"}, b"")
+        assert unpacked(answer(packed({"op": "why"})))[0] == {"refused": "its ledger refuses"}
+        assert unpacked(answer(b"nonsense")) == ({"refused": "it failed"}, b"")
+        for attempt in (1, 2):
+            assert "largest" in unpacked(answer(round_call(known, attempt)))[0]
+        assert unpacked(answer(round_call(known, 3))) == ({"refused": "its ledger refuses"}, b"")
+    assert len(drawn(workspace)) == 3
+    spent = drawn(workspace)
+    with joined(mine, spec, workspace) as again:
+        assert unpacked(Answering(again)(round_call(known)))[0] == {"refused": "its ledger refuses"}
+    assert drawn(workspace) == spent
+
+
+def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_path: Path) -> None:
+    path, workspace = a_site(tmp_path / "north", "north")
+    wider = CONTRACT.replace("bounds: [0, 99]", "bounds: [0, 109]").replace("version: 1.0.0", "version: 2.0.0")
+    other = known_of(a_coordinator(tmp_path / "other", federation=FEDERATION.replace("rounds: 1", "rounds: 2"))[0])
+    wide = known_of(a_coordinator(tmp_path / "wide", contract=wider)[0])
+    mine, spec = load_site(path)
+    with joined(mine, spec, workspace) as site:
+        answer = Answering(site)
+        assert unpacked(answer(hello(other)))[0] == {"site": "north", "refused": OTHER_SPEC}
+        assert unpacked(answer(hello(wide)))[0] == {"site": "north", "refused": OTHER_CONTRACT}
+        assert unpacked(answer(round_call(site.federation)))[0] == {"refused": PLAIN}
+    assert drawn(workspace) == []
+
+
+def test_a_site_without_rows_does_not_join_and_its_journal_says_why(tmp_path: Path) -> None:
+    path, workspace = a_site(tmp_path / "north", "north", rows=0)
+    mine, spec = load_site(path)
+    with pytest.raises(GateBroken, match="no rows"), joined(mine, spec, workspace):
+        pass
+    with closing(ledger_of(workspace)) as ledger:
+        assert ledger.account("north-2026").spent == 0
+        assert ledger.gate_failures("north-2026", before=10**6) == 1
+
+
+def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: Path) -> None:
+    path, workspace = a_site(tmp_path / "north", "north", epsilon=1)
+    mine, spec = load_site(path)
+    with pytest.raises(BudgetExceeded), joined(mine, spec, workspace):
+        pass
+    assert drawn(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words_of_it"),
+    [
+        ("north, rows", "east, rows", "each name once"),
+        ("label: long", "label: short", "the column 'short'"),
+        ("delta: 1e-5", "delta: 0", "a delta above 0"),
+        ("server: null, ", "", "server"),
+        ("federation: long-stays", "federation: Long Stays", "lower-case letters"),
+        ("fewest: 2", "fewest: many", "fewest"),
+    ],
+)
+def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, words_of_it: str) -> None:
+    with pytest.raises(SpecRefused, match=words_of_it):
+        known_of(a_coordinator(tmp_path / "c", federation=FEDERATION.replace(old, new))[0])
+
+
+def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> None:
+    path, _ = a_site(tmp_path / "nord", "nord")
+    with pytest.raises(SpecRefused, match="write 'north' instead of 'nord'"):
+        load_site(path)
+
+
+class Local:
+    """The way to sites in this process, as messages: what Flower carries, without Flower."""
+
+    def __init__(self, known: Federation, answers: dict[str, Answering]) -> None:
+        self.known, self.answers = known, answers
+
+    def collect(self, call: Call) -> Collected:
+        total, present = np.zeros(call.parameters.size, np.uint32), []
+        for answer in self.answers.values():
+            header = {"op": "round", "number": call.number, "attempt": call.attempt, "masked": True}
+            told, body = unpacked(answer(packed(header, call.parameters.tobytes())))
+            present.append("refused" not in told)
+            total += np.frombuffer(body, "<u4") if present[-1] else np.uint32(0)
+        return Collected(tuple(present), total)
+
+
+def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) -> None:
+    spec_path, workspace = a_coordinator(tmp_path / "c")
+    known = known_of(spec_path)
+    blocks, answers = [], {}
+    for name in SITES:
+        path, site_workspace = a_site(tmp_path / name, name)
+        blocks.append(joined(*load_site(path), site_workspace))
+        answers[name] = Answering(blocks[-1].__enter__())
+    told: list[str] = []
+    with closing(ledger_of(workspace)) as ledger:
+        model = train(known, ledger, Local(known, answers), between=0, told=told.append)
+        released = write_released(tmp_path / "m", known, model, ledger, Signer(workspace.signing_seed()))
+    for block in blocks:
+        block.__exit__(None, None, None)
+    assert told == ["round 1 of 1"]
+    assert (released.left_out, released.lost, float(released.epsilon) <= 8) == ({}, 0, True)
+    key = workspace.public_key_file.read_text().strip()
+    assert check_released(tmp_path / "m", known, public_key=key) == []
+    account = tmp_path / "m" / "federation.json"
+    account.write_bytes(account.read_bytes().replace(b'"present":[true', b'"present":[false'))
+    assert [finding.field for finding in check_released(tmp_path / "m", known, public_key=key)] == ["signature"]
+    other = known_of(a_coordinator(tmp_path / "o", federation=FEDERATION.replace("batch: 300", "batch: 200"))[0])
+    account.write_bytes(account.read_bytes().replace(b'"present":[false', b'"present":[true'))
+    assert {"spec", "plan"} <= {finding.field for finding in check_released(tmp_path / "m", other, public_key=key)}
+    assert any("up to 1 sites may tell" in said for said in words(known))
+
+
+def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -> None:
+    """What the app on the link tells is that one joined, one has another contract, and one is silent."""
+    known, asked = known_of(a_coordinator(tmp_path / "c")[0]), []
+
+    def link(message: bytes) -> bytes:
+        asked.append(unpacked(message)[0]["op"])
+        return packed({"told": {"north": {"mark": "m"}, "east": {"refused": OTHER_CONTRACT}}})
+
+    address = tmp_path / "s"
+    with sockets.answering(address, link), sockets.Client(str(address), "AF_UNIX") as line:
+        sites = FlowerSites(line, known, seconds=1, running=())
+        with pytest.raises(SitesMissing) as refused:
+            sites.join(seconds=1)
+    shown = str(refused.value)
+    assert asked == ["sites"]
+    for said in ("1 sites that joined", "at least 2", "site east", OTHER_CONTRACT, "site south", "no answer"):
+        assert said in shown
+
+
+def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> None:
+    with pytest.raises(EngineMissing, match="make federation"):
+        Engine(tmp_path / "nothing", tmp_path / "home")
+    assert Certificates(tmp_path).key is None
