@@ -18,6 +18,7 @@ from benchmarks._neural_paper import AIMED, AIMED_AT_PICTURES, RANKED, RECOGNISE
 from benchmarks._neural_tables import Features, Table, folds_of
 from benchmarks._plots import sheets
 from benchmarks.results import FOLDER, Row, Setting, machine
+from privacy.generators.generator import CannotGenerate
 
 Bins = int
 Learned = tuple[Features, NDArray[np.int64]]
@@ -70,7 +71,11 @@ def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> li
     seen = len(table) * (asked.folds - 1) // asked.folds
     for method in asked.methods(table, seen):
         binned = load(method.bins or MANY_BINS)
-        reports = [_ranked_fold(asked, binned, method, fold) for fold in range(asked.folds)]
+        try:
+            reports = [_ranked_fold(asked, binned, method, fold) for fold in range(asked.folds)]
+        except CannotGenerate as refused:
+            rows.append(_refused(table, method, about, refused))
+            continue
         settings = about | {
             "options": dict(method.options),
             "bins": method.bins,
@@ -80,6 +85,12 @@ def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> li
         }
         rows += _ranked_rows(asked, table.name, method.generator, [scores for scores, _ in reports], settings)
     return rows
+
+
+def _refused(table: Table, method: Method, about: Mapping[str, Setting], refused: CannotGenerate) -> Row:
+    """Return a row for a generator that refuses to make such rows."""
+    settings: dict[str, Setting] = {**machine(), **about, "options": dict(method.options), "reason": str(refused)}
+    return Row(f"{table.name}, {method.generator}, AUROC", None, "refused by its plan", settings=settings)
 
 
 def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
