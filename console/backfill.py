@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from console.errors import Interrupted, as_object
+from console.errors import Interrupted, as_object, present
 from console.render import answer, table
 from console.run import Asked, Stop, make_release, running
 from contracts.errors import Finding, Refused, SudareError
@@ -38,6 +38,32 @@ def backfill(
     from contracts.period import read_periods
 
     wanted = missing(spec, where, read_periods(written, granularity_of(spec)), supersede=supersede)
+    release_periods(spec, where, wanted, supersede=supersede, keep_snapshot=keep_snapshot, as_json=as_json)
+
+
+def release_periods(
+    spec: Path,
+    where: Workspace,
+    wanted: list[Period],
+    *,
+    supersede: bool = False,
+    keep_snapshot: bool = False,
+    as_json: bool,
+    carry_on: bool = False,
+) -> None:
+    """Release periods one after the other and tell of each; at the end an error if one of them failed.
+
+    Args:
+        spec: the release spec.
+        where: the workspace.
+        wanted: which periods.
+        supersede: whether a published period gets another version if its rows have changed.
+        keep_snapshot: whether the private snapshots outlive the runs.
+        as_json: how to tell.
+        carry_on: whether to show errors and return, and to say nothing where nothing is wanted.
+    Raises:
+        BackfillIncomplete: one of them failed.
+    """
     done: list[dict[str, Any]] = []
     errors: list[tuple[Period, SudareError]] = []
     if wanted:
@@ -45,13 +71,17 @@ def backfill(
             for period in wanted:
                 asked = Asked(spec, str(period), supersede, keep_snapshot)
                 done.append(_one(asked, period, where, prefect, stop, errors))
-    payload = {"periods": done}
-    if errors and as_json:
-        answer(payload | {"error": as_object(BackfillIncomplete(errors))}, _nothing, as_json=True)
-        raise typer.Exit(errors[0][1].exit_code)
+    if carry_on and not wanted:
+        return
+    failed = BackfillIncomplete(errors) if errors else None
+    payload = {"periods": done} | ({"error": as_object(failed)} if failed and as_json else {})
     answer(payload, lambda console: _print(console, done), as_json=as_json)
-    if errors:
-        raise BackfillIncomplete(errors)
+    if failed and carry_on and not as_json:
+        present(failed, as_json=False)
+    elif failed and as_json and not carry_on:
+        raise typer.Exit(failed.exit_code)
+    elif failed and not carry_on:
+        raise failed
 
 
 def granularity_of(spec: Path) -> Any:
@@ -113,7 +143,3 @@ def _row(each: dict[str, Any]) -> tuple[str, str, str]:
         return each["period"], "not published", "-"
     said = "published already" if outcome["repeated"] else "published"
     return each["period"], f"{said} as {outcome['release']} v{outcome['version']}", outcome["folder"]
-
-
-def _nothing(_console: Console) -> None:
-    """Print nothing."""

@@ -26,6 +26,7 @@ from console import (
     releases,
     run,
     sample,
+    schedule,
     serve,
     verify,
 )
@@ -52,6 +53,9 @@ app.command("sample")(sample.sample)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(budget.app, name="budget")
 app.add_typer(releases.app, name="releases")
+app.command("deploy")(schedule.deploy)
+app.command("work")(schedule.work)
+app.command("watch")(schedule.watch)
 app.command("verify")(verify.verify)
 app.add_typer(key.app, name="key")
 app.command("serve")(serve.serve)

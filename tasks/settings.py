@@ -4,7 +4,7 @@ Layout of a workspace (the folder that holds `sudare.toml`):
     sudare.toml           what may be set; unknown keys are refused
     releases/             what is published
     contracts/            every registered version of every contract, once one is registered
-    .sudare/              private, mode 0700: ledger.sqlite, draws/, keys/, runs/, prefect/
+    .sudare/              private, mode 0700: ledger.sqlite, draws/, keys/, runs/, attempts/, live/, prefect/
 """
 
 from __future__ import annotations
@@ -134,6 +134,11 @@ class Workspace:
     def attempts(self) -> Path:
         """Notes of how the last attempt at each period ended."""
         return self.private / "attempts"
+
+    @property
+    def live(self) -> Path:
+        """Files that the processes of scheduled runs lock while they live."""
+        return self.private / "live"
 
     @property
     def records(self) -> Path:

@@ -1,0 +1,207 @@
+"""`sudare deploy`, `sudare work` and `sudare watch`: releases that are made when they are due."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from datetime import date, timedelta
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, Spec, workspace_at
+from console.render import answer, print_facts, terminal
+
+if TYPE_CHECKING:
+    from contracts.period import Period
+    from flows.deployment import Deployed
+    from tasks.settings import Workspace
+
+LAST_SECONDS: Final = 30.0
+Pool = Annotated[str, typer.Option(help="The work pool.")]
+
+
+def deploy(
+    spec: Spec,
+    cron: Annotated[str | None, typer.Option(help="When it runs: minute hour day month weekday.")] = None,
+    timezone: Annotated[
+        str | None, typer.Option(help="Time zone of the cron, such as Europe/Oslo; UTC else.")
+    ] = None,
+    on_event: Annotated[
+        bool, typer.Option("--on-event", help="Also run when an event sudare.partition.arrived names a period.")
+    ] = False,
+    backfill: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Also queue the periods from A to B that are not published.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the deployment; that of the release without it.")] = None,
+    pool: Pool = "sudare",
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a Prefect deployment of a release, for workers (`sudare work`) to run when it is due.
+
+    A spec with `period:` releases the last period that is over. Runs of one
+    account wait for each other. Deploying again changes the deployment.
+
+    Examples:
+
+        sudare deploy visits.yaml --cron "0 6 5 1,4,7,10 *"
+
+        sudare deploy visits.yaml --backfill 2024Q1..2025Q4
+    """
+    from flows.deployment import deploy as make
+    from flows.deployment import server_of
+
+    where, wanted = workspace_at(workspace), _checked(cron)
+    periods = _missing(spec, where, backfill)
+    with server_of(where) as url:
+        deployed = asyncio.run(
+            make(
+                spec,
+                where,
+                name=name,
+                pool=pool,
+                cron=wanted,
+                timezone=timezone,
+                on_event=on_event,
+                periods=periods,
+            )
+        )
+    payload = {**vars(deployed), "id": str(deployed.id), "submitted": list(deployed.submitted), "server": url}
+    answer(payload, lambda console: _print(console, deployed, url), as_json=as_json)
+
+
+def work(
+    pool: Pool = "sudare",
+    name: Annotated[str | None, typer.Option(help="Name of the worker.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many runs at once.")] = 1,
+    grace: Annotated[
+        float, typer.Option(min=1.0, help="Seconds that a run may take until its process shows itself.")
+    ] = 120.0,
+    every: Annotated[float, typer.Option(min=1.0, help="Seconds between looks for lost runs.")] = 15.0,
+    workspace: At = None,
+) -> None:
+    """Run scheduled releases until it is stopped; start several for several releases at once.
+
+    All workers of a pool share the workspace's folder, and a PostgreSQL ledger
+    if they are on several machines. Runs whose process was killed are started
+    again, and go on without paying twice.
+
+    Examples:
+
+        sudare work --name worker-1
+    """
+    from flows.deployment import server_of
+    from flows.worker import work as take_runs
+
+    where = workspace_at(workspace)
+    with server_of(where) as url:
+        terminal(errors=True).print(f"working for pool {pool} of {url}; Ctrl-C ends it")
+        asyncio.run(
+            _until_stopped(
+                take_runs(
+                    pool=pool, name=name, limit=limit, live=where.live, grace=timedelta(seconds=grace), every=every
+                )
+            )
+        )
+
+
+async def _until_stopped(working: Any) -> None:
+    """Work until SIGTERM or SIGINT; if what is left to do takes too long, end in any case: that is always safe."""
+    task = asyncio.ensure_future(working)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, _stop, task)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+
+
+def _stop(task: asyncio.Future[Any]) -> None:
+    last = threading.Timer(LAST_SECONDS, os._exit, (0,))
+    last.daemon = True
+    last.start()
+    task.cancel()
+
+
+def watch(
+    spec: Spec,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 60.0,
+    quiet: Annotated[float, typer.Option(min=0.0, help="Seconds for which nobody has written to a source.")] = 60.0,
+    periods: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Which periods; without it the last that is over.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release periods as their files arrive: those that are over, not published, and delivered.
+
+    A source of files counts as delivered when nobody has written to it for a
+    while, and since the last attempt somebody has. Sources at addresses are not
+    watched: schedule them.
+
+    Examples:
+
+        sudare watch visits.yaml --periods 2024Q1..2025Q4
+
+        sudare watch visits.yaml --once
+    """
+    from console.backfill import granularity_of, release_periods
+    from contracts.period import last_complete, read_periods
+    from flows.arrivals import arrived
+
+    where, granularity = workspace_at(workspace), granularity_of(spec)
+    while True:
+        chosen = (
+            (last_complete(date.today(), granularity),) if periods is None else read_periods(periods, granularity)
+        )
+        ready = arrived(spec, chosen, where, today=date.today(), quiet=timedelta(seconds=quiet))
+        release_periods(spec, where, ready, as_json=as_json, carry_on=not once)
+        if once:
+            return
+        sleep(every)
+
+
+def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
+    from console.backfill import granularity_of, missing
+    from contracts.period import read_periods
+
+    if written is None:
+        return []
+    return missing(spec, where, read_periods(written, granularity_of(spec)), supersede=False)
+
+
+def _checked(cron: str | None) -> str | None:
+    """Refuse a cron that never comes."""
+    from datetime import datetime
+
+    from cronsim import CronSim, CronSimError
+
+    from console.errors import UsageRefused
+
+    if cron is None:
+        return None
+    try:
+        next(CronSim(cron, datetime(2026, 1, 1)))
+    except (CronSimError, StopIteration):
+        raise UsageRefused(f"--cron {cron[:60]!r}: five fields that occur, such as '0 6 1 * *'") from None
+    return cron
+
+
+def _print(console: Console, deployed: Deployed, url: str) -> None:
+    facts = [
+        ("deployment", deployed.name),
+        ("server", url),
+        ("pool", deployed.pool),
+        ("queue", f"{deployed.queue}: one run at a time"),
+        ("runs", deployed.cron or "when it is asked to"),
+    ]
+    if deployed.submitted:
+        facts.append(("queued", ", ".join(deployed.submitted)))
+    print_facts(console, [*facts, ("next", f"sudare work --pool {deployed.pool}")])

@@ -1,0 +1,120 @@
+"""What schedules rest on: which period is due, which runs were lost, what has arrived."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.objects import FlowRun, State, StateType
+
+from console.main import execute
+from contracts.period import read_periods
+from flows.arrivals import arrived
+from flows.deployment import queue_of
+from flows.lost_runs import MOST_ATTEMPTS, is_lost
+from flows.scheduled import due
+from tasks.attempts import note_attempt
+from tasks.liveness import alive, only_one, sign_of_life
+from tests.flows.periodic import SPEC, Periodic, make_periodic
+
+NOW = datetime(2025, 5, 5, tzinfo=UTC)
+GRACE = timedelta(seconds=60)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Periodic:
+    return make_periodic(tmp_path_factory.mktemp("visits"))
+
+
+@pytest.mark.parametrize(
+    ("length", "period"),
+    [("day", "2025-05-04"), ("week", "2025-W18"), ("month", "2025-04"), ("quarter", "2025-Q1"), ("year", "2024")],
+)
+def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period: str) -> None:
+    """On the first day of a period the one before is due, and still is on its last."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC.replace("period: quarter", f"period: {length}"))
+    assert due(spec, NOW) == period
+    following = read_periods(period, length)[0].following  # type: ignore[arg-type]
+    first, last = following.first, following.following.first - timedelta(days=1)
+    for day in (first, last):
+        assert due(spec, datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)) == period
+
+
+def _run(kind: StateType, *, age: float, attempts: int = 1) -> FlowRun:
+    state = State(type=kind, timestamp=NOW - timedelta(seconds=age))  # type: ignore[call-arg]
+    return FlowRun(id=uuid4(), flow_id=uuid4(), state=state, run_count=attempts)
+
+
+def test_a_run_is_lost_when_its_process_died_or_never_came(tmp_path: Path) -> None:
+    """A living one never is, whatever Prefect holds it for; a crashed one is at once; others after the grace."""
+    running, crashed = _run(StateType.RUNNING, age=5), _run(StateType.CRASHED, age=5)
+    late, tired = _run(StateType.PENDING, age=61), _run(StateType.CRASHED, age=5, attempts=MOST_ATTEMPTS)
+    found = [is_lost(run, tmp_path, now=NOW, grace=GRACE) for run in (running, crashed, late, tired)]
+    assert found == [False, True, True, False]
+    with alive(tmp_path, str(late.id)), alive(tmp_path, str(crashed.id)):
+        assert not is_lost(late, tmp_path, now=NOW, grace=GRACE)
+        assert not is_lost(crashed, tmp_path, now=NOW, grace=GRACE)
+
+
+def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Path) -> None:
+    """The kernel lets go of the lock when the process is killed."""
+    with alive(tmp_path, "ends"):
+        assert sign_of_life(tmp_path, "ends") == "lives"
+    assert sign_of_life(tmp_path, "ends") == "no sign"
+    code = (
+        "import sys, time; from pathlib import Path; from tasks.liveness import alive\n"
+        "with alive(Path(sys.argv[1]), 'killed'): print('in', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert sign_of_life(tmp_path, "killed") == "lives"
+        process.send_signal(signal.SIGKILL)
+    assert sign_of_life(tmp_path, "killed") == "died"
+    with only_one(tmp_path, "lock") as first, only_one(tmp_path, "lock") as second:
+        assert (first, second) == (True, False)
+
+
+def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attempt(place: Periodic) -> None:
+    """Not while it is written, not again after an attempt on the same file, and again once it was written."""
+    file, periods = place.folder / "visits.csv", read_periods("2024Q1..2025Q3", "quarter")
+
+    def ready() -> list[str]:
+        quiet = timedelta(seconds=30)
+        return [str(p) for p in arrived(place.spec, periods, place.workspace, today=date(2024, 7, 2), quiet=quiet)]
+
+    def written(seconds: float) -> None:
+        at = (datetime.now(UTC) + timedelta(seconds=seconds)).timestamp()
+        os.utime(file, (at, at))
+
+    written(0)
+    assert ready() == []
+    written(-60)
+    assert ready() == ["2024-Q1", "2024-Q2"]
+    note_attempt(place.workspace.attempts, "visits-2024-q2", "GateBroken", error=None, charge=None)
+    assert ready() == ["2024-Q1"]
+    written(-31)
+    assert ready() == ["2024-Q1"]
+    file.rename(file.with_suffix(".away"))
+    assert ready() == []
+    file.with_suffix(".away").rename(file)
+
+
+def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: pytest.CaptureFixture[str]) -> None:
+    """Both are refused as bad input, with what to do; nothing is started."""
+    at = ("--workspace", str(place.workspace.root))
+    assert execute(["deploy", str(place.spec), "--cron", "0 6 31 2 *", *at]) == 2
+    assert "five fields" in capfd.readouterr().err
+    assert execute(["deploy", str(place.spec), "--cron", "0 6 1 * *", *at]) == 2
+    assert "prefect.api_url" in capfd.readouterr().err
+
+
+def test_queues_are_named_after_accounts() -> None:
+    assert queue_of("visits/2024 Q1") == "account-visits-2024-Q1"
