@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from tests.privacy.learning import classifier, mixed_codes, mixed_layout
+from tests.privacy.learning import classifier, mixed_codes, mixed_layout, p3gm
 from tests.privacy.ledgers import KEYED_HASH, Place, bind, request, terms
 
 LAYOUT = mixed_layout()
@@ -157,6 +158,32 @@ def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callab
     assert apart <= 1.5 * plan.lattice + 1e-4
     wrong = np.abs(lifted(collected.residues) * plan.lattice - 2 * pooled).max()
     assert wrong > 100 * plan.lattice
+
+
+def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place]) -> None:
+    """Any learner's loss is a sum over rows: each site's gradients of a latent model add up as a classifier's do."""
+    learner = p3gm()
+    sites = {}
+    for place, name in enumerate(NAMES):
+        grant = a_ledger(places(name), PLAN.record_events).open_grant("run-1")
+        rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, partial(mixed_codes, 40, seed=place))
+        given = {"plan": PLAN, "key": "fed", "execution": CPU}
+        sites[name] = partial(grant.contribute, rows, learner, **given)  # type: ignore[arg-type]
+    names = count()
+    model = train_across(
+        a_ledger(places("coordinator"), PLAN.person_events).open_grant("run-1"),
+        InProcessSites(PLAN, sites),
+        learner,
+        LAYOUT,
+        plan=PLAN,
+        key="fed",
+        execution=CPU,
+        attempts=lambda: f"{next(names):016x}",
+        lost=AttemptLost,
+    )
+    assert model.parameters.size == parameters_of(learner)
+    assert np.isfinite(model.parameters).all()
+    assert not np.array_equal(model.parameters, initial_state(learner).parameters)
 
 
 def test_a_resumed_coordinator_replays_its_rounds_and_asks_no_site(places: Callable[[str], Place]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from contracts.federation import load_federation
 from flows import federated
 from flows.federated import Network, coordinate
-from tasks.federation.flower import Running, free_port
+from tasks.federation.flower import APP, Running, free_port
 from tasks.federation.released import SUMS, WEIGHTS, check_released
 from tasks.federation.site import Answering
 from tasks.federation.understood import understood
@@ -63,3 +64,25 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
         (released.folder / name).write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
         assert check_released(released.folder, known, public_key=public_key)
         (released.folder / name).write_bytes(held)
+
+
+def test_masks_take_all_bits_of_their_seeds() -> None:
+    """Two seeds whose words have the same exclusive or: Flower masks alike, the generator put in place does not."""
+    program = """
+import numpy as np
+from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+from flwr.client.mod.secure_aggregation.secaggplus_mod import secaggplus_mod
+from sudare_federation import masks
+one, other = bytes(range(32)), bytes(range(4, 32)) + bytes(range(4))
+shapes = [(1,), (3, 5)]
+assert all((a == b).all() for a, b in zip(pseudo_rand_gen(one, 2**32, shapes), pseudo_rand_gen(other, 2**32, shapes)))
+masks.put_in_place()
+stretched = secaggplus_mod.__globals__["pseudo_rand_gen"]
+left, right, again = (stretched(seed, 2**32, shapes) for seed in (one, other, one))
+assert [part.shape for part in left] == shapes and left[1].dtype == np.int64
+assert not (left[1] == right[1]).any() and (left[1] == again[1]).all()
+many = stretched(one, 2**32, [(200_000,)])[0]
+assert 0 <= many.min() and many.max() < 2**32 and abs(many.mean() / 2**31 - 1) < 0.01
+"""
+    python = federation_environment() / "bin" / "python"
+    subprocess.run([str(python), "-c", program], check=True, env={"PYTHONPATH": str(APP)}, timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -127,6 +128,17 @@ def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> 
     path, _ = a_site(tmp_path / "nord", "nord")
     with pytest.raises(SpecRefused, match="write 'north' instead of 'nord'"):
         load_site(path)
+
+
+def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
+    """The federation spec and the site file of docs/federation.md, beside the tests' contract."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
+    federation, site = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    for name, text in (("federation.yaml", federation), ("site.yaml", site), ("wards.odcs.yaml", CONTRACT)):
+        (tmp_path / name).write_text(text)
+    mine, spec = load_site(tmp_path / "site.yaml")
+    plan = known_of(tmp_path / "federation.yaml").plan
+    assert (mine.site, spec.federation, plan.rounds, plan.trust.fewest) == ("north", "long-stays", 100, 2)
 
 
 class Local:
