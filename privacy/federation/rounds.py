@@ -10,7 +10,7 @@ from typing import Final, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.federation.plan import MODULUS_BITS, FederatedPlan
+from privacy.federation.plan import MODULUS_BITS
 from privacy.learning.errors import CannotTrain
 
 Vector = NDArray[np.float32]
@@ -98,6 +98,15 @@ Collect = Callable[[str], Collected]
 """Makes one attempt, which it is given the name of."""
 
 
+class HasSites(Protocol):
+    """A plan, as far as the sites go."""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Names, in order."""
+        ...
+
+
 class Sites(Protocol):
     """The way to the sites, whatever carries it."""
 
@@ -106,7 +115,7 @@ class Sites(Protocol):
         ...
 
 
-def checked_call(call: object, plan: FederatedPlan, parameters: int) -> Call:
+def checked_call(call: object, rounds: int, parameters: int) -> Call:
     """Refuse a call of another making; return a copy that nobody else holds.
 
     Raises:
@@ -114,8 +123,8 @@ def checked_call(call: object, plan: FederatedPlan, parameters: int) -> Call:
     """
     if type(call) is not Call:
         raise CannotTrain("call", type(call).__name__, "Call itself")
-    if type(call.number) is not int or not 0 <= call.number < plan.rounds:
-        raise CannotTrain("round", call.number, f"0 to {plan.rounds - 1}")
+    if type(call.number) is not int or not 0 <= call.number < rounds:
+        raise CannotTrain("round", call.number, f"0 to {rounds - 1}")
     if type(call.attempt) is not str or not _ATTEMPT.fullmatch(call.attempt):
         raise CannotTrain("attempt", call.attempt, "16 hexadecimal digits")
     given = call.parameters
@@ -125,7 +134,7 @@ def checked_call(call: object, plan: FederatedPlan, parameters: int) -> Call:
     return Call(call.number, call.attempt, np.array(given))
 
 
-def checked_collected(collected: object, plan: FederatedPlan, parameters: int) -> Collected:
+def checked_collected(collected: object, plan: HasSites, parameters: int) -> Collected:
     """Refuse what no attempt can have brought.
 
     Raises:
@@ -151,7 +160,7 @@ def lifted(residues: Residues) -> NDArray[np.int64]:
     return ((residues.astype(np.int64) + _HALF) & ((1 << MODULUS_BITS) - 1)) - _HALF
 
 
-def summed(contributions: Mapping[str, Residues], plan: FederatedPlan, absent: Mapping[str, str]) -> Collected:
+def summed(contributions: Mapping[str, Residues], plan: HasSites, absent: Mapping[str, str]) -> Collected:
     """Add up the contributions of some sites; for the transports that see them one by one."""
     parameters = next((each.size for each in contributions.values()), 0)
     total = np.zeros(parameters, np.uint32)

@@ -25,11 +25,8 @@ from numpy.typing import NDArray
 from contracts.minimum_frequency import MinimumFrequency
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
-from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, checked_call
 from privacy.learning.execution import Execution
-from privacy.learning.layout import RowLayout
-from privacy.learning.learners import Learner, parameters_of
+from privacy.learning.learners import Learner
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
@@ -44,11 +41,9 @@ from privacy.ledger.entrance import (
     check_noise,
     check_rule,
     check_sums,
-    checked_layout,
-    rebuilt_layout,
 )
 from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.federated_entrance import checked_federation
+from privacy.ledger.federated_draws import FederatedDraws
 from privacy.ledger.journal import Journal
 from privacy.ledger.measurement import Asked, Measurement, Selection, SparseMeasurement, SumMeasurement
 from privacy.ledger.once import DrawOnce, Values
@@ -69,7 +64,7 @@ from privacy.refine.sparse_depth import Depth
 __all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement", "SumMeasurement"]
 
 
-class Grant:
+class Grant(FederatedDraws):
     """The live permission to spend one charge; made by `Ledger.open_grant` only.
 
     Args:
@@ -228,75 +223,6 @@ class Grant:
         from privacy.ledger.training import train  # torch takes seconds to import
 
         return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
-
-    def contribute(
-        self,
-        rows: PrivateRows,
-        learner: Learner,
-        call: Call,
-        *,
-        plan: FederatedPlan,
-        key: str,
-        execution: Execution,
-    ) -> Contribution:
-        """Make this site's contribution to one attempt of a round of a training across sites; it leaves once.
-
-        Args:
-            rows: handle on the site's rows.
-            learner: what is trained.
-            call: the round, the attempt, and the parameters so far.
-            plan: sites, trust, sampling, clipping and noise; the charge holds `plan.record_events`.
-            key: what the keys of its draws begin with, unique inside the run.
-            execution: device and memory.
-        Returns:
-            Contribution: for whoever adds up, and for nobody else.
-        Raises:
-            CannotTrain, ValueError: as for `train`; nothing was drawn.
-            GrantExceeded: more attempts than the charge holds.
-            LedgerRefusal: this attempt was answered before.
-        Privacy: `plan.record_event` for whoever sees sums over at least `plan.trust.fewest` sites; by itself a
-            contribution has less noise, or none, which is what `plan.trust` says who is trusted with.
-        """
-        training = checked_federation(checked_layout(rows), learner, plan, execution, self._charge.request)
-        checked = checked_call(call, training.plan, parameters_of(training.learner))
-        from privacy.ledger.federated import contribute  # torch takes seconds to import
-
-        return contribute(rows, training, checked, key=key, once=self._once, source=self._random_bytes)
-
-    def sum_round(
-        self,
-        layout: RowLayout,
-        learner: Learner,
-        number: int,
-        collect: Collect,
-        *,
-        attempt: str,
-        plan: FederatedPlan,
-        key: str,
-        execution: Execution,
-    ) -> RoundSum:
-        """Collect one attempt of a round from the sites and release its noisy sum, or replay the round's sum.
-
-        Args:
-            layout: how rows lie in vectors at every site.
-            learner: what is trained.
-            number: the round, from 0.
-            collect: makes the attempt, unless the round was summed before.
-            attempt: names the attempt; never used before.
-            plan, key, execution: as for `contribute`; the charge holds `plan.person_events`.
-        Returns:
-            RoundSum: written down durably with its event.
-        Raises:
-            AttemptLost: fewer sites answered than the plan needs; nothing was summed, the attempt is paid.
-            GrantExceeded: more attempts were lost than the reserve pays for.
-            CannotTrain, LedgerRefusal: as for `train`.
-        Privacy: `plan.person_event`. Where the server adds the noise it is drawn here, on sums that `collect` brings.
-        """
-        own = rebuilt_layout(layout)
-        training = checked_federation(own, learner, plan, execution, self._charge.request)
-        from privacy.ledger.federated import sum_round  # torch takes seconds to import
-
-        return sum_round(training, number, collect, attempt, key=key, once=self._once, source=self._random_bytes)
 
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
