@@ -21,13 +21,15 @@ class ModelProduct(Frozen):
 
     `trainer` says where the noise comes in: `dp_sgd`, `anonymizing_first`, `learning_first` or `anonymized_learning`.
     `columns` are all of the contract, or those that are listed, the label among them; they stand in the contract's
-    order. `options` are the trainer's own.
+    order. `numbers` are read by their cell, one entry each, as categories are, or `scaled` to [0, 1] by the declared
+    bounds. `options` are the trainer's own.
     """
 
     kind: Literal["model"]
     trainer: Label
     label: Label
     columns: Columns = ALL
+    numbers: Literal["cells", "scaled"] = "cells"
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("columns")

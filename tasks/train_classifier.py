@@ -12,7 +12,7 @@ from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.classifiers.registry import trainer
 from privacy.generators.snapshot_source import SnapshotSource
-from privacy.ledger.grant import Grant
+from privacy.ledger.grant import Grant, ParameterMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from tasks.post_processing_seed import seed_of_run
@@ -29,10 +29,12 @@ class TrainedClassifier(Fit):
     Args:
         model: the classifier.
         seed: of post-processing; None where there is none.
+        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
     """
 
     model: ClassifierModel
     seed: PostProcessingSeed | None
+    parameters: tuple[ParameterMeasurement, ...]
 
 
 def train_classifier(
@@ -59,4 +61,4 @@ def train_classifier(
     with step("train") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
     logger.info("trained by %s: %d parameters", plan.trainer, fitted.model.parameters)
-    return TrainedClassifier(fitted, fitted.model, fitted.seed)
+    return TrainedClassifier(fitted, fitted.model, fitted.seed, fitted.parameters)

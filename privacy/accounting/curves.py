@@ -22,6 +22,7 @@ from privacy.accounting.bounded_range import bounded_range_divergence
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteLaplaceVector,
     Event,
     ExponentialMechanism,
     Gaussian,
@@ -80,6 +81,8 @@ def _divergence(event: Event, order: float) -> float:
         case DiscreteLaplace():
             t = float(event.inverse_scale)
             return math.fsum(_laplace_log_moment(t, abs(move), order) for move in event.moves) / (order - 1)
+        case DiscreteLaplaceVector(inverse_scale, move, times):
+            return times * _laplace_log_moment(float(inverse_scale), move, order) / (order - 1)
         case DiscreteGaussian():
             return order * float(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
         case Pure():
@@ -135,6 +138,8 @@ def pure_loss(event: Event) -> Fraction | None:
     match event:
         case DiscreteLaplace():
             return event.inverse_scale * sum(abs(move) for move in event.moves)
+        case DiscreteLaplaceVector():
+            return event.inverse_scale * event.move * event.times
         case Pure() | ExponentialMechanism():
             return event.epsilon
         case DiscreteGaussian() | ZeroConcentrated() | Gaussian() | PoissonSampledGaussian():

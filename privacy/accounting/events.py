@@ -25,6 +25,7 @@ _LARGEST_TERM: Final = 10**60
 _LARGEST_MOVE: Final = 10**9
 _LARGEST_NORM: Final = 10**11
 _MOST_MOVES: Final = 4096
+_MOST_TIMES: Final = 10**12
 _SMALLEST_MULTIPLIER: Final = Fraction(1, 10**6)
 _LARGEST_MULTIPLIER: Final = 10**15
 # Where the sampled Gaussian's curve is computed and tested.
@@ -221,8 +222,42 @@ class PoissonSampledGaussian:
         return _write(self)
 
 
+@dataclass(frozen=True)
+class DiscreteLaplaceVector:
+    """Discrete Laplace noise on many numbers, each of which the worst neighbour moves by as much, so many times.
+
+    It is what `DiscreteLaplace` with a list of equal moves would be, where the list would be too long to write down.
+
+    Args:
+        inverse_scale: t, 10^-15 <= t <= 10^6 [1 / unit].
+        move: how far one number moves at worst, 1 to 10^9 [units].
+        times: how many numbers move, over all steps: 1 to 10^12.
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: pure epsilon = inverse_scale * move * times; its Rényi curve is `times` that of one number.
+    """
+
+    inverse_scale: Fraction
+    move: int
+    times: int
+    kind: ClassVar[str] = "discrete_laplace_vector"
+    adjacencies: ClassVar[frozenset[str]] = _BOTH
+
+    def __post_init__(self) -> None:
+        _rational(self.inverse_scale, "inverse_scale", _SMALLEST, _LARGEST_LOSS)
+        for name, most in (("move", _LARGEST_MOVE), ("times", _MOST_TIMES)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise AmountRefused(name, value, f"an integer from 1 to {most}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values; the rational as text."""
+        return _write(self)
+
+
 Event = (
     DiscreteLaplace
+    | DiscreteLaplaceVector
     | DiscreteGaussian
     | Pure
     | ZeroConcentrated
@@ -233,6 +268,7 @@ Event = (
 
 _KINDS: Final[dict[str, type[Event]]] = {
     DiscreteLaplace.kind: DiscreteLaplace,
+    DiscreteLaplaceVector.kind: DiscreteLaplaceVector,
     DiscreteGaussian.kind: DiscreteGaussian,
     Pure.kind: Pure,
     ZeroConcentrated.kind: ZeroConcentrated,
@@ -278,10 +314,10 @@ def _shown(value: Any) -> Any:
 
 
 def _read(name: str, value: Any) -> Any:
-    """Read one field: moves from a list, steps from a number, everything else from a rational's text."""
-    if name == "steps":
+    """Read one field: moves from a list, whole numbers from numbers, everything else from a rational's text."""
+    if name in ("steps", "move", "times"):
         if isinstance(value, bool) or not isinstance(value, int):
-            raise UnsupportedEvent(f"steps is {str(value)[:60]!r}; allowed: an integer")
+            raise UnsupportedEvent(f"{name} is {str(value)[:60]!r}; allowed: an integer")
         return value
     if name == "moves":
         if not isinstance(value, Sequence) or isinstance(value, str):

@@ -16,6 +16,7 @@ from privacy.accounting.curves import pure_total
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteLaplaceVector,
     Event,
     ExponentialMechanism,
     Gaussian,
@@ -57,6 +58,9 @@ def scaled(event: Event, factor: Fraction) -> Event:
         case DiscreteLaplace(inverse_scale, moves):
             loss = _down(inverse_scale * sum(map(abs, moves)) * factor)
             return DiscreteLaplace(laplace_inverse_scale(loss, moves), moves)
+        case DiscreteLaplaceVector(inverse_scale, move, times):
+            loss = _down(inverse_scale * move * times * factor)
+            return DiscreteLaplaceVector(laplace_inverse_scale(loss, (move * times,)), move, times)
         case DiscreteGaussian(sigma_squared, moves):
             return DiscreteGaussian(_up(sigma_squared / factor**2), moves)
         case Pure(epsilon):

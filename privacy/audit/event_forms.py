@@ -39,9 +39,16 @@ def _moves(moves: Any, what: str, largest: int = 10**9) -> tuple[int, ...]:
 
 
 def _count(count: Any, what: str) -> int:
-    """Read a number of steps."""
+    """Read a number of steps, or how far a number moves."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10**9:
         raise NotRecomputable(f"{what} is {str(count)[:60]}; allowed: an integer from 1 to 10^9")
+    return count
+
+
+def _times(count: Any, what: str) -> int:
+    """Read how many numbers move."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 10**12:
+        raise NotRecomputable(f"{what} is {str(count)[:60]}; allowed: an integer from 1 to 10^12")
     return count
 
 
@@ -81,6 +88,7 @@ def positive(text: Any, what: str) -> Fraction:
 # kind -> its fields, and how each is read; the parameter that scales the loss comes first
 _FORMS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
     "discrete_laplace": {"inverse_scale": positive, "moves": _moves},
+    "discrete_laplace_vector": {"inverse_scale": positive, "move": _count, "times": _times},
     "discrete_gaussian": {"sigma_squared": positive, "moves": _norms},
     "pure": {"epsilon": positive},
     "zero_concentrated": {"rho": positive},

@@ -21,7 +21,7 @@ from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences,
 from privacy.audit.model_statements import ModelRecord, ModelReplay
 from privacy.audit.readable import printable
 from privacy.audit.synthetic import CHOICES, STATISTIC_FILES, as_far_as, choices, statistics, warns_of_time
-from privacy.learning.layout import row_layout
+from privacy.classifiers.inputs import model_layout
 
 WEIGHTS: Final = "model/model.safetensors"
 INPUTS: Final = "model/inputs.json"
@@ -58,7 +58,7 @@ def read_model_meaning(replay: ModelReplay, *, where: str) -> tuple[ModelMeaning
 
 def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> list[Finding]:
     """Check the files' names, and that the network reads the columns and tells the label's cells."""
-    layout, stated = row_layout(meaning.contract, meaning.names), replay.model
+    layout, stated = model_layout(meaning.contract, meaning.product), replay.model
     classes = layout.column(meaning.product.label).width
     ends = (stated.widths[0], stated.widths[-1]) if len(stated.widths) > 1 else None
     pairs: list[tuple[str, object, object]] = [

@@ -191,6 +191,8 @@ def _step(kind: str, values: Sequence[Any], count: int) -> _Step:
     match kind, others:
         case "discrete_laplace", [moves]:
             return _Step(count, parameter * sum(map(abs, moves)), lambda order: laplace(value, moves, order))
+        case "discrete_laplace_vector", [move, times]:
+            return _Step(count * times, parameter * move, lambda order: laplace(value, [move], order))
         case "discrete_gaussian", [moves]:
             return _Step(count, None, lambda order: order * sum(move * move for move in moves) / (2 * value))
         case "pure", []:

@@ -21,12 +21,14 @@ from contracts.synthetic import ESTIMATED, MOST_ROWS, SyntheticProduct, syntheti
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteLaplaceVector,
     ExponentialMechanism,
     PoissonSampledGaussian,
     event_from_json,
 )
 from privacy.audit.drawn import worst_moves
 from privacy.audit.identity import FIXED_FILES, OTHER, check_forms, differences, read_again
+from privacy.audit.parameters import check_parameters
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
 from privacy.audit.statements import RecordTerms
@@ -34,7 +36,9 @@ from privacy.audit.sums import check_sum
 from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
 from privacy.audit.trainings import check_trainings
 
-DrawnEvent = DiscreteLaplace | DiscreteGaussian | ExponentialMechanism | PoissonSampledGaussian
+DrawnEvent = (
+    DiscreteLaplace | DiscreteLaplaceVector | DiscreteGaussian | ExponentialMechanism | PoissonSampledGaussian
+)
 CHOICES: Final = "measurements/choices.json"
 STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
@@ -226,17 +230,18 @@ def check_marginals_and_choices(
 ) -> list[Finding]:
     """Check each draw against the contract: marginals over declared domains, sums, measured choices."""
     findings = check_trainings(replay.draws, meaning.contract, where=where)
+    findings += check_parameters(replay.draws, meaning.contract, where=where)
     files: set[str] = set()
     for place, (draw, event) in enumerate(zip(replay.draws, events, strict=True)):
         at = f"replay.draws[{place}]"
-        if draw.training is not None:
+        if draw.training is not None or draw.parameters is not None:
             continue
         unknown = [name for name in draw.clique if name not in meaning.names]
         if unknown or len(set(draw.clique)) < len(draw.clique):
             found = f"columns {shown(list(draw.clique))}" if not unknown else f"the column {shown(unknown[0])}"
             findings.append(Finding(where, f"{at}.clique", found, "columns of the product, each once", OTHER))
             continue
-        if isinstance(event, PoissonSampledGaussian):
+        if isinstance(event, PoissonSampledGaussian | DiscreteLaplaceVector):
             allowed = "such an event for an interval of a training alone"
             findings.append(Finding(where, f"{at}.event.kind", event.kind, allowed, _UNDERSTATED))
             continue

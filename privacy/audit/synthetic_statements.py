@@ -31,13 +31,21 @@ class TrainingStatement(Statement):
     interval: Count | None
 
 
+class ParametersStatement(Statement):
+    """Noisy parameters, or a checkpoint of a training on noisy changes: what was trained, and which draw it is."""
+
+    perturbation: dict[str, Any]
+    interval: Count
+
+
 class SyntheticDraw(DrawStatement):
-    """One draw: a noisy marginal or sums over rows, in a file of its own, a choice, or an interval of a training."""
+    """One draw: a marginal or sums over rows, in a file of its own, a choice, part of a training, or parameters."""
 
     measurements: Text | None
     index: Count | None
     statistic: StatisticStatement | None = None
     training: TrainingStatement | None = None
+    parameters: ParametersStatement | None = None
 
 
 class ModelStatement(Statement):

@@ -79,7 +79,7 @@ def compare(told: Any, expected: float, at: str, where: str) -> list[Finding]:
 def _size(draw: DrawStatement) -> tuple[float, float] | None:
     """Return mean size and root mean square of a marginal's noise; None of what is no marginal, or cannot be read."""
     kind, statistic = draw.event.get("kind"), getattr(draw, "statistic", None)
-    if statistic is not None:
+    if statistic is not None or getattr(draw, "parameters", None) is not None:
         return None
     try:
         if kind == "discrete_laplace":

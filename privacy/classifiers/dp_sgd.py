@@ -11,6 +11,7 @@ Source: Abadi et al. 2016, algorithm 1, with Poisson samples; the accounting is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import ceil
 from typing import ClassVar, Final
 
@@ -27,6 +28,7 @@ from privacy.generators.training_run import Timer, train
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
+from privacy.learning.plan import MOST_BATCH, Schedule
 from privacy.learning.trained import unpacked
 from privacy.ledger.grant import Grant
 
@@ -45,9 +47,21 @@ class DpSgdOptions(TrainingOptions):
     """
 
     hidden: tuple[int, ...] = Field(default=(), min_length=0, max_length=8)
-    averaging: float | None = Field(default=0.95, gt=0, lt=1, allow_inf_nan=False)
-    learning_rate: float = Field(default=0.02, gt=0, le=10, allow_inf_nan=False)
+    epochs: float = Field(default=10, gt=0, le=10**6, allow_inf_nan=False)
+    averaging: float | None = Field(default=0.9, gt=0, lt=1, allow_inf_nan=False)
+    learning_rate: float = Field(default=0.05, gt=0, le=10, allow_inf_nan=False)
     seed: int = Field(default=1, ge=0, lt=2**63)
+
+    @property
+    def schedule(self) -> Schedule:
+        """How rows are sampled, and for how long: a twentieth of the declared rows where no batch is given.
+
+        Raises:
+            CannotTrain: a batch of more than the declared rows.
+        """
+        batch = self.batch or max(1, min(MOST_BATCH, self.rows_about, max(100, self.rows_about // 20)))
+        epochs = Fraction(self.epochs).limit_denominator(10**6)
+        return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
 
 
 class DpSgd:
@@ -85,7 +99,7 @@ class DpSgd:
             OutOfTime, TrainingDiverged, GrantExceeded: as of the generators that train.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, rows = Timer(options, progress), counts.rows(asked.domain.columns)
+        timer, rows = Timer(options, progress), asked.rows(counts)
         learner = dp_sgd_learner(asked, options)
         trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
         progress(1.0, "done")

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from contracts.contract import Contract
+from contracts.model import ModelProduct
 from privacy.classifiers.classifier_model import FORMAT, Bounds
-from privacy.learning.layout import ColumnLayout, row_layout
+from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 
 INPUTS_SCHEMA: Final = "sudare-model-inputs/1"
 _ENCODED: Final = {
@@ -21,21 +24,36 @@ _LAYERS: Final = (
 )
 
 
+def model_layout(contract: Contract, product: ModelProduct) -> RowLayout:
+    """Return how the rows of a model lie in vectors: as anywhere, or with one entry a cell for numbers too.
+
+    Privacy: uses contract and product only.
+    """
+    layout = row_layout(contract, product.names(contract))
+    if product.numbers == "scaled":
+        return layout
+    return RowLayout(
+        tuple(
+            ColumnLayout(each.name, "category", np.eye(each.table.shape[0])) if each.kind == "number" else each
+            for each in layout.columns
+        )
+    )
+
+
 def inputs_of(
-    contract: Contract, names: Sequence[str], label: str, widths: Sequence[int], bounds: Bounds | None
+    contract: Contract, product: ModelProduct, widths: Sequence[int], bounds: Bounds | None
 ) -> dict[str, Any]:
     """Describe how a row becomes the model's input, and what its outputs mean; a function of public values alone.
 
     Args:
         contract: declares the columns.
-        names: the columns that were learned from, the label among them.
-        label: the column that is told.
+        product: says which columns are read, how, and which one is told.
         widths: entries of the input and of each layer's output.
         bounds: range to which weights and biases were clamped.
     Returns:
         dict: JSON values; numbers of cells as text of their shortest exact decimals.
     """
-    layout = row_layout(contract, names)
+    layout, label = model_layout(contract, product), product.label
     features, start = [], 0
     for column in layout.columns:
         if column.name == label:

@@ -14,6 +14,7 @@ from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up, pico_to_
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import Event
+from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
@@ -92,4 +93,5 @@ def asked_classifier(
         public_total=None if contract.total is None else contract.total.value,
         layout=row_layout(contract, names),
         label=product.label,
+        vectors=model_layout(contract, product),
     )

@@ -10,7 +10,10 @@ from privacy.classifiers.trainer import AnyTrainer
 from privacy.generators.generator import CannotGenerate
 
 TRAINERS: Final = {
+    "anonymizing_first": ("privacy.classifiers.anonymizing_first", "AnonymizingFirst"),
     "dp_sgd": ("privacy.classifiers.dp_sgd", "DpSgd"),
+    "learning_first": ("privacy.classifiers.learning_first", "LearningFirst"),
+    "anonymized_learning": ("privacy.classifiers.anonymized_learning", "AnonymizedLearning"),
 }
 
 

@@ -7,7 +7,7 @@ post-processing. Its plan and its terms are those of generators; what it makes i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -17,9 +17,10 @@ from pydantic import BaseModel
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
 from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
 from privacy.learning.layout import RowLayout
+from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.ledger.grant import Grant, Measurement, Selection
-from privacy.ledger.measurement import SumMeasurement
+from privacy.ledger.measurement import ParameterMeasurement, SumMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
@@ -33,9 +34,11 @@ class AskedClassifier(Asked):
 
     Args:
         label: the column that is told; the others are what it is told from.
+        vectors: how rows lie in the vectors that the classifier reads; `layout` is how generators read them.
     """
 
     label: str = ""
+    vectors: RowLayout | None = None
 
     @property
     def rows_layout(self) -> RowLayout:
@@ -44,11 +47,14 @@ class AskedClassifier(Asked):
         Raises:
             CannotGenerate: it is not known.
         """
-        if self.layout is None:
-            raise CannotGenerate(
-                "product.columns: how rows lie in vectors is not known; allowed: a contract's columns"
-            )
-        return self.layout
+        if self.vectors is None:
+            raise CannotGenerate("product.columns: no layout of rows; allowed: a contract's columns")
+        return self.vectors
+
+    @property
+    def of_rows(self) -> Asked:
+        """What a generator of rows is asked for instead."""
+        return Asked(**{each.name: getattr(self, each.name) for each in fields(Asked)})
 
     @property
     def inputs(self) -> int:
@@ -59,6 +65,10 @@ class AskedClassifier(Asked):
     def classes(self) -> int:
         """Cells of the label."""
         return self.rows_layout.column(self.label).width
+
+    def rows(self, counts: CountsSource) -> PrivateRows:
+        """Return the handle on the rows, as they lie in vectors here; nothing is read before a grant opens it."""
+        return replace(counts.rows(self.domain.columns), layout=self.rows_layout)
 
     def widths(self, hidden: tuple[int, ...]) -> tuple[int, ...]:
         """Entries of the input, of the hidden layers, and of the output."""
@@ -71,7 +81,7 @@ class FittedClassifier:
 
     Args:
         model: the classifier.
-        measurements, selections, sums, trainings: what was drawn, in order, by kind.
+        measurements, selections, sums, trainings, parameters: what was drawn, in order, by kind.
         notes: what a reader of the record should know.
         seed: of post-processing; None where there is none.
     """
@@ -82,6 +92,7 @@ class FittedClassifier:
     notes: tuple[str, ...] = ()
     sums: tuple[SumMeasurement, ...] = ()
     trainings: tuple[Trained, ...] = ()
+    parameters: tuple[ParameterMeasurement, ...] = ()
     seed: PostProcessingSeed | None = None
 
 

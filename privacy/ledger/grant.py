@@ -27,6 +27,7 @@ from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.perturbed import Perturbation
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
@@ -45,8 +46,16 @@ from privacy.ledger.entrance import (
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.federated_draws import FederatedDraws
 from privacy.ledger.journal import Journal
-from privacy.ledger.measurement import Asked, Measurement, Selection, SparseMeasurement, SumMeasurement
+from privacy.ledger.measurement import (
+    Asked,
+    Measurement,
+    ParameterMeasurement,
+    Selection,
+    SparseMeasurement,
+    SumMeasurement,
+)
 from privacy.ledger.once import DrawOnce, Values
+from privacy.ledger.perturbing import Told, perturbed, silent
 from privacy.ledger.sparse_drawing import draw_listed
 from privacy.ledger.store import Store
 from privacy.ledger.sum_drawing import noisy_sums
@@ -61,7 +70,7 @@ from privacy.noise.random_bytes import RandomBytes
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth
 
-__all__ = ["Grant", "Measurement", "Selection", "SparseMeasurement", "SumMeasurement"]
+__all__ = ["Grant", "Measurement", "ParameterMeasurement", "Selection", "SparseMeasurement", "SumMeasurement"]
 
 
 class Grant(FederatedDraws):
@@ -223,6 +232,28 @@ class Grant(FederatedDraws):
         from privacy.ledger.training import train  # torch takes seconds to import
 
         return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
+
+    def perturb(
+        self, rows: PrivateRows, perturbation: Perturbation, *, noise: Noise, key: str, progress: Told = silent
+    ) -> tuple[ParameterMeasurement, ...]:
+        """Train with noise on every parameter, or on every change of one, from the last durable checkpoint on.
+
+        Args:
+            rows: handle on the rows.
+            perturbation: what is trained, and where the noise comes in; `ParameterRelease` or `DeltaTraining`.
+            noise: epsilon of each parameter by itself (Laplace), or rho of all together (Gaussian).
+            key: what the keys of its draws begin with, unique inside the run.
+            progress: told how many draws of how many are done.
+        Returns:
+            tuple: the draws in order, written down durably with their events; the last one holds the parameters.
+        Raises:
+            CannotTrain, ValueError: rows, a training or noise that cannot be used; nothing was drawn.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: `perturbation.event` a draw: the joint loss of all parameters, in either relation.
+        """
+        return perturbed(
+            rows, perturbation, noise, key, self._charge.request, self._once, self._random_bytes, progress
+        )
 
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.

@@ -43,7 +43,10 @@ from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
 _FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
 _DRAWN: Final = frozenset(
-    {"discrete_laplace", "discrete_gaussian", "exponential_mechanism", "poisson_sampled_gaussian"}
+    {
+        *("discrete_laplace", "discrete_laplace_vector", "discrete_gaussian"),
+        *("exponential_mechanism", "poisson_sampled_gaussian"),
+    }
 )
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest", "snapshot_hash")
 

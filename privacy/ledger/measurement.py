@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteLaplaceVector,
     ExponentialMechanism,
     PoissonSampledGaussian,
     UnsupportedEvent,
     event_from_json,
 )
+from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.learning.statistics import Statistic
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
-DrawnEvent = NoiseEvent | ExponentialMechanism | PoissonSampledGaussian
+DrawnEvent = NoiseEvent | DiscreteLaplaceVector | ExponentialMechanism | PoissonSampledGaussian
 
 
 @dataclass(frozen=True)
@@ -148,5 +150,28 @@ class SumMeasurement:
     values: NDArray[np.int64]
     event: DiscreteGaussian
     variance: float
+    number: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ParameterMeasurement:
+    """Noisy parameters of a network, or a checkpoint of a training on noisy changes; released, no longer private.
+
+    Args:
+        key: name of the draw inside its run.
+        perturbation: what was trained, and where the noise came in.
+        interval: which draw of its training it is, from 0.
+        values: of `ParameterRelease` steps of its range, int64; of `DeltaTraining` float64 parameters as int64 words.
+        event: the event.
+        number: order of the draw inside its run.
+        sha256: digest of the values.
+    """
+
+    key: str
+    perturbation: Perturbation
+    interval: int
+    values: NDArray[np.int64]
+    event: VectorEvent
     number: int
     sha256: str

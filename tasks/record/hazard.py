@@ -66,7 +66,7 @@ def made_by(*names: str) -> Concern:
 
 
 NOISE_ON_COUNTS: Final[Concern] = (
-    lambda run: bool(kinds(run) & {"discrete_laplace", "discrete_gaussian"}),
+    lambda run: bool(kinds(run) & {"discrete_laplace", "discrete_laplace_vector", "discrete_gaussian"}),
     "no count or sum was measured",
 )
 TRAININGS: Final[Concern] = (lambda run: "poisson_sampled_gaussian" in kinds(run), "nothing was trained on the rows")

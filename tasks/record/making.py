@@ -19,6 +19,7 @@ from tasks.refine import ReleasedTable, SparseTable
 
 SAMPLERS = {
     "discrete_laplace": "discrete Laplace on the integers, sampled exactly, without floating point",
+    "discrete_laplace_vector": "discrete Laplace on the integers, sampled exactly, without floating point",
     "discrete_gaussian": "discrete Gaussian on the integers, sampled exactly, without floating point",
 }
 ENTROPY = {

@@ -138,7 +138,10 @@ def _fitted_draws() -> dict[str, Any]:
     choice = _object({"kind": {"const": "exponential_mechanism"}, "epsilon": _RATIONAL})
     sampled = {"noise_multiplier": _RATIONAL, "sampling_probability": _RATIONAL, "steps": _COUNT}
     interval_of = _object({"kind": {"const": "poisson_sampled_gaussian"}, **sampled})
-    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], choice, interval_of]}
+    vector = _object(
+        {"kind": {"const": "discrete_laplace_vector"}, "inverse_scale": _RATIONAL, "move": _COUNT, "times": _COUNT}
+    )
+    event = {"anyOf": [*draw["properties"]["event"]["anyOf"], vector, choice, interval_of]}
     either = {"measurements": {"type": ["string", "null"]}, "index": {"type": ["integer", "null"], "minimum": 0}}
     properties = {**draw["properties"], "coarsening": {"type": "null"}, "event": event, **either}
     del properties["listed"]
@@ -147,8 +150,10 @@ def _fitted_draws() -> dict[str, Any]:
     plan = {"type": "object", "description": "Sampling, clipping, noise and steps; rationals as text."}
     interval = {"type": ["integer", "null"], "minimum": 0}
     properties["training"] = _object({"plan": plan, "learner": _HEX, "interval": interval})
+    perturbation = {"type": "object", "description": "What is trained, and where the noise comes in."}
+    properties["parameters"] = _object({"perturbation": perturbation, "interval": _COUNT})
     properties["statistic"] = _object({"digest": _HEX, "parameters": parameters, "shapes": shapes})
-    return {"type": "array", "items": _object(properties, optional=("statistic", "training"))}
+    return {"type": "array", "items": _object(properties, optional=("statistic", "training", "parameters"))}
 
 
 def _draw() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from privacy.generators.rows import seed_text
 from privacy.ledger.grant import Measurement, SumMeasurement
-from tasks.record import sums, trainings
+from tasks.record import parameters, sums, trainings
 from tasks.record.field import NONE, Group, Run, public
 from tasks.version.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
 from tasks.version.tidy import MEASUREMENTS
@@ -79,17 +79,21 @@ def model(run: Run) -> dict[str, Any]:
 def measured(run: Run) -> list[dict[str, Any]]:
     """List what was measured, in order, with its noise and its file."""
     _, made = run.facts.fit
-    return [
-        {
-            "key": each.key,
-            **(sums.told(each) if isinstance(each, SumMeasurement) else _marginal(each)),
-            "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
-        }
-        for each in made.measured
-    ] + [
-        {"key": trained.draws[-1], **trainings.told(trained, number)}
-        for trained, number in trainings.last_numbers(run.facts)
-    ]
+    return (
+        [
+            {
+                "key": each.key,
+                **(sums.told(each) if isinstance(each, SumMeasurement) else _marginal(each)),
+                "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
+            }
+            for each in made.measured
+        ]
+        + [
+            {"key": trained.draws[-1], **trainings.told(trained, number)}
+            for trained, number in trainings.last_numbers(run.facts)
+        ]
+        + parameters.told(run.facts)
+    )
 
 
 def _marginal(each: Measurement) -> dict[str, Any]:

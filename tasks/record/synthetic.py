@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import ZeroConcentrated
+from privacy.learning.perturbed import STEPS
 from privacy.ledger.grant import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
-from tasks.record import trainings
+from tasks.record import parameters, trainings
 from tasks.record.account import LEDGER, noise_words
 from tasks.record.evidence import OUTPUT
 from tasks.record.field import NONE, Fill, Group, Run
@@ -22,6 +23,10 @@ from tasks.record.terms import UNIT
 from tasks.record.unprotected import UNPROTECTED
 
 Drawn = Measurement | SumMeasurement | Selection
+PERTURBED: Final = {
+    parameters.PARAMETERS: "noise on every clamped weight and bias of a network that was trained without noise",
+    parameters.CHANGES: "noise on the clamped change of every weight and bias in every batch of a training",
+}
 CHOOSER: Final = "exponential mechanism on rational scores, sampled exactly, without floating point"
 
 
@@ -30,7 +35,7 @@ def draws(run: Run) -> list[dict[str, Any]]:
     account = run.facts.account.terms.name
     entered = {entry.body["key"]: entry.body for entry in run.facts.entries if entry.kind == "noise_drawn"}
     told = [_draw(entered[each.key], account, each) for each in run.facts.fit[1].drawn]
-    told += trainings.entered(run.facts, account)
+    told += trainings.entered(run.facts, account) + parameters.entered(run.facts)
     return sorted(told, key=lambda each: int(entered[each["key"]]["number"]))
 
 
@@ -68,7 +73,8 @@ def sensitivities(run: Run) -> list[dict[str, Any]]:
     of_marginals = [{"l1": sum(map(abs, move)), "l2_squared": sum(part * part for part in move)} for move in moves]
     of_sums = [{"of": "sums over rows, in lattice units", "l2_squared": norm} for norm in norms]
     clipped = [{"of": "sums of gradients", "l2": float(each.plan.clipping_norm)} for each in made.fitted.trainings]
-    return of_marginals + of_sums + clipped
+    clamped = [{"of": "each parameter, in steps of its range", "l1": STEPS} for _ in parameters.of(run.facts)[:1]]
+    return of_marginals + of_sums + clipped + clamped
 
 
 def conversion_words(run: Run) -> str:
@@ -90,6 +96,7 @@ def mechanism(run: Run) -> str:
     noise = f"{' and '.join(kinds)} noise on {' and '.join(on)}" if on else ""
     if made.fitted.trainings:
         noise += f"{', and ' if noise else ''}DP-SGD: Gaussian noise on clipped gradients of Poisson samples"
+    noise = next((PERTURBED[parameters.what(each)] for each in parameters.of(run.facts)), noise)
     chosen = bool(made.fitted.selections)
     return f"{noise}; which ones, chosen by the exponential mechanism" if chosen else noise
 
@@ -103,7 +110,8 @@ def samplers(run: Run) -> list[str]:
     """Name how each kind of draw is sampled."""
     made = run.facts.fit[1]
     trained = {trainings.SAMPLER} if made.fitted.trainings else set()
-    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in made.drawn} | trained)
+    drawn = (*made.drawn, *parameters.of(run.facts))
+    return sorted({SAMPLERS.get(each.event.kind, CHOOSER) for each in drawn} | trained)
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:

@@ -8,6 +8,7 @@ from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
 from privacy.ledger.draws import values_digest
 from privacy.ledger.grant import Measurement, Selection, SumMeasurement
+from tasks.record import parameters
 from tasks.record.field import Run
 from tasks.record.trainings import replayed
 from tasks.version.sum_files import statistic_part
@@ -44,6 +45,7 @@ def drawn_part(run: Run) -> list[dict[str, Any]]:
     entered = {entry.body["key"]: entry.body for entry in facts.entries if entry.kind == "noise_drawn"}
     costs = {key: body["costs"][account] for key, body in entered.items()}
     told = [_draw(each, costs[each.key]) for each in made.drawn] + replayed(facts, account)
+    told += parameters.replayed(facts)
     return sorted(told, key=lambda draw: int(draw["number"]))
 
 

@@ -20,6 +20,7 @@ from privacy.learning.statistics import Statistic
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.measured import check_measured
 from tasks.verification.product_checks import MOST_MOVES
+from tasks.verification.published_parameters import check_parameter_file
 from tasks.verification.published_sums import check_sum_file, read_statistics
 from tasks.verification.published_trainings import check_checkpoint
 from tasks.verification.tables import MEASURED, read_parquet
@@ -102,7 +103,9 @@ def _check_file(
     data: bytes, draw: SyntheticDraw, event: DrawnEvent, meaning: FittedMeaning, made: FittedValues, files: OpenFiles
 ) -> None:
     """Check one file, by what it holds, and keep its values."""
-    if isinstance(event, PoissonSampledGaussian):
+    if draw.parameters is not None:
+        noisy, wrong = check_parameter_file(data, draw)
+    elif isinstance(event, PoissonSampledGaussian):
         noisy, wrong = check_checkpoint(data, draw)
     elif draw.statistic is not None:
         statistic = made.statistics.get(draw.key)

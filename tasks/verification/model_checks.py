@@ -33,11 +33,10 @@ from privacy.audit.readable import printable
 from privacy.audit.statements import Manifest
 from privacy.audit.synthetic import DrawnEvent, check_marginals_and_choices, read_draws
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
-from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
+from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
 from privacy.classifiers.model_plan import asked_classifier
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
-from privacy.learning.layout import row_layout
 from privacy.learning.statistics import Statistic
 from tasks.progress import Bar
 from tasks.verification.files import VersionFolder
@@ -173,10 +172,8 @@ class ModelChecks:
         try:
             asked, options = self._asked(meaning)
             bounds = _bounds(replay.model.range)
-            layout = row_layout(meaning.contract, meaning.names)
-            expected = readable_json(
-                inputs_of(meaning.contract, meaning.names, meaning.product.label, replay.model.widths, bounds)
-            )
+            layout = model_layout(meaning.contract, meaning.product)
+            expected = readable_json(inputs_of(meaning.contract, meaning.product, replay.model.widths, bounds))
             described = card_of(self._card(meaning), {"weights": WEIGHTS, "inputs": INPUTS})
             if weights is not None:
                 self._model = read_classifier(weights, layout, meaning.product.label, bounds)

@@ -19,13 +19,14 @@ from privacy.generators.generator import OutOfTime
 from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
 from privacy.learning.learners import Learner, learner_digest
+from privacy.learning.perturbed import Perturbation
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
 from privacy.learning.trained import Trained, unpacked
 from privacy.learning.written_statistics import nearly
 from privacy.ledger.grant import Measurement, Selection
-from privacy.ledger.measurement import SumMeasurement
+from privacy.ledger.measurement import ParameterMeasurement, SumMeasurement
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.scores import Candidate
 from privacy.marginals.sensitivity import GaussianNoise, Noise, noise_event
@@ -145,6 +146,28 @@ class PublishedDraws:
         words = self._values.noisy[keys[-1]]
         state = State.of(learner, unpacked(words, state_size(learner)))
         return Trained(learner, rows.layout, state.trained, keys, draw.sha256, plan, words)
+
+    def perturb(
+        self,
+        rows: PrivateRows,
+        perturbation: Perturbation,
+        *,
+        noise: Noise,
+        key: str,
+        progress: Callable[[int, int], None] = lambda done, draws: None,
+    ) -> tuple[ParameterMeasurement, ...]:
+        """Hand out the published parameters, if they are those of this training; of earlier draws nothing."""
+        wanted = perturbation.event(noise, rows_per_unit=self._terms[1])
+        made = []
+        for place in range(perturbation.draws):
+            draw, event = self._next(f"{key}/{place:05d}")
+            stated = draw.parameters
+            if stated is None or (stated.perturbation, event) != (perturbation.to_json(), wanted):
+                raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
+            values = self._values.noisy.get(draw.key, np.empty(0, np.int64))
+            number = draw.number
+            made.append(ParameterMeasurement(draw.key, perturbation, place, values, wanted, number, draw.sha256))
+        return tuple(made)
 
     def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
         """Hand out the published choice, if it was made among these candidates."""

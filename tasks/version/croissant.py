@@ -72,6 +72,7 @@ _ROLES = {
     "sums": "Noisy sums over rows as they were drawn.",
     "statistics": "What was added up in each sum over rows.",
     "checkpoint": "The last checkpoint of a training, as it was drawn.",
+    "parameters": "Noisy parameters of a network as they were drawn, or the last checkpoint of them.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
     "weights": "Weights and biases of the classifier, as safetensors.",
@@ -89,6 +90,7 @@ _MEANINGS = {
 }
 _OF_ARRAYS = {"array": "Name of an array.", "value": "Its values in row-major order."}
 _OF_CHECKPOINTS = {"part": "Parameters, the optimizer's moments, or their average.", "value": "A number of it."}
+_OF_PARAMETERS = {"value": "Steps of a parameter's range; of a training on noisy changes the bits of a double."}
 _OF_SUMS = {
     "part": "What is added up: counts, sums, products (diagonal or full), or features.",
     "group": "Place of the group of rows, from 0.",
@@ -167,6 +169,7 @@ def _file(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
     name, rows = file.path.removesuffix(".parquet"), synthetic and file.role == DATA
     by_role = {"model": _OF_ARRAYS, "statistics": _OF_ARRAYS, "sums": _OF_SUMS, "checkpoint": _OF_CHECKPOINTS}
+    by_role |= {"parameters": _OF_PARAMETERS}
     meanings = {} if rows else by_role.get(file.role, _MEANINGS)
     otherwise = "Synthetic value." if rows else "Label of the cell."
     records, source = _id(name, f"records-{number}"), _id(file.path, f"file-{number}")
@@ -189,7 +192,7 @@ def _records(file: WrittenFile, number: int, synthetic: bool) -> dict[str, Any]:
 
 def _rows(file: WrittenFile) -> str:
     """Say what the rows are."""
-    if file.role in ("model", "statistics", "sums", "checkpoint"):
+    if file.role in ("model", "statistics", "sums", "checkpoint", "parameters"):
         return f"{file.rows} rows, one a number."
     if file.form == "dense":
         return f"{file.rows} rows, one a cell of the declared domain."

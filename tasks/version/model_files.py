@@ -11,6 +11,7 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
 from privacy.classifiers.registry import trainer
 from tasks.facts import RunFacts
+from tasks.version.parameter_files import write_parameters
 from tasks.version.synthetic_files import MODEL, write_drawn
 from tasks.version.tidy import WrittenFile, written
 
@@ -28,10 +29,10 @@ def write_model_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
         marks: what each Parquet file says about where it comes from.
     Privacy: released and public values only.
     """
-    plan, made = facts.trained
+    made = facts.trained[1]
     (folder / MODEL).mkdir(parents=True, exist_ok=True)
-    asked, model = plan.asked, made.model
-    inputs = inputs_of(facts.contract, asked.domain.columns, asked.label, model.widths, model.bounds)
+    model = made.model
+    inputs = inputs_of(facts.contract, facts.spec.model_product, model.widths, model.bounds)
     (folder / WEIGHTS).write_bytes(model.to_bytes())
     (folder / INPUTS).write_bytes(readable_json(inputs))
     (folder / CARD).write_bytes(card_of(card_terms(facts), {"weights": WEIGHTS, "inputs": INPUTS}))
@@ -40,6 +41,7 @@ def write_model_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
         written(folder, INPUTS, "", "inputs", 1, ()),
         written(folder, CARD, "", "card", 1, ()),
         *write_drawn(made.fitted, facts, folder, marks=marks),
+        *write_parameters(made.parameters, folder, marks=marks),
     )
 
 

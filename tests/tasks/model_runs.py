@@ -65,6 +65,28 @@ def dp_sgd() -> ModelScenario:
     return ModelScenario()
 
 
+def learning_first() -> ModelScenario:
+    """Noise on every clamped parameter; an epsilon of each."""
+    options = "hidden: [4], epochs: 3, batch: 100, learning_rate: 0.5, parameter_epsilon: 0.3"
+    return with_product(
+        f"{{kind: model, trainer: learning_first, label: ward, options: {{{options}}}}}",
+        epsilon="22",
+        cap=(60 * PICO, ATTO // 10**6),
+    )
+
+
+def anonymized_learning() -> ModelScenario:
+    """Noise on every clamped change, as little as the charge allows, under replace_one with ids."""
+    options = "hidden: [4], epochs: 4, batch: 1000, checkpoints: 2, rows_about: 3000, limit: 1.0"
+    return with_product(f"{{kind: model, trainer: anonymized_learning, label: ward, options: {{{options}}}}}")
+
+
+def anonymizing_first() -> ModelScenario:
+    """An ordinary training on rows that a generator made of noisy marginals; structural zeros, private choices."""
+    options = "generator: mst, hidden: [4], epochs: 3, batch: 100, learning_rate: 0.5"
+    return with_product(f"{{kind: model, trainer: anonymizing_first, label: ward, options: {{{options}}}}}")
+
+
 def with_product(product: str, **changed: object) -> ModelScenario:
     """Another trainer, or other options."""
     return replace(ModelScenario(), product=product, **changed)  # type: ignore[arg-type]

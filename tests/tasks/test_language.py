@@ -27,7 +27,7 @@ from tasks.record.record import GROUPS
 from tasks.record.synthetic import synthetic_groups
 from tests.tasks.forgery import Json, load
 from tests.tasks.hierarchies import nested
-from tests.tasks.model_runs import dp_sgd
+from tests.tasks.model_runs import anonymized_learning, dp_sgd, learning_first
 from tests.tasks.sparse_runs import small
 from tests.tasks.synthetic_runs import aim, gaussians
 from tests.tasks.version_fixture import Version, publish_version
@@ -69,6 +69,7 @@ def ja() -> Language:
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
     """Rows from marginals, rows from sums, a hierarchy, a sparse table, a model."""
     made = {"aim": aim, "gaussians": gaussians, "nested": nested, "sparse": small, "wards": dp_sgd}
+    made |= {"learning_first": learning_first, "anonymized_learning": anonymized_learning}
     return {name: publish_version(scenario(), tmp_path_factory.mktemp(name)) for name, scenario in made.items()}
 
 
@@ -236,7 +237,9 @@ def test_no_english_is_left_on_the_japanese_page_of_tables(versions: dict[str, V
     check_japanese(versions[name])
 
 
-@pytest.mark.parametrize("name", ["aim", "gaussians", "nested", "sparse", "wards"])
+@pytest.mark.parametrize(
+    "name", ["aim", "gaussians", "nested", "sparse", "wards", "learning_first", "anonymized_learning"]
+)
 def test_no_english_is_left_on_other_japanese_pages(others: dict[str, Version], name: str) -> None:
     check_japanese(others[name])
 

@@ -7,18 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
+from contracts.model import ModelProduct
 from privacy.classifiers.classifier_model import read_classifier
+from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
-from privacy.learning.layout import row_layout
+from privacy.ledger.once import DrawOnce
 from tasks.record.schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, forge, load
-from tests.tasks.model_runs import TERMS, dp_sgd, with_product
+from tests.tasks.model_runs import (
+    TERMS,
+    anonymized_learning,
+    anonymizing_first,
+    dp_sgd,
+    learning_first,
+    with_product,
+)
 from tests.tasks.version_fixture import Version, broken, publish_version
 
 WEIGHTS = "model/model.safetensors"
@@ -44,7 +55,8 @@ def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(publishe
     joint = record["groups"]["K"]["fields"]["guarantees"]["value"]["joint"]
     assert joint["epsilon"] == record["groups"]["F"]["fields"]["epsilon"]["value"]
     page = (published.folder / "record.html").read_text()
-    assert "60 weights and biases" in page
+    parameters = record["groups"]["K"]["fields"]["network"]["value"]["parameters"]
+    assert f"{parameters} weights and biases" in page
     assert "a classifier, published with differential privacy" in page
 
 
@@ -52,7 +64,7 @@ def test_the_published_weights_classify_by_the_published_inputs_alone(published:
     """Whoever has the folder and nothing of ours encodes a row as inputs.json says, and gets the model's answer."""
     record, inputs = load(published.folder / "record.json"), load(published.folder / "model" / "inputs.json")
     contract = Contract.model_validate(record["replay"]["contract"])
-    layout = row_layout(contract)
+    layout = model_layout(contract, ModelProduct.model_validate(record["replay"]["product"]))
     data = (published.folder / WEIGHTS).read_bytes()
     model = read_classifier(data, layout, "ward", None)
     codes = np.array([[0, 1, 2, 0, 1, 2, 1, 0]], dtype=np.uint8)
@@ -180,3 +192,180 @@ def test_csv_and_a_relation_without_poisson_samples_are_refused(tmp_path: Path) 
     replaced = "{unit: {kind: row, scope: block}, adjacency: replace_one, ZEROS}"
     with pytest.raises(SpecRefused, match="add_remove"):
         with_product(product, privacy=replaced).run(tmp_path / "replaced")
+
+
+APPROACHES = {each.__name__: each for each in (anonymizing_first, learning_first, anonymized_learning)}
+
+
+@pytest.fixture(scope="module")
+def approaches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in APPROACHES.items()}
+
+
+@pytest.mark.parametrize("name", APPROACHES)
+def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str, Version], name: str) -> None:
+    """The account is charged the joint one; the one of a parameter by itself is smaller, and reported only."""
+    published = approaches[name]
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+    record = load(published.folder / "record.json")
+    Draft202012Validator(record_schema()).validate(record)
+    told = record["groups"]["K"]["fields"]["guarantees"]["value"]
+    joint = told["joint"]["epsilon"]
+    assert joint == record["groups"]["F"]["fields"]["epsilon"]["value"]
+    alone = told["per_parameter"]["epsilon"]
+    if name == "anonymizing_first":
+        assert alone == "none"
+        assert record["replay"]["seed"] is not None
+        assert any("trains again" in text for text in verify(published.folder, public_key=published.key).cannot_tell)
+    else:
+        assert float(alone) < float(joint) / 3
+        assert record["replay"]["seed"] is None
+
+
+def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: dict[str, Version]) -> None:
+    record = load(approaches["learning_first"].folder / "record.json")
+    told = record["groups"]["K"]["fields"]
+    assert float(told["guarantees"]["value"]["per_parameter"]["epsilon"]) == pytest.approx(0.3, rel=1e-6)
+    assert told["clamped"]["value"] == {"lowest": "-1.0", "highest": "1.0"}
+    (draw,) = record["replay"]["draws"]
+    parameters = told["network"]["value"]["parameters"]
+    assert (draw["event"]["move"], draw["event"]["times"]) == (2**16, parameters)
+
+
+def test_a_model_whose_weights_leave_the_range_that_they_were_clamped_to_is_caught(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+    other_weights(version.folder)
+    forge(version, record=restated)
+    report = verify(version.folder, public_key=version.key)
+    assert 9 in broken(report)
+    assert "numbers outside of the range -1 to 1" in "\n".join(map(str, report.findings))
+
+
+def first_draw(**changed: Any) -> Callable[[Json], object]:
+    return lambda record: record["replay"]["draws"][0].update(changed)
+
+
+def everywhere(kind: str, **changed: Any) -> tuple[Callable[[Json], object], Callable[[list[Json]], object]]:
+    """Change the events of all draws in the record, in the journal and in what was planned."""
+
+    def in_record(record: Json) -> None:
+        for draw in record["replay"]["draws"]:
+            draw["event"].update(changed)
+
+    def in_journal(entries: list[Json]) -> None:
+        for entry in entries:
+            for event in entry["body"].get("events", []) if isinstance(entry["body"], dict) else []:
+                event.update(changed)
+            if entry["kind"] == "noise_drawn":
+                entry["body"]["event"].update(changed)
+
+    return in_record, in_journal
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "says"),
+    [
+        ("learning_first", {"times": 1}, "times"),
+        ("learning_first", {"move": 1}, "move"),
+        ("anonymized_learning", {"moves": [1]}, "moves"),
+    ],
+)
+def test_a_sensitivity_that_is_understated_everywhere_is_caught(
+    approaches: dict[str, Version], tmp_path: Path, name: str, changed: Json, says: str
+) -> None:
+    """Even where record, journal and charge agree: it is derived anew from the layers."""
+    version = approaches[name].copy(tmp_path / "v")
+    record, journal = everywhere(name, **changed)
+    forge(version, record=record, journal=journal)
+    report = verify(version.folder, public_key=version.key)
+    assert 6 in broken(report), report.findings
+    assert f"event.{says}" in "\n".join(map(str, report.findings))
+
+
+def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[str, Version], tmp_path: Path) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+    (path,) = (version.folder / "measurements").iterdir()
+    table = pq.read_table(path)
+    values = table.column("value").to_numpy().copy()
+    values[0] = (values[0] + 1) % 2**16
+    pq.write_table(pa.Table.from_arrays([pa.array(values)], schema=table.schema), path)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert {8, 9} <= broken(report), report.findings
+
+
+def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    """What has to be estimated first is checked by doing it again."""
+    version = approaches["anonymizing_first"].copy(tmp_path / "v")
+    other_weights(version.folder)
+    forge(version, record=restated)
+    assert verify(version.folder, public_key=version.key).ok
+    assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
+
+
+def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    """Ctrl-C after the first of two checkpoints: nothing is drawn twice, nothing is charged twice."""
+    scenario = anonymized_learning()
+    draw, stopped = DrawOnce.drawn, []
+
+    def once(self: DrawOnce, asked: Any, *rest: Any, **named: Any) -> Any:
+        if asked.key.endswith("/00001") and not stopped:
+            stopped.append(asked.key)
+            raise KeyboardInterrupt
+        return draw(self, asked, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DrawOnce, "drawn", once)
+        with pytest.raises(KeyboardInterrupt):
+            scenario.run(tmp_path)
+        made = publish_version(scenario, tmp_path)
+    record = load(made.folder / "record.json")
+    assert [draw["parameters"]["interval"] for draw in record["replay"]["draws"]] == [0, 1]
+    assert verify(made.folder, public_key=made.key, deep=True).ok
+
+
+@pytest.mark.parametrize(
+    ("product", "where", "says"),
+    [
+        ("trainer: learning_first, label: ward, options: {parameter_epsilon: 10}", "charge.epsilon", "joint epsilon"),
+        (
+            "trainer: learning_first, label: ward, options: {lowest: 1, highest: 1}",
+            "product.options",
+            "lowest must lie below highest",
+        ),
+        (
+            "trainer: learning_first, label: ward, options: {noise: gaussian, parameter_epsilon: 1}",
+            "product.options.parameter_epsilon",
+            "laplace",
+        ),
+        ("trainer: anonymized_learning, label: ward", "product", "rows_about"),
+        (
+            "trainer: anonymized_learning, label: ward, options: {rows_about: 3000, checkpoints: 3}",
+            "product",
+            "a multiple",
+        ),
+        ("trainer: anonymizing_first, label: ward, options: {generator: amm}", "product.generator", "no generator"),
+        (
+            "trainer: anonymizing_first, label: ward, options: {generator: mst, generator_options: {time_limit: 3}}",
+            "product.options.generator_options",
+            "drop it",
+        ),
+        (
+            "trainer: anonymizing_first, label: ward, options: {generator: mst, generator_options: {colour: 3}}",
+            "product.options.generator_options",
+            "colour",
+        ),
+    ],
+)
+def test_what_the_approaches_cannot_do_is_refused_before_any_charge(
+    tmp_path: Path, product: str, where: str, says: str
+) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        with_product(f"{{kind: model, {product}}}").run(tmp_path)
+    assert where in str(refused.value)
+    assert says in str(refused.value)

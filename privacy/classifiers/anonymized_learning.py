@@ -1,0 +1,141 @@
+"""Anonymized learning: noise on the clamped change of every parameter in every batch, clamped again.
+
+    RANGES    what one row can change, from the released weights alone (equations 20 to 26), within [-limit, limit]
+    STEP      min(high, max(low, clamp(dw) + Lap((high - low) E / epsilon))), then equations 5 and 6
+
+Batches of an epoch are disjoint, and each row's is drawn for it alone; a change is divided by the declared size.
+
+Source: Sei, Ohsuga, section 4-2 (3), theorem 4, which adds the noise to w where dw is meant. Its epsilon is of
+each parameter by itself; what is charged is the loss of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
+from privacy.classifiers.perturbation_options import (
+    PerturbationOptions,
+    events_of,
+    noise_of,
+    parameter_epsilon,
+    perturbation_plan,
+)
+from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
+from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.learning.errors import CannotTrain
+from privacy.learning.perturbed import DeltaTraining
+from privacy.ledger.grant import Grant
+
+SAYS: Final = (
+    "anonymized learning: noise on the clamped change of every weight in every batch; the epsilon of one parameter "
+    "bounds that parameter alone"
+)
+KEY: Final = "parameters-0001"
+
+
+class AnonymizedLearningOptions(PerturbationOptions):
+    """Options of `anonymized_learning`.
+
+    Args:
+        rows_about: about how many rows there are; declared [rows].
+        limit: no change of a parameter leaves [-limit, limit], whatever the equations allow.
+        checkpoints: how often the training is made durable; the epochs are a multiple of them.
+    """
+
+    rows_about: int = Field(ge=1, le=10**12)
+    limit: float = Field(default=1.0, gt=0, le=1e9, allow_inf_nan=False)
+    checkpoints: int = Field(default=1, ge=1, le=5000)
+
+
+class AnonymizedLearning:
+    """Trains on noisy changes."""
+
+    name: ClassVar[str] = "anonymized_learning"
+    says: ClassVar[str] = SAYS
+    options = AnonymizedLearningOptions
+
+    def plan(self, asked: AskedClassifier, options: AnonymizedLearningOptions) -> GeneratorPlan:
+        """Plan the draws.
+
+        Raises:
+            CannotGenerate: an option that cannot be, or too small a charge.
+        """
+        made = _training(asked, options)
+        return perturbation_plan(asked, made, noise_of(asked, options, made), "changes of parameters")
+
+    def fit(
+        self,
+        asked: AskedClassifier,
+        options: AnonymizedLearningOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+        seed: Seed,
+    ) -> FittedClassifier:
+        """Train within the grant from checkpoint to checkpoint, and take the last one's parameters.
+
+        Raises:
+            GrantExceeded: more was planned than the grant holds; nothing was drawn.
+        Privacy: exactly the planned events.
+        """
+        made = _training(asked, options)
+        noise = noise_of(asked, options, made)
+
+        def told(done: int, draws: int) -> None:
+            progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
+
+        drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY, progress=told)
+        progress(1.0, "done")
+        model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, drawn[-1].values))
+        return FittedClassifier(model, parameters=drawn)
+
+    def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return options.hidden
+
+    def bounds(self, options: AnonymizedLearningOptions) -> Bounds | None:
+        """Changes are clamped; weights are not."""
+        return None
+
+    def weights(
+        self, asked: AskedClassifier, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Layer, ...] | None:
+        """Take the weights out of the last checkpoint, the only one that is published.
+
+        Raises:
+            ValueError: no such draw.
+        """
+        if len(drawn) != 1:
+            raise ValueError("one checkpoint must be published, the last one")
+        return _layers(asked, options, next(iter(drawn.values())))
+
+    def per_parameter(self, asked: AskedClassifier, options: AnonymizedLearningOptions, plan: GeneratorPlan) -> str:
+        """Give the epsilon of each parameter by itself, over all epochs."""
+        made = _training(asked, options)
+        events = events_of(asked, made, noise_of(asked, options, made))
+        steps = made.epochs_a_draw * asked.rows_per_unit
+        return f"{parameter_epsilon(events[0], len(events), steps, asked.delta):.6g}"
+
+
+def _training(asked: AskedClassifier, options: AnonymizedLearningOptions) -> DeltaTraining:
+    try:
+        return DeltaTraining(options.training(asked), options.rows_about, options.limit, options.checkpoints)
+    except CannotTrain as refused:
+        raise CannotGenerate(f"anonymized_learning: {refused}") from refused
+
+
+def _layers(
+    asked: AskedClassifier, options: AnonymizedLearningOptions, words: NDArray[np.int64]
+) -> tuple[Layer, ...]:
+    """Round a checkpoint's parameters to float32."""
+    parameters = options.training(asked).parameters
+    if words.shape != (parameters,):
+        raise ValueError(f"a checkpoint that holds no {parameters} parameters")
+    return layers_of(np.ascontiguousarray(words).view(np.float64).astype(np.float32), asked.widths(options.hidden))

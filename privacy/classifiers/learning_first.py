@@ -1,0 +1,139 @@
+"""Learning first: train on the rows without noise, clamp every parameter, add noise to each, clamp again.
+
+    TRAIN     by ordinary gradient descent; what comes out is private
+    RELEASE   min(w_max, max(w_min, clamp(w) + Lap((w_max - w_min) / epsilon))) of every weight and bias
+
+Source: Sei, Ohsuga, section 4-2 (2), theorem 3. Its epsilon is of each parameter by itself; what is charged is the
+loss of all of them. Lemma 1 swaps min and max: what is meant is the clamp above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
+from privacy.classifiers.perturbation_options import (
+    PerturbationOptions,
+    events_of,
+    noise_of,
+    parameter_epsilon,
+    perturbation_plan,
+)
+from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
+from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.learning.errors import CannotTrain
+from privacy.learning.perturbed import STEPS, ParameterRelease
+from privacy.ledger.grant import Grant
+
+SAYS: Final = (
+    "learning first: trained without noise, every weight clamped, noise added to each, and clamped again; the "
+    "epsilon of one parameter bounds that parameter alone"
+)
+KEY: Final = "parameters-0001"
+
+
+class LearningFirstOptions(PerturbationOptions):
+    """Options of `learning_first`.
+
+    Args:
+        lowest, highest: range to which every weight and bias is clamped.
+    """
+
+    lowest: float = Field(default=-1.0, ge=-1000, le=1000, allow_inf_nan=False)
+    highest: float = Field(default=1.0, ge=-1000, le=1000, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _a_range(self) -> LearningFirstOptions:
+        if not self.lowest < self.highest:
+            raise ValueError("lowest must lie below highest")
+        return self
+
+
+class LearningFirst:
+    """Trains first, and adds noise to every parameter."""
+
+    name: ClassVar[str] = "learning_first"
+    says: ClassVar[str] = SAYS
+    options = LearningFirstOptions
+
+    def plan(self, asked: AskedClassifier, options: LearningFirstOptions) -> GeneratorPlan:
+        """Plan the one draw.
+
+        Raises:
+            CannotGenerate: an option that cannot be, or too small a charge.
+        """
+        made = _release(asked, options)
+        return perturbation_plan(asked, made, noise_of(asked, options, made), "parameters")
+
+    def fit(
+        self,
+        asked: AskedClassifier,
+        options: LearningFirstOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Grant,
+        progress: Progress,
+        seed: Seed,
+    ) -> FittedClassifier:
+        """Train within the grant, and take the noisy parameters.
+
+        Raises:
+            GrantExceeded: more was planned than the grant holds; nothing was drawn.
+        Privacy: exactly the planned event.
+        """
+        made = _release(asked, options)
+        noise = noise_of(asked, options, made)
+        progress(0.0, f"training for {options.epochs} epochs")
+        drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY)
+        progress(1.0, "done")
+        layers = _layers(asked, options, drawn[-1].values)
+        model = ClassifierModel(asked.rows_layout, asked.label, layers, self.bounds(options))
+        return FittedClassifier(model, parameters=drawn)
+
+    def hidden(self, options: LearningFirstOptions) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return options.hidden
+
+    def bounds(self, options: LearningFirstOptions) -> Bounds | None:
+        """The range of weights and biases, as float32 has it."""
+        return Bounds(float(np.float32(options.lowest)), float(np.float32(options.highest)))
+
+    def weights(
+        self, asked: AskedClassifier, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
+    ) -> tuple[Layer, ...] | None:
+        """Take the weights from the noisy steps of their range.
+
+        Raises:
+            ValueError: no such draw.
+        """
+        if len(drawn) != 1:
+            raise ValueError("one draw must be published, that of the parameters")
+        return _layers(asked, options, next(iter(drawn.values())))
+
+    def per_parameter(self, asked: AskedClassifier, options: LearningFirstOptions, plan: GeneratorPlan) -> str:
+        """Give the epsilon of each parameter by itself."""
+        made = _release(asked, options)
+        (event,) = events_of(asked, made, noise_of(asked, options, made))
+        return f"{parameter_epsilon(event, 1, 1, asked.delta):.6g}"
+
+
+def _release(asked: AskedClassifier, options: LearningFirstOptions) -> ParameterRelease:
+    try:
+        return ParameterRelease(options.training(asked), options.lowest, options.highest)
+    except CannotTrain as refused:
+        raise CannotGenerate(f"learning_first: {refused}") from refused
+
+
+def _layers(asked: AskedClassifier, options: LearningFirstOptions, steps: NDArray[np.int64]) -> tuple[Layer, ...]:
+    """Turn steps of the range into weights; each is one multiplication and one sum, rounded the same anywhere."""
+    widths = asked.widths(options.hidden)
+    if steps.shape != (options.training(asked).parameters,) or steps.min() < 0 or steps.max() > STEPS:
+        raise ValueError(f"parameters that are no {options.training(asked).parameters} steps from 0 to {STEPS}")
+    low, high = np.float32(options.lowest), np.float32(options.highest)
+    values = options.lowest + (options.highest - options.lowest) * (steps / STEPS)
+    return layers_of(np.clip(values.astype(np.float32), low, high), widths)

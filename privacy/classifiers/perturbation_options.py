@@ -1,0 +1,165 @@
+"""Options of the trainers that add noise to parameters or to their changes, and the noise that follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.calculus import PureCalculus
+from privacy.accounting.convert import best_epsilon, rho_for
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, Event
+from privacy.classifiers.trainer import AskedClassifier
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep
+from privacy.generators.spending import too_small
+from privacy.learning.perturbed import STEPS, DeltaTraining, Perturbation, PlainTraining, VectorEvent
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
+
+_FINEST: Final = 10**9
+"""Epsilons of one parameter that are found are multiples of 10^-9."""
+_ROWS_ASSUMED: Final = 100_000
+_SECONDS_A_BATCH: Final = 2e-4
+_SECONDS_A_NOISE: Final = 1e-6
+_NEARLY: Final = Fraction(999_999, 1_000_000)
+"""Of the charge; the rest is room for what rounding the draws' losses up takes."""
+
+
+class NetworkOptions(BaseModel):
+    """Options of an ordinary training; what is not written is the paper's (section 5).
+
+    Args:
+        hidden: widths of the hidden layers; three of them make the five layers, input and output included.
+        epochs, batch, learning_rate, regulariser: E, B, alpha and lambda.
+        seed: of the initial parameters; public.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hidden: tuple[int, ...] = Field(default=(16, 16, 16), min_length=0, max_length=8)
+    epochs: int = Field(default=500, ge=1, le=10**5)
+    batch: int = Field(default=50, ge=1, le=10**6)
+    learning_rate: float = Field(default=0.01, gt=0, le=100, allow_inf_nan=False)
+    regulariser: float = Field(default=0.001, ge=0, le=100, allow_inf_nan=False)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+
+    def training(self, asked: AskedClassifier) -> PlainTraining:
+        """Return the training of what is asked for."""
+        widths = asked.widths(self.hidden)
+        return PlainTraining(
+            asked.label, widths, self.epochs, self.batch, self.learning_rate, self.regulariser, self.seed
+        )
+
+
+class PerturbationOptions(NetworkOptions):
+    """Options of `learning_first` and `anonymized_learning`.
+
+    Args:
+        noise: laplace, as in the paper, or gaussian, whose joint loss grows with the root of the parameters; gaussian
+            where delta is above 0 and `parameter_epsilon` is not given.
+        parameter_epsilon: epsilon of each parameter by itself, with laplace. The charge must hold the joint loss of
+            all of them. Without it the noise is the least that the charge allows: the jointly calibrated variant.
+    """
+
+    noise: Literal["laplace", "gaussian"] | None = None
+    parameter_epsilon: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
+
+
+def noise_of(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> Noise:
+    """Return the noise of a training: as it is asked for, or the least that the charge allows.
+
+    Raises:
+        CannotGenerate: gaussian noise with delta 0 or with an epsilon of each parameter, or too small a charge.
+    """
+    laplace = options.noise == "laplace" or (options.noise is None and (not asked.delta or options.parameter_epsilon))
+    if options.parameter_epsilon is not None:
+        if not laplace:
+            raise CannotGenerate(
+                "parameter_epsilon with noise: gaussian; allowed: laplace, whose epsilon of each parameter is pure; "
+                "do: write noise: laplace, or leave parameter_epsilon to the charge"
+            )
+        return LaplaceNoise(Fraction(options.parameter_epsilon).limit_denominator(_FINEST))
+    if not laplace and not asked.delta:
+        raise CannotGenerate("noise: gaussian needs a delta above 0; do: write noise: laplace, or give a delta")
+    try:
+        if not laplace:
+            return GaussianNoise(rho_for(asked.epsilon, asked.delta) * _NEARLY)
+        return LaplaceNoise(_largest(asked, lambda epsilon: events_of(asked, made, LaplaceNoise(epsilon))))
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+
+
+def events_of(asked: AskedClassifier, made: Perturbation, noise: Noise) -> tuple[VectorEvent, ...]:
+    """Return the events of all draws of a training.
+
+    Raises:
+        CannotGenerate: noise so large that it cannot be drawn.
+    """
+    try:
+        return (made.event(noise, rows_per_unit=asked.rows_per_unit),) * made.draws
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+
+
+def perturbation_plan(asked: AskedClassifier, made: Perturbation, noise: Noise, what: str) -> GeneratorPlan:
+    """Say what a training will draw and take."""
+    events, training = events_of(asked, made, noise), made.training
+    spread = _deviation(events[0])
+    kind = "discrete Laplace, scale" if isinstance(noise, LaplaceNoise) else "discrete Gaussian, standard deviation"
+    step = PlannedStep(what, made.draws, 1.0, f"{kind} {spread / STEPS:.3g} times a parameter's range")
+    batches = training.epochs * max(1, _rows_about(made) // training.batch)
+    seconds = 1 + batches * (_SECONDS_A_BATCH + training.parameters * _seconds_a_parameter(made))
+    megabytes = 8 * training.widths[0] * _rows_about(made) / 2**20
+    return GeneratorPlan(events, (step,), megabytes, seconds, {})
+
+
+def _deviation(event: VectorEvent) -> float:
+    """Return the scale of Laplace noise, or the standard deviation of Gaussian noise [steps]."""
+    if isinstance(event, DiscreteGaussian):
+        return math.sqrt(float(event.sigma_squared))
+    return 1 / float(event.inverse_scale)
+
+
+def _rows_about(made: Perturbation) -> int:
+    return made.rows_about if isinstance(made, DeltaTraining) else _ROWS_ASSUMED
+
+
+def _seconds_a_parameter(made: Perturbation) -> float:
+    return _SECONDS_A_NOISE if isinstance(made, DeltaTraining) else 0.0
+
+
+def joint_epsilon(events: Sequence[Event], delta: Fraction) -> Fraction:
+    """Return the joint epsilon of draws at delta."""
+    if not delta:
+        return Fraction(PureCalculus().cost(events), 10**12)
+    return Fraction(best_epsilon(events, delta)[0])
+
+
+def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fraction) -> float:
+    """Return the epsilon of one parameter by itself.
+
+    Args:
+        event: of one draw.
+        draws: how many there are.
+        steps: times that the parameter is drawn in one of them.
+        delta: where it is stated, for Gaussian noise.
+    """
+    if isinstance(event, DiscreteLaplaceVector):
+        return float(event.inverse_scale * event.move * steps * draws)
+    alone = DiscreteGaussian(event.sigma_squared / (steps * draws), (STEPS,))  # their zCDP losses add up
+    return float(best_epsilon([alone], delta)[0])
+
+
+def _largest(asked: AskedClassifier, events: Callable[[Fraction], Sequence[Event]]) -> Fraction:
+    """Search the largest epsilon of one parameter whose joint loss the charge holds."""
+    room, low, high = asked.epsilon * _NEARLY, 0, math.floor(asked.epsilon * _FINEST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = joint_epsilon(events(Fraction(middle, _FINEST)), asked.delta) <= room
+        low, high = (middle, high) if fits else (low, middle)
+    if low == 0:
+        raise AmountRefused("epsilon", asked.epsilon, "enough for 10^-9 a parameter")
+    return Fraction(low, _FINEST)
