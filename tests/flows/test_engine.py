@@ -78,7 +78,7 @@ def small(folder: str) -> int:
 @flow(name="broken", persist_result=False)
 def broken(folder: str) -> int:
     with hold(Path(folder), "broken", keep_snapshot=False) as run:
-        return fail(run, "row 4711")
+        return fail(run, "row Ganymede")
 
 
 def _rows(workspace: Workspace, query: str) -> list[tuple[str, ...]]:
@@ -107,13 +107,13 @@ def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
     """A library's error may quote a row: neither Prefect's database nor the terminal gets its text."""
     with running.connected(), pytest.raises(UnexpectedError):
         broken(str(tmp_path))
-    assert "4711" in (tmp_path / "broken" / "error.private.log").read_text()
+    assert "Ganymede" in (tmp_path / "broken" / "error.private.log").read_text()
     time.sleep(1)
     stored = b"".join(path.read_bytes() for path in workspace.prefect_home.glob("prefect.db*"))
     assert b"unexpected ValueError" in stored
-    assert b"4711" not in stored
+    assert b"Ganymede" not in stored
     told = capfd.readouterr()
-    assert "4711" not in told.out + told.err
+    assert "Ganymede" not in told.out + told.err
 
 
 def test_the_server_refuses_who_lacks_its_password(running: PrefectServer) -> None:
