@@ -29,7 +29,7 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
     Args:
         table: its name.
         label: the column that is predicted.
-        columns: of the table.
+        columns: values of a row; of a picture each pixel is one.
         rows: that the generator sees; rounded to thousands it counts as declared.
         asked: generators that are wanted; all of them without it.
     """

@@ -52,7 +52,7 @@ class Asked:
     def methods(self, table: Table, rows: int) -> list[Method]:
         """Return the methods for a table of which a generator sees so many rows."""
         wanted = None if self.generators is None else [name for name in self.generators if name != "real"]
-        return methods(table.name, table.label, len(table.columns), rows, wanted) if wanted != [] else []
+        return methods(table.name, table.label, table.layout.code_width, rows, wanted) if wanted != [] else []
 
 
 def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> list[Row]:
