@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from console import ledger_copies
 from console.balance import JournalBroken, answer_account, history, show
 from console.errors import UsageRefused
 from console.options import AsJson, At, ledger_at
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Accounts: whose loss is bounded, by how much, and what was charged.", no_args_is_help=True)
 app.command("show")(show)
 app.command("history")(history)
+app.command("backup")(ledger_copies.backup)
+app.command("restore")(ledger_copies.restore)
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]

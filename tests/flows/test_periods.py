@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._periodic_place import DAYS, QUARTERS, SPEC, Periodic, make_periodic, write_rows
 from console.main import execute
 from contracts.blocks import time_block
 from contracts.errors import GateBroken, SpecRefused
@@ -20,7 +21,6 @@ from flows.settled import attempt_noted, settled
 from flows.standing import Standing, standings
 from privacy.ledger.errors import LedgerRefusal
 from tasks.run_folder import hold, run_name
-from tests.flows.periodic import DAYS, QUARTERS, SPEC, Periodic, make_periodic, write_rows
 
 TODAY = date(2025, 8, 1)
 

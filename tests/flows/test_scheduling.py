@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 
+from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from console.main import execute
 from contracts.period import read_periods
 from flows.arrivals import arrived
@@ -21,7 +22,6 @@ from flows.lost_runs import MOST_ATTEMPTS, is_lost
 from flows.scheduled import due
 from tasks.attempts import note_attempt
 from tasks.liveness import alive, only_one, sign_of_life
-from tests.flows.periodic import SPEC, Periodic, make_periodic
 
 NOW = datetime(2025, 5, 5, tzinfo=UTC)
 GRACE = timedelta(seconds=60)

@@ -1,15 +1,15 @@
-"""A workspace with visits of six quarters in one table, their accounts, and a spec with `period: quarter`."""
+"""A workspace with visits of many days in one table, an account for each period, and a spec with `period:`."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.blocks import time_block
 from contracts.period import read_periods
+from contracts.periods import Granularity
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.ledger import Ledger
@@ -63,16 +63,23 @@ DAYS = "2024-01-01..2026-01-01"
 
 @dataclass(frozen=True)
 class Periodic:
-    """The workspace and what lies beside it."""
+    """The workspace and what lies beside it.
+
+    Args:
+        workspace: the workspace.
+        folder: where contract, spec and table are.
+    """
 
     workspace: Workspace
     folder: Path
 
     @property
     def spec(self) -> Path:
+        """The release spec."""
         return self.folder / "visits.yaml"
 
     def ledger(self) -> Ledger:
+        """Open the ledger."""
         return Ledger(self.workspace.ledger_url, draws=self.workspace.draws)
 
     def charges(self) -> dict[str, int]:
@@ -81,7 +88,7 @@ class Periodic:
             return {each.terms.name: each.spent // PICO for each in ledger.accounts() if each.spent}
 
 
-def write_rows(file: Path, quarters: Iterator[tuple[int, int]] | list[tuple[int, int]], rows: int = 12) -> None:
+def write_rows(file: Path, quarters: Sequence[tuple[int, int]], rows: int = 12) -> None:
     """Write rows of the first days of quarters, as (year, quarter)."""
     lines = [
         f"{'abc'[number % 3]},{year}-{3 * quarter - 2:02d}-{number % 28 + 1:02d}"
@@ -91,8 +98,18 @@ def write_rows(file: Path, quarters: Iterator[tuple[int, int]] | list[tuple[int,
     file.write_text("\n".join(["ward,day", *lines]) + "\n")
 
 
-def make_periodic(folder: Path, *, ledger_url: str = "", spec: str = SPEC) -> Periodic:
-    """Make it; 2025-Q2 has an account and no rows, 2025-Q3 no account."""
+def make_periodic(
+    folder: Path, *, ledger_url: str = "", spec: str = SPEC, periods: str = QUARTERS, length: Granularity = "quarter"
+) -> Periodic:
+    """Make it; of quarters, 2025-Q2 has an account and no rows, 2025-Q3 no account.
+
+    Args:
+        folder: made if it is missing.
+        ledger_url: an empty database; none for a SQLite file in the workspace.
+        spec: the spec.
+        periods: which of them have accounts, as A..B.
+        length: of each.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "visits.odcs.yaml").write_text(CONTRACT)
     (folder / "visits.yaml").write_text(spec)
@@ -102,13 +119,13 @@ def make_periodic(folder: Path, *, ledger_url: str = "", spec: str = SPEC) -> Pe
     settings.write_text(settings.read_text().replace('url = ""  ', f'url = "{ledger_url}"  '))
     made = Periodic(Workspace.open(folder / "w"), folder)
     with closing(made.ledger()) as ledger:
-        for period in read_periods(QUARTERS, "quarter"):
-            terms = AccountTerms(
-                f"visits-{period}", "patients", str(period), "row", "add_remove", PureCalculus(), 2 * PICO, 0
-            )
-            ledger.open_account(terms)
-        ledger.bind_source(str((folder / "visits.csv").resolve()), "patients", time_block(DAYS), by="day")
+        open_accounts(ledger, folder, periods=periods, length=length)
     return made
 
 
-COMMAND = (sys.executable, "-c", "from console.main import main; main()")
+def open_accounts(ledger: Ledger, folder: Path, *, periods: str = QUARTERS, length: Granularity = "quarter") -> None:
+    """Open an account of ε 2 for each period, and bind the table by its days."""
+    for period in read_periods(periods, length):
+        terms = (f"visits-{period}", "patients", str(period), "row", "add_remove", PureCalculus(), 2 * PICO, 0)
+        ledger.open_account(AccountTerms(*terms))
+    ledger.bind_source(str((folder / "visits.csv").resolve()), "patients", time_block(DAYS), by="day")

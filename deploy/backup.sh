@@ -1,0 +1,19 @@
+#!/bin/sh
+# Back up a workspace and its ledger:  sh deploy/backup.sh WORKSPACE FOLDER
+# Makes FOLDER/<time>/ with files.tar, ledger.ndjson and SHA256SUMS. The files come first and the ledger last, so that
+# the ledger never forgets a charge that the files know of. Keys and drawn noise are in it: keep it like the workspace.
+# Left out: snapshots of confidential rows (.sudare/runs), Prefect's history, and a SQLite ledger's own files.
+set -eu
+[ $# -eq 2 ] || { echo "usage: sh deploy/backup.sh WORKSPACE FOLDER" >&2; exit 2; }
+umask 077
+workspace=$1
+name=$2/$(date -u +%Y-%m-%dT%H%M%SZ)
+[ -f "$workspace/sudare.toml" ] || { echo "$workspace: no workspace (sudare.toml is missing)" >&2; exit 2; }
+mkdir -p "$name.partial"
+tar -C "$workspace" -cf "$name.partial/files.tar" --exclude=./.sudare/runs --exclude=./.sudare/live \
+    --exclude=./.sudare/prefect --exclude='./.sudare/ledger.sqlite*' .
+sudare budget backup "$name.partial/ledger.ndjson" --workspace "$workspace"
+(cd "$name.partial" && sha256sum files.tar ledger.ndjson > SHA256SUMS)
+sync
+mv "$name.partial" "$name"
+echo "$name"

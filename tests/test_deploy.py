@@ -1,0 +1,158 @@
+"""deploy/: what compose.yaml describes runs, its files are sound, and a backup comes back.
+
+No container engine is needed: commands, environment and health checks are read out of compose.yaml and run here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from time import monotonic, sleep
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from benchmarks._periodic_place import make_periodic, open_accounts
+from deploy import local
+from deploy.postgres_server import find_binaries
+from privacy.ledger.ledger import Ledger
+from tasks.verify import verify
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+VALUES = {"SUDARE_DB_PASSWORD": "only-here", "PREFECT_PASSWORD": "only-here"}
+SUDARE = [sys.executable, "-c", "from console.main import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, dict[str, object]]:
+    return yaml.safe_load(local.filled(local.COMPOSE.read_text(), VALUES))  # type: ignore[no-any-return]
+
+
+def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, object]]) -> None:
+    """Ours run as a number that is not 0, on a read-only root without capabilities; only loopback is published."""
+    services = compose["services"]
+    assert set(services) == {"postgres", "prefect", "init", "worker", "site"}
+    for name, service in services.items():
+        assert isinstance(service, dict)
+        if name != "postgres":
+            assert (service["user"], service["read_only"], service["cap_drop"]) == ("10001:10001", True, ["ALL"])
+        assert all(str(port).startswith("127.0.0.1:") for port in service.get("ports", []))
+        assert ":latest" not in service["image"]
+        assert set(service.get("depends_on", {})) < set(services)
+    assert services["worker"]["deploy"] == {"replicas": 2}  # type: ignore[index]
+
+
+def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> None:
+    """compose.yaml refuses to start without the two passwords, and the example leaves them empty."""
+    text = local.COMPOSE.read_text()
+    for name in VALUES:
+        with pytest.raises(ValueError, match=name):
+            local.filled(text, {key: value for key, value in VALUES.items() if key != name})
+        assert f"\n{name}=\n" in (DEPLOY / "example.env").read_text()
+
+
+def test_the_image_is_not_root_and_takes_the_constraints() -> None:
+    """The last user is a number, the base is pinned, and every pip install takes the constraints."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    stages = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert stages == ["python:3.11-slim-bookworm"] * 2
+    assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "10001:10001"
+    installs = re.findall(r"pip install[^\n\\]*", text)
+    assert installs
+    assert all("-c deploy/constraints.txt" in line for line in installs)
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
+    sources = [name for line in copied for name in line.split()]
+    kept = [line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split() if line.startswith("!")]
+    assert sorted(sources) == sorted(kept)
+    assert all((DEPLOY.parent / name).exists() for name in sources)
+
+
+def test_the_entrypoint_of_prefect_yaml_is_the_flow() -> None:
+    """Its parameters are those of the flow, and it has the flow's name."""
+    [deployment] = yaml.safe_load((DEPLOY / "prefect.yaml").read_text())["deployments"]
+    file, name = deployment["entrypoint"].split(":")
+    flow = getattr(import_module(file.removesuffix(".py").replace("/", ".")), name)
+    assert set(deployment["parameters"]) <= set(flow.parameters.properties)
+
+
+def test_hadolint_finds_nothing() -> None:
+    """Where the linter is installed; the rules above hold without it."""
+    linter = shutil.which("hadolint")
+    if linter is not None:
+        assert subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def _postgres() -> None:
+    try:
+        find_binaries()
+    except RuntimeError as none:
+        pytest.fail(str(none)) if os.environ.get("CI") else pytest.skip(str(none))
+
+
+def _bin(folder: Path) -> dict[str, str]:
+    """An environment in which `sudare` is a command."""
+    folder.mkdir()
+    program = folder / "sudare"
+    program.write_text(f"#!/bin/sh\nexec {' '.join(SUDARE[:2])} '{SUDARE[2]}' \"$@\"\n")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_backup_comes_back(tmp_path: Path) -> None:
+    """Files, keys and ledger; a broken copy and a folder that holds a workspace are refused."""
+    from benchmarks.orchestration import release_plainly
+
+    place, own = make_periodic(tmp_path / "place"), _bin(tmp_path / "bin")
+    release_plainly(place.spec, place.workspace.root, period="2024Q1")
+
+    def run(script: str, *words: Path) -> subprocess.CompletedProcess[str]:
+        command = ["sh", str(DEPLOY / script), *map(str, words)]
+        return subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+
+    made = run("backup.sh", place.workspace.root, tmp_path / "backups")
+    assert made.returncode == 0, made.stderr
+    backup = Path(made.stdout.splitlines()[-1])
+    assert sorted(path.name for path in backup.iterdir()) == ["SHA256SUMS", "files.tar", "ledger.ndjson"]
+    done = run("restore.sh", backup, tmp_path / "restored")
+    assert done.returncode == 0, done.stderr
+    key = (tmp_path / "restored" / ".sudare" / "keys" / "signing.pub").read_text().strip()
+    assert verify(tmp_path / "restored" / "releases" / "visits-2024-q1" / "v1", public_key=key).ok
+    assert run("restore.sh", backup, tmp_path / "restored").returncode == 2
+    with (backup / "ledger.ndjson").open("a") as file:
+        file.write("\n")
+    assert run("restore.sh", backup, tmp_path / "again").returncode != 0
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.usefixtures("_postgres")
+def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
+    """Server, PostgreSQL, two workers and the site start; a worker publishes a queued period; all of it ends."""
+    (tmp_path / "logs").mkdir()
+    place = make_periodic(tmp_path / "data")  # gives contract, spec and rows; its own workspace is not used
+    with local.running(tmp_path / "w", place.folder, tmp_path / "logs", VALUES) as stack:
+        own = stack.environment("worker")
+        with closing(Ledger(own["SUDARE_LEDGER_URL"], draws=tmp_path / "w" / ".sudare" / "draws")) as ledger:
+            open_accounts(ledger, place.folder)
+            deploy = ["deploy", str(place.spec), "--cron", "0 6 5 1,4,7,10 *", "--backfill", "2024Q1"]
+            subprocess.run([*SUDARE, *deploy], env=own, check=True, capture_output=True)
+            began = monotonic()
+            while "published" not in _statuses(ledger) and monotonic() - began < 200:
+                sleep(0.5)
+            assert _statuses(ledger) == ["published"]
+        assert len(stack.processes["worker"]) == 2
+        with closing(urlopen(f"http://{stack.address('site')}/", timeout=30)) as page:
+            assert "visits-2024-q1" in page.read().decode()
+        processes = [each for several in stack.processes.values() for each in several]
+    assert all(each.poll() is not None for each in processes)
+
+
+def _statuses(ledger: Ledger) -> list[str]:
+    return [version.status for version in ledger.versions("visits-2024-q1")]
