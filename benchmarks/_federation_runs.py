@@ -18,7 +18,7 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Event
 from privacy.federation.averaging import averaged
-from privacy.federation.coordinator import train_across
+from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.learning.calibration import calibrated_multiplier
@@ -82,8 +82,7 @@ def central(split: Split, learner: Classifier, rounds: Rounds, trust: Trust, fol
         plan=plan,
         key="fed",
         execution=CPU,
-        attempts=lambda: token_hex(8),
-        lost=AttemptLost,
+        attempts=Attempts(lambda: token_hex(8), AttemptLost),
     )
     return model.parameters
 

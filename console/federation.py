@@ -1,4 +1,4 @@
-"""`sudare federation`: train one model across sites that keep their rows."""
+"""`sudare federation`: one model, or tables, across sites that keep their rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from console.render import answer, print_facts
 from console.verify import VerificationFailed
 
 if TYPE_CHECKING:
+    from privacy.federation.counting import CountingPlan
+    from privacy.federation.plan import FederatedPlan
     from tasks.federation.flower import Certificates
 
-app = typer.Typer(help="Federations: one model trained across sites that keep their rows.", no_args_is_help=True)
+app = typer.Typer(help="Federations: one model, or tables, across sites that keep their rows.", no_args_is_help=True)
 
 FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
 SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
@@ -41,14 +43,12 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
         known.request(events, run_key="", account="", source="", snapshot_hash="").epsilon
         for events in (known.plan.person_events, known.plan.record_events)
     )
-    training = known.plan.training
+    noise = _noise(known.plan)
     payload: dict[str, Any] = {
         "federation": spec.federation,
         "sites": list(known.plan.sites),
         "rounds": known.plan.rounds,
-        "reserve": training.reserve,
-        "noise_multiplier": str(training.noise_multiplier),
-        "sampling_probability": str(training.sampling_probability),
+        "noise": noise,
         "epsilon_person": pico_to_text(person),
         "epsilon_record": pico_to_text(record),
         "delta": str(spec.charge.delta),
@@ -67,7 +67,7 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
                     f"ε = {payload['epsilon_person']} at δ = {payload['delta']}, from {spec.charge.account}",
                 ),
                 ("a record", f"ε = {payload['epsilon_record']} at δ = {payload['delta']}, from its site's account"),
-                ("noise", f"{float(training.noise_multiplier):.4g} times the clipping norm, every round"),
+                ("noise", noise),
                 ("trust", "\n".join(payload["trust"])),
             ],
         )
@@ -91,7 +91,7 @@ def run(
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Coordinate a federation: wait for its sites, train, and release the model.
+    """Coordinate a federation: wait for its sites, train or count, and release what they lead to.
 
     The same spec is the same run: after an interruption it resumes, and
     replays the rounds that were summed.
@@ -123,11 +123,11 @@ def run(
     missing = ", ".join(f"{name} in {times} rounds" for name, times in released.left_out.items()) or "nobody"
 
     def people(console: Console) -> None:
-        console.print(f"trained in {released.rounds} rounds")
+        console.print(f"{released.rounds} rounds were summed")
         print_facts(
             console,
             [
-                ("model", str(released.folder)),
+                ("release", str(released.folder)),
                 ("cost", f"ε = {released.epsilon} at δ = {released.delta}"),
                 ("left out", missing),
                 ("lost", f"{released.lost} attempts, paid"),
@@ -196,6 +196,15 @@ def check(
         raise VerificationFailed(findings)
     payload = {"folder": str(folder), "holds": True}
     answer(payload, lambda console: console.print(f"{folder} holds"), as_json=as_json)
+
+
+def _noise(plan: FederatedPlan | CountingPlan) -> str:
+    """Say how much noise the accounting counts on."""
+    from privacy.federation.plan import FederatedPlan
+
+    if isinstance(plan, FederatedPlan):
+        return f"{float(plan.training.noise_multiplier):.4g} times the clipping norm, every round"
+    return f"standard deviation {float(plan.sigma_squared) ** 0.5:.4g} rows a cell, every table"
 
 
 def _certificates(host: str, ca: Path | None, certificate: Path | None, key: Path | None) -> Certificates | None:

@@ -22,8 +22,10 @@ from contracts.spec import ChargeTerms
 from contracts.validation_errors import from_problem, from_validation
 from contracts.written import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
 
+Clique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
 Hidden = Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)]
 MOST_SITES = 64
+MOST_CELLS = 10**7
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -53,6 +55,13 @@ class TrainingTerms(Frozen):
     reserve: Whole
 
 
+class TablesTerms(Frozen):
+    """Which tables are counted over all sites: columns of each."""
+
+    cliques: Annotated[tuple[Clique, ...], BeforeValidator(as_tuple)]
+    reserve: Whole
+
+
 class TrustTerms(Frozen):
     """Who is trusted with what; no field has a default (`privacy.federation.plan.Trust`)."""
 
@@ -71,8 +80,9 @@ class FederationFile(Frozen):
     contract: FilePath
     charge: ChargeTerms
     sites: Annotated[tuple[Member, ...], BeforeValidator(as_tuple)]
-    learner: LearnerTerms
-    training: TrainingTerms
+    learner: LearnerTerms | None = None
+    training: TrainingTerms | None = None
+    tables: TablesTerms | None = None
     trust: TrustTerms
     publish: WrittenPath
 
@@ -89,6 +99,11 @@ class FederationFile(Frozen):
         names = [site.name for site in self.sites]
         if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
             refuse([Problem(f"{len(names)} sites", f"1 to {MOST_SITES}, each name once", at=("sites",))])
+        given = tuple(part is not None for part in (self.learner, self.training, self.tables))
+        if given not in ((True, True, False), (False, False, True)):
+            refuse(
+                [Problem("another choice of products", "`learner` and `training`, or `tables`", "keep one of them")]
+            )
         if not self.charge.delta:
             refuse([Problem("delta 0", "a delta above 0", "give it a small positive value", at=("charge", "delta"))])
         return self
@@ -148,6 +163,10 @@ def load_site(path: Path) -> tuple[SiteFile, FederationSpec]:
 
 def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
     """List what in a federation spec does not fit its contract; empty means that it fits."""
+    if spec.tables is not None:
+        return _table_findings(spec.path, spec.tables, contract)
+    if spec.learner is None:
+        return []
     names, findings = [column.name for column in contract.columns], []
     given = spec.learner.columns or tuple(names)
     for column in (*given, spec.learner.label):
@@ -158,6 +177,24 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
     if terms != ("add_remove", 1):
         found = f"adjacency {terms[0]}, up to {terms[1]} rows a unit"
         findings.append(Finding(str(spec.path), "contract", found, "add_remove, one row a unit: rows are sampled"))
+    return findings
+
+
+def _table_findings(path: Path, tables: TablesTerms, contract: Contract) -> list[Finding]:
+    """Tables name columns that have cells, each once, and are not too large to be sent."""
+    names = [column.name for column in contract.columns if column.name not in contract.pictures()]
+    findings = []
+    for place, clique in enumerate(tables.cliques):
+        at = f"tables.cliques[{place}]"
+        unknown = [name for name in clique if name not in names]
+        findings += [Finding(str(path), at, f"the column {name!r}", listed(names)) for name in unknown]
+        if not clique or len(set(clique)) < len(clique):
+            findings.append(Finding(str(path), at, "no columns, or one of them twice", "columns, each once"))
+        elif not unknown and contract.cells(clique) > MOST_CELLS:
+            found = f"{contract.cells(clique)} cells"
+            findings.append(Finding(str(path), at, found, f"at most {MOST_CELLS}", "take fewer columns"))
+    if not tables.cliques or len({*tables.cliques}) < len(tables.cliques):
+        findings.append(Finding(str(path), "tables.cliques", "no tables, or one of them twice", "tables, each once"))
     return findings
 
 

@@ -15,10 +15,10 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from contracts.canonical import digest
 from contracts.federation import load_federation, load_site
 from contracts.source import source_name
-from privacy.federation.coordinator import FederatedModel, train_across
+from privacy.federation.coordinator import Attempts, count_across, train_across
+from privacy.federation.counting import CountingPlan
 from privacy.federation.rounds import RoundSum, Sites
 from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
@@ -26,7 +26,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from tasks.federation.flower import Certificates, Engine, Running
 from tasks.federation.flower_sites import FlowerSites
-from tasks.federation.released import Released, write_released
+from tasks.federation.released import Made, Released, write_released
 from tasks.federation.site import DRAWS, Answering, joined
 from tasks.federation.sockets import answering, awaited
 from tasks.federation.understood import Federation, understood
@@ -83,19 +83,17 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
         marks = sites.join(seconds=network.joining)
         told(f"{len(marks)} of {len(known.plan.sites)} sites joined")
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
-            model = train(known, ledger, sites, between=network.between, told=told)
+            made = work(known, ledger, sites, between=network.between, told=told)
             signer = Signer(workspace.signing_seed())
-            return write_released(workspace.root / spec.publish / spec.federation, known, model, ledger, signer)
+            return write_released(workspace.root / spec.publish / spec.federation, known, made, ledger, signer)
 
 
-def train(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> FederatedModel:
-    """Charge the coordinator's account, and train round after round."""
-    spec, plan = known.spec, known.plan
-    key, source = run_key(known), source_name(spec.path)
+def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> Made:
+    """Charge the coordinator's account, and train or count round after round."""
+    plan, source = known.plan, source_name(known.spec.path)
+    account, mark = known.spec.charge.account, known.spec.digest
     ledger.reserve(
-        known.request(
-            plan.person_events, run_key=key, account=spec.charge.account, source=source, snapshot_hash=spec.digest
-        )
+        known.request(plan.person_events, run_key=known.run_key, account=account, source=source, snapshot_hash=mark)
     )
     rounds = iter(range(1, plan.rounds + 1))
 
@@ -108,24 +106,16 @@ def train(known: Federation, ledger: Ledger, sites: Sites, *, between: float, to
         told(f"an attempt was lost: {error}")
         time.sleep(between)
 
-    return train_across(
-        ledger.open_grant(key),
-        sites,
-        known.learner,
-        known.layout,
-        plan=plan,
-        key=DRAWS,
-        execution=Execution("cpu"),
-        attempts=lambda: token_hex(8),
-        lost=AttemptLost,
-        told=summed,
-        waiting=lost,
+    attempts = Attempts(lambda: token_hex(8), AttemptLost, summed, lost)
+    grant = ledger.open_grant(known.run_key)
+    if isinstance(plan, CountingPlan):
+        shapes = [known.shape(clique) for clique in plan.cliques]
+        return Made(count_across(grant, sites, shapes, plan=plan, key=DRAWS, attempts=attempts))
+    layout, learner, training = known.training
+    model = train_across(
+        grant, sites, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
     )
-
-
-def run_key(known: Federation) -> str:
-    """Return the key of the coordinator's run: the same spec under the same contract is the same run."""
-    return f"{known.spec.federation}-{digest({'spec': known.spec.digest, 'contract': known.contract.digest})[:24]}"
+    return Made(model.rounds, model)
 
 
 @contextmanager

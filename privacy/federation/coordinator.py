@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Call, Collect, Collected, RoundSum, Sites, Vector
 from privacy.learning.execution import Execution
@@ -42,6 +43,16 @@ class RoundGrant(Protocol):
         ...
 
 
+class CountGrant(Protocol):
+    """The coordinator's grant, where tables are counted."""
+
+    def sum_counts(
+        self, shape: tuple[int, ...], number: int, collect: Collect, *, attempt: str, plan: CountingPlan, key: str
+    ) -> RoundSum:
+        """Collect one table from the sites and release its noisy sum, or replay it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class FederatedModel:
     """What a training across sites has released.
@@ -61,6 +72,34 @@ class FederatedModel:
     parameters: Vector
 
 
+@dataclass(frozen=True)
+class Attempts:
+    """How rounds are attempted.
+
+    Args:
+        names: gives a new name for an attempt each time.
+        lost: what the grant raises when an attempt was lost.
+        told: told of each round that was summed.
+        waiting: called between a lost attempt and the next.
+    """
+
+    names: Callable[[], str]
+    lost: type[Exception]
+    told: Told = lambda summed: None
+    waiting: Callable[[Exception], None] = lambda error: None
+
+    def until_summed(self, ask: Callable[[str], RoundSum]) -> RoundSum:
+        """Attempt a round until it is summed, or its grant refuses another attempt."""
+        while True:
+            try:
+                summed = ask(self.names())
+            except self.lost as error:
+                self.waiting(error)
+                continue
+            self.told(summed)
+            return summed
+
+
 def train_across(
     grant: RoundGrant,
     sites: Sites,
@@ -70,10 +109,7 @@ def train_across(
     plan: FederatedPlan,
     key: str,
     execution: Execution,
-    attempts: Callable[[], str],
-    lost: type[Exception],
-    told: Told = lambda summed: None,
-    waiting: Callable[[Exception], None] = lambda error: None,
+    attempts: Attempts,
 ) -> FederatedModel:
     """Train round after round; a round that too few sites answered is made again.
 
@@ -85,10 +121,7 @@ def train_across(
         plan: sites, trust, sampling, clipping and noise.
         key: what the keys of its draws begin with.
         execution: device and memory.
-        attempts: gives a new name for an attempt each time.
-        lost: what the grant raises when an attempt was lost.
-        told: told of each round that was summed.
-        waiting: called between a lost attempt and the next.
+        attempts: how rounds are attempted.
     Raises:
         LedgerRefusal: more attempts were lost than the reserve pays for.
     Privacy: `plan.person_event` a round, through the grant.
@@ -96,20 +129,51 @@ def train_across(
     moved = _Moved(learner, layout, plan, execution)
     rounds: list[RoundSum] = []
     asked = partial(grant.sum_round, layout, learner, plan=plan, key=key, execution=execution)
-    while len(rounds) < plan.rounds:
-        parameters = moved.parameters
-
-        def collect(attempt: str, number: int = len(rounds), parameters: Vector = parameters) -> Collected:
-            return sites.collect(Call(number, attempt, parameters))
-
-        try:
-            rounds.append(asked(len(rounds), collect, attempt=attempts()))
-        except lost as error:
-            waiting(error)
-            continue
+    for number in range(plan.rounds):
+        collect = partial(_collect, sites, number, moved.parameters)
+        rounds.append(attempts.until_summed(partial(_attempted, asked, number, collect)))
         moved.step(rounds[-1])
-        told(rounds[-1])
     return FederatedModel(learner, layout, plan, tuple(rounds), moved.trained)
+
+
+def count_across(
+    grant: CountGrant,
+    sites: Sites,
+    shapes: Sequence[tuple[int, ...]],
+    *,
+    plan: CountingPlan,
+    key: str,
+    attempts: Attempts,
+) -> tuple[RoundSum, ...]:
+    """Count table after table over all sites; what too few sites answered is asked again.
+
+    Args:
+        grant: the coordinator's.
+        sites: the way to the sites.
+        shapes: cells along each column, of every table.
+        plan: tables, sites, trust and noise.
+        key: what the keys of its draws begin with.
+        attempts: how rounds are attempted.
+    Returns:
+        The noisy sums, in fine units (`CountingPlan.fine_bits`).
+    Raises:
+        LedgerRefusal: more attempts were lost than the reserve pays for.
+    Privacy: `plan.person_event` a table, through the grant.
+    """
+    rounds, nothing = [], np.zeros(0, np.float32)
+    for number, shape in enumerate(shapes):
+        asked = partial(grant.sum_counts, shape, plan=plan, key=key)
+        collect = partial(_collect, sites, number, nothing)
+        rounds.append(attempts.until_summed(partial(_attempted, asked, number, collect)))
+    return tuple(rounds)
+
+
+def _collect(sites: Sites, number: int, parameters: Vector, attempt: str) -> Collected:
+    return sites.collect(Call(number, attempt, parameters))
+
+
+def _attempted(asked: Callable[..., RoundSum], number: int, collect: Collect, attempt: str) -> RoundSum:
+    return asked(number, collect, attempt=attempt)
 
 
 def replayed(

@@ -1,8 +1,8 @@
 """The plan of marginal counts across sites: which tables, with how much noise, and what they cost.
 
 Counts of disjoint rows add up: each site counts its own rows, adds its share of discrete Gaussian noise (or none,
-where a named server adds it), and the sum over sites is released. Shares are drawn in fine units, 2^-bits of a row, so
-that a sum of shares is a discrete Gaussian up to a factor of 1 +- 10^-60 in every probability (docs/federation.md).
+where a named server adds it), and the sum over sites is released. Shares are drawn in fine units, 2^-bits of a row,
+so that a sum of shares is a discrete Gaussian up to 10^-60 in every probability, relative (docs/federation.md).
 """
 
 from __future__ import annotations

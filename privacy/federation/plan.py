@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Literal
 
@@ -185,6 +186,7 @@ class FederatedPlan:
             )
 
 
+@lru_cache(maxsize=64)
 def planned(
     sites: tuple[str, ...],
     rows_about: tuple[int, ...],

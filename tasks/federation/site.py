@@ -20,11 +20,13 @@ from contracts.errors import GateBroken, SudareError
 from contracts.federation import FederationSpec, SiteFile
 from privacy.federation.in_process import FAILED, LEDGER, reason
 from privacy.federation.rounds import Call, Contribution
+from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows, SnapshotRows
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
+from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.federation.understood import Federation, understood
 from tasks.federation.wire import packed, unpacked
@@ -49,20 +51,29 @@ class Joined:
         federation: as this site understands it.
         name: of the site.
         grant: the site's.
-        rows: handle on its rows.
+        rows: handle on its rows; None where tables are counted.
+        counts: gives handles on its marginals.
         mark: the public mark of its snapshot.
     """
 
     federation: Federation
     name: str
     grant: Grant
-    rows: PrivateRows
+    rows: PrivateRows | None
+    counts: SnapshotCounts
     mark: str
 
     def contribution(self, call: Call) -> Contribution:
         """Answer one attempt of a round, once."""
-        known, execution = self.federation, Execution("cpu")
-        return self.grant.contribute(self.rows, known.learner, call, plan=known.plan, key=DRAWS, execution=execution)
+        known = self.federation
+        if self.rows is None:
+            plan = known.counting
+            if not 0 <= call.number < plan.rounds:
+                raise CannotTrain("round", call.number, f"0 to {plan.rounds - 1}")
+            counts = self.counts.marginal(plan.cliques[call.number])
+            return self.grant.contribute_counts(counts, call, plan=plan, key=DRAWS)
+        _, learner, training = known.training
+        return self.grant.contribute(self.rows, learner, call, plan=training, key=DRAWS, execution=Execution("cpu"))
 
 
 @contextmanager
@@ -101,8 +112,15 @@ def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterat
             ledger.reserve(
                 known.request(events, run_key=key, account=site.account, source=table.source, snapshot_hash=mark)
             )
-            rows = SnapshotRows(table, known.contract).rows(known.layout.names)
-            yield Joined(known, site.site, ledger.open_grant(key), rows, mark)
+            yield _answering(known, site.site, ledger.open_grant(key), table, mark)
+
+
+def _answering(known: Federation, name: str, grant: Grant, table: PrivateTable, mark: str) -> Joined:
+    """Return the site with handles on what its federation asks for."""
+    rows = None
+    if known.trained is not None:
+        rows = SnapshotRows(table, known.contract).rows(known.trained[0].names)
+    return Joined(known, name, grant, rows, SnapshotCounts(table, known.contract), mark)
 
 
 def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from contracts.canonical import digest
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.federation import FederationSpec, check_federation
+from contracts.federation import FederationSpec, TablesTerms, check_federation
 from contracts.odcs import load_contract
 from privacy.accounting.amounts import delta_up, loss_up
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import Event
+from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.learning.layout import RowLayout, row_layout
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.ledger.terms import ChargeRequest
+from privacy.marginals.counts import Clique
+from privacy.marginals.sensitivity import marginal_moves
 
 
 @dataclass(frozen=True)
@@ -28,16 +33,46 @@ class Federation:
     Args:
         spec: the spec.
         contract: the contract that this party has.
-        layout: how rows lie in vectors.
-        learner: what is trained.
-        plan: sites, trust, sampling, clipping and noise.
+        plan: sites, trust, and how a model is trained or tables are counted.
+        trained: how rows lie in vectors, and what is trained; None where tables are counted.
     """
 
     spec: FederationSpec
     contract: Contract
-    layout: RowLayout
-    learner: Classifier
-    plan: FederatedPlan
+    plan: FederatedPlan | CountingPlan
+    trained: tuple[RowLayout, Classifier] | None
+
+    @property
+    def training(self) -> tuple[RowLayout, Classifier, FederatedPlan]:
+        """Layout, learner and plan of a training.
+
+        Raises:
+            TypeError: tables are counted.
+        """
+        if self.trained is None or not isinstance(self.plan, FederatedPlan):
+            raise TypeError(f"federation {self.spec.federation} counts tables")
+        return (*self.trained, self.plan)
+
+    @property
+    def counting(self) -> CountingPlan:
+        """The plan of tables.
+
+        Raises:
+            TypeError: a model is trained.
+        """
+        if not isinstance(self.plan, CountingPlan):
+            raise TypeError(f"federation {self.spec.federation} trains a model")
+        return self.plan
+
+    @property
+    def run_key(self) -> str:
+        """Key of the coordinator's run: the same spec under the same contract is the same run."""
+        told = {"spec": self.spec.digest, "contract": self.contract.digest}
+        return f"{self.spec.federation}-{digest(told)[:24]}"
+
+    def shape(self, clique: Clique) -> tuple[int, ...]:
+        """Cells along each column of a table."""
+        return tuple(self.contract.column(name).size for name in clique)
 
     def request(
         self, events: tuple[Event, ...], *, run_key: str, account: str, source: str, snapshot_hash: str
@@ -77,16 +112,22 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
     findings = check_federation(spec, contract)
     if findings:
         raise SpecRefused(findings)
+    trust, sites = Trust(**dict(spec.trust)), tuple(site.name for site in spec.sites)
+    rows_about = tuple(site.rows_about for site in spec.sites)
+    if spec.tables is not None:
+        return Federation(spec, contract, _counting(spec, spec.tables, contract, sites, rows_about, trust), None)
     terms, training = spec.learner, spec.training
+    if terms is None or training is None:
+        raise TypeError("a federation trains a model or counts tables")
     layout = row_layout(contract, terms.columns)
     label = layout.column(terms.label)
     network = perceptron(layout.width - label.width, *terms.hidden, outputs=label.width)
     learner = Classifier(network, terms.label, Adam(float(terms.learning_rate), decay="linear"), terms.seed)
     learner.check(layout)
     plan = planned(
-        tuple(site.name for site in spec.sites),
-        tuple(site.rows_about for site in spec.sites),
-        Trust(**dict(spec.trust)),
+        sites,
+        rows_about,
+        trust,
         rounds=training.rounds,
         batch=training.batch,
         clipping_norm=Fraction(training.clipping_norm),
@@ -94,4 +135,20 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
         epsilon=spec.charge.epsilon,
         delta=Fraction(spec.charge.delta),
     )
-    return Federation(spec, contract, layout, learner, plan)
+    return Federation(spec, contract, plan, (layout, learner))
+
+
+def _counting(
+    spec: FederationSpec,
+    terms: TablesTerms,
+    contract: Contract,
+    sites: tuple[str, ...],
+    rows_about: tuple[int, ...],
+    trust: Trust,
+) -> CountingPlan:
+    """Share the charge out over the tables and the reserve, evenly."""
+    draws, unit = len(terms.cliques) + terms.reserve, contract.unit.max_rows_per_unit
+    rho = rho_for(spec.charge.epsilon, Fraction(spec.charge.delta)) / draws
+    moves = marginal_moves(contract.adjacency, unit * trust.sites_a_person)
+    variance = gaussian_sigma_squared(rho, moves)
+    return CountingPlan(terms.cliques, variance, contract.adjacency, unit, sites, rows_about, trust, terms.reserve)

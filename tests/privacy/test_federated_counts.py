@@ -103,7 +103,7 @@ def test_the_sum_over_sites_is_the_pooled_table_with_the_noise_that_is_charged(
 
 
 def test_a_sum_of_shares_is_a_discrete_gaussian() -> None:
-    """By convolution, out to 9 standard deviations; shares of a 64th of the least variance, the wrong case, differ."""
+    """By convolution, out to 9 standard deviations; shares of a 64th of the least variance are not."""
 
     def apart(variance: float) -> float:
         grid = np.arange(-400, 401)

@@ -20,7 +20,7 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
-from privacy.federation.coordinator import FederatedModel, replayed, train_across
+from privacy.federation.coordinator import Attempts, FederatedModel, replayed, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, at_least_one, plan_from_json
 from privacy.federation.rounds import Call, Collected, Contribution, lifted, residues_of
@@ -117,9 +117,7 @@ class Federation:
             plan=self.plan,
             key="fed",
             execution=CPU,
-            attempts=lambda: f"{next(self.names):016x}",
-            lost=AttemptLost,
-            **given,
+            attempts=Attempts(lambda: f"{next(self.names):016x}", AttemptLost, **given),
         )
 
     def drawn(self) -> list[str]:
@@ -178,8 +176,7 @@ def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place])
         plan=PLAN,
         key="fed",
         execution=CPU,
-        attempts=lambda: f"{next(names):016x}",
-        lost=AttemptLost,
+        attempts=Attempts(lambda: f"{next(names):016x}", AttemptLost),
     )
     assert model.parameters.size == parameters_of(learner)
     assert np.isfinite(model.parameters).all()

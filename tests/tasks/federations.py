@@ -75,6 +75,10 @@ training: {rounds: 1, batch: 300, reserve: 2}
 trust: {noise: sites, secure_aggregation: true, server: null, fewest: 2, colluding: 1, sites_a_person: 1}
 publish: models
 """
+TABLES = FEDERATION.replace(
+    "learner: {label: long, hidden: [4], learning_rate: 0.05}\ntraining: {rounds: 1, batch: 300, reserve: 2}",
+    "tables: {cliques: [[ward, long], [age]], reserve: 2}",
+)
 TRUSTING = ("secure_aggregation: true, server: null", "secure_aggregation: false, server: the office")
 
 

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from contracts.canonical import canonical_json
 from contracts.errors import GateBroken, SpecRefused
 from contracts.federation import load_federation, load_site
-from flows.federated import train
-from privacy.federation.rounds import Call, Collected, lifted
+from flows.federated import work
+from privacy.federation.rounds import Call, Collected, lifted, summed
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.signing import Signer
 from tasks.federation import sockets
 from tasks.federation.flower import Certificates, Engine, EngineMissing
 from tasks.federation.flower_sites import FlowerSites, SitesMissing
-from tasks.federation.released import check_released, words, write_released
+from tasks.federation.products import WEIGHTS
+from tasks.federation.released import Released, check_released, words, write_released
 from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
 from tasks.federation.understood import Federation, understood
 from tasks.federation.wire import packed, unpacked
+from tasks.settings import Workspace
 from tests.tasks.federations import (
     CONTRACT,
     FEDERATION,
     SITES,
+    TABLES,
     TRUSTING,
     a_coordinator,
     a_site,
@@ -46,7 +52,7 @@ def hello(known: Federation) -> bytes:
 
 
 def round_call(known: Federation, attempt: int = 0, **more: object) -> bytes:
-    parameters = initial_state(known.learner).parameters
+    parameters = initial_state(known.training[1]).parameters
     return packed({"op": "round", "number": 0, "attempt": f"{attempt:016x}", **more}, parameters.tobytes())
 
 
@@ -133,11 +139,13 @@ def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> 
 def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
     """The federation spec and the site file of docs/federation.md, beside the tests' contract."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
-    federation, site = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    federation, tables, site = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     for name, text in (("federation.yaml", federation), ("site.yaml", site), ("wards.odcs.yaml", CONTRACT)):
         (tmp_path / name).write_text(text)
     mine, spec = load_site(tmp_path / "site.yaml")
-    plan = known_of(tmp_path / "federation.yaml").plan
+    plan = known_of(tmp_path / "federation.yaml").training[2]
+    (tmp_path / "tables.yaml").write_text(re.sub(r"learner: .*\ntraining: .*\n", tables, federation))
+    assert known_of(tmp_path / "tables.yaml").counting.cliques == (("ward", "long"), ("age",))
     assert (mine.site, spec.federation, plan.rounds, plan.trust.fewest) == ("north", "long-stays", 100, 2)
 
 
@@ -148,40 +156,81 @@ class Local:
         self.known, self.answers = known, answers
 
     def collect(self, call: Call) -> Collected:
-        total, present = np.zeros(call.parameters.size, np.uint32), []
-        for answer in self.answers.values():
+        sent = {}
+        for name, answer in self.answers.items():
             header = {"op": "round", "number": call.number, "attempt": call.attempt, "masked": True}
             told, body = unpacked(answer(packed(header, call.parameters.tobytes())))
-            present.append("refused" not in told)
-            total += np.frombuffer(body, "<u4") if present[-1] else np.uint32(0)
-        return Collected(tuple(present), total)
+            if "refused" not in told:
+                sent[name] = np.frombuffer(body, "<u4").astype(np.uint32)
+        return summed(sent, self.known.plan, {})
+
+
+def released(tmp_path: Path, federation: str) -> tuple[Released, Federation, Workspace, list[str]]:
+    """A federation that ran to its end, without Flower."""
+    spec_path, workspace = a_coordinator(tmp_path / "c", federation=federation)
+    known, told, answers = known_of(spec_path), list[str](), {}
+    with ExitStack() as stack:
+        for name in SITES:
+            path, site_workspace = a_site(tmp_path / name, name, federation=federation)
+            answers[name] = Answering(stack.enter_context(joined(*load_site(path), site_workspace)))
+        ledger = stack.enter_context(closing(ledger_of(workspace)))
+        made = work(known, ledger, Local(known, answers), between=0, told=told.append)
+        signer = Signer(workspace.signing_seed())
+        return write_released(tmp_path / "m", known, made, ledger, signer), known, workspace, told
 
 
 def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) -> None:
-    spec_path, workspace = a_coordinator(tmp_path / "c")
-    known = known_of(spec_path)
-    blocks, answers = [], {}
-    for name in SITES:
-        path, site_workspace = a_site(tmp_path / name, name)
-        blocks.append(joined(*load_site(path), site_workspace))
-        answers[name] = Answering(blocks[-1].__enter__())
-    told: list[str] = []
-    with closing(ledger_of(workspace)) as ledger:
-        model = train(known, ledger, Local(known, answers), between=0, told=told.append)
-        released = write_released(tmp_path / "m", known, model, ledger, Signer(workspace.signing_seed()))
-    for block in blocks:
-        block.__exit__(None, None, None)
+    model, known, workspace, told = released(tmp_path, FEDERATION)
     assert told == ["round 1 of 1"]
-    assert (released.left_out, released.lost, float(released.epsilon) <= 8) == ({}, 0, True)
+    assert (model.left_out, model.lost, float(model.epsilon) <= 8) == ({}, 0, True)
     key = workspace.public_key_file.read_text().strip()
     assert check_released(tmp_path / "m", known, public_key=key) == []
     account = tmp_path / "m" / "federation.json"
+    assert str(tmp_path) not in account.read_text()
     account.write_bytes(account.read_bytes().replace(b'"present":[true', b'"present":[false'))
     assert [finding.field for finding in check_released(tmp_path / "m", known, public_key=key)] == ["signature"]
     other = known_of(a_coordinator(tmp_path / "o", federation=FEDERATION.replace("batch: 300", "batch: 200"))[0])
     account.write_bytes(account.read_bytes().replace(b'"present":[false', b'"present":[true'))
     assert {"spec", "plan"} <= {finding.field for finding in check_released(tmp_path / "m", other, public_key=key)}
     assert any("up to 1 sites may tell" in said for said in words(known))
+    assert forged(tmp_path / "m", WEIGHTS, known, workspace) == ["what the sums lead to"]
+
+
+def forged(folder: Path, name: str, known: Federation, workspace: Workspace) -> list[str]:
+    """What is found when a coordinator signs other weights, or another table, than its sums lead to."""
+    held = bytearray((folder / name).read_bytes())
+    held[-2] ^= 1
+    (folder / name).write_bytes(held)
+    account = json.loads((folder / "federation.json").read_bytes())
+    account["files"][name] = hashlib.sha256(held).hexdigest()
+    (folder / "federation.json").write_bytes(canonical_json(account))
+    signer = Signer(workspace.signing_seed())
+    signature = {"public_key": signer.public_key, "signature": signer.sign("federation", account)}
+    (folder / "federation.sig").write_bytes(canonical_json(signature))
+    return [finding.allowed for finding in check_released(folder, known, public_key=signer.public_key)]
+
+
+def test_tables_are_counted_over_all_sites(tmp_path: Path) -> None:
+    """600 rows at three sites: with the noise of epsilon 8 the total of a table is off by less than 12 deviations."""
+    tables, known, workspace, told = released(tmp_path, TABLES)
+    assert told == ["round 1 of 2", "round 2 of 2"]
+    key = workspace.public_key_file.read_text().strip()
+    assert check_released(tmp_path / "m", known, public_key=key) == []
+    assert float(tables.epsilon) <= 8
+    lines = (tmp_path / "m" / "ward-long.csv").read_text().splitlines()
+    assert lines[0] == "ward,long,noisy"
+    assert [line.rpartition(",")[0] for line in lines[1:]] == ["A,no", "A,yes", "B,no", "B,yes", "C,no", "C,yes"]
+    total = sum(float(line.rpartition(",")[2]) for line in lines[1:])
+    deviation = float(known.counting.sigma_squared * 3 * 6) ** 0.5
+    assert abs(total - 600) < 12 * deviation
+    assert len((tmp_path / "m" / "age.csv").read_text().splitlines()) == 11
+    assert forged(tmp_path / "m", "age.csv", known, workspace) == ["what the sums lead to"]
+
+
+@pytest.mark.parametrize("cliques", ["[[ward, ward]]", "[[country]]", "[]", "[[age], [age]]"])
+def test_tables_that_cannot_be_counted_are_refused(tmp_path: Path, cliques: str) -> None:
+    with pytest.raises(SpecRefused, match="tables"):
+        known_of(a_coordinator(tmp_path / "c", federation=TABLES.replace("[[ward, long], [age]]", cliques))[0])
 
 
 def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -> None:
