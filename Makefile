@@ -6,6 +6,9 @@ WORKSPACE ?= build/demo
 # Where CPU builds of torch are to be had; an extra index, and for the step that installs torch only.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
+SPARK ?= .venv-spark
+PYSPARK ?= 4.0.5
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deploy/constraints.txt
 RUNTIME := $(VENV)/.runtime-installed
@@ -17,20 +20,21 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo demo-synthetic install install-dev neural federation check lint test bench clean
+.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-spark bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
 	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
 	@echo "make test     install what the tests need and run them all"
+	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
 	@echo "make lint     the same without the tests"
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
-	@echo "make clean    remove build/ and all caches; $(VENV) stays"
+	@echo "make clean    remove build/ and all caches; $(VENV) and $(SPARK) stay"
 
 demo: $(RUNTIME)
 	. $(BIN)/activate && sh examples/adult/demo.sh "$(WORKSPACE)"
@@ -52,6 +56,16 @@ lint: $(DEV)
 
 test: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+test-spark: $(DEV) $(SPARK)/.installed
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/test_spark.py
+
+# PySpark in an environment of its own: the worker needs nothing of ours, and we need nothing of it.
+$(SPARK)/.installed:
+	@command -v java >/dev/null || { echo "make test-spark: no java; Spark 4 needs Java 17, such as openjdk-17-jre-headless"; exit 1; }
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet "pyspark==$(PYSPARK)"
+	@touch $@
 
 bench: $(DEV)
 	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
@@ -106,4 +120,4 @@ $(DEV): $(PINS) $(NEURAL)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find . -name __pycache__ -type d -not -path "./$(VENV)/*" -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -not -path "./$(VENV)/*" -not -path "./$(SPARK)/*" -prune -exec rm -rf {} +

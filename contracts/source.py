@@ -25,6 +25,7 @@ from contracts.written import Label, Problem, Sql, listed, refuse, show
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
 Files = Literal["csv", "parquet"]
+Engine = Literal["spark"]
 SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -37,7 +38,7 @@ SUFFIXES: dict[str, Format] = {
 }
 _DATABASES = ("duckdb", "sqlite", "postgresql")
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LATER_KEYS = ("files", "credentials", "by")
+LATER_KEYS = ("files", "credentials", "by", "engine")
 """Keys that specs did not always have; without one of them a spec keeps its digest."""
 
 
@@ -111,6 +112,8 @@ class Source(Frozen):
         credentials: the name under which the environment keeps the credentials of an address; None for those that
             the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
         by: the column whose day says which period a row belongs to, in a spec with `period:`.
+        engine: what counts the rows where they are, instead of a snapshot here; Parquet without
+            `select` and `by`.
     """
 
     path: Place
@@ -120,6 +123,7 @@ class Source(Frozen):
     delimiter: str | None = None
     credentials: CredentialsName | None = None
     by: Label | None = None
+    engine: Engine | None = None
 
     @field_validator("delimiter")
     @classmethod
@@ -189,6 +193,13 @@ def _misfits(source: Source) -> list[Problem]:
         problems.append(Problem(f"`delimiter` for a {form} file", "`delimiter` for CSV", "drop it", ("delimiter",)))
     if isinstance(path, Path) and source.credentials is not None:
         problems.append(Problem("`credentials` for a file", "for an address", "drop it", ("credentials",)))
+    if source.engine is not None and (not isinstance(path, Path) or form != "parquet"):
+        remedy = "store the table as Parquet, or drop it"
+        problems.append(Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",)))
+    for key in ("select", "by"):
+        if source.engine is not None and getattr(source, key) is not None:
+            remedy = "make a table of the rows that are meant, or drop `engine`"
+            problems.append(Problem(f"`{key}` beside `engine`", "one of the two", remedy, (key,)))
     return problems
 
 

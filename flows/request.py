@@ -11,7 +11,8 @@ from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
 from contracts.product import AUTO
-from contracts.spec import ModelProduct, ReleaseSpec, SyntheticProduct, check_spec, load_spec
+from contracts.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, check_spec, load_spec
+from contracts.written import Problem
 from flows.model_request import read_model_request
 from flows.synthetic_request import read_synthetic
 from privacy.accounting.calculus import PureCalculus
@@ -20,6 +21,8 @@ from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals.plan import TablesPlan, plan_tables
 from tasks.settings import Workspace
+
+NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def read_request(path: Path, workspace: Workspace | None = None, period: str | N
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
+    if spec.source.engine is not None and not isinstance(spec.product, TablesProduct):
+        raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
     if isinstance(spec.product, SyntheticProduct):
         understood, planned = read_synthetic(spec, spec.product, contract)
         return Request(understood, contract, planned)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from contracts.canonical import digest
+
+if TYPE_CHECKING:
+    from privacy.marginals.counting_engine import CountingEngine
 
 
 @dataclass(frozen=True, repr=False)
 class PrivateTable:
-    """A snapshot of confidential rows in a DuckDB file (tables `raw` and `codes`).
+    """A snapshot of confidential rows: a DuckDB file (tables `raw` and `codes`), or a stage that an engine keeps.
 
     Args:
-        path: the snapshot file, inside the run's private folder.
+        path: the snapshot file, or the stage, inside the run's private folder.
         keyed_hash: HMAC-SHA256 (hex) of the encoded rows under the workspace's snapshot key; private, since equal
             hashes tell that a table did not change.
         contract_digest: digest of the contract that the rows were encoded by.
         source: canonical name of the source that was read; whose people it is about, the ledger knows.
+        engine: counts the stage where it is; None for a DuckDB file, which this process counts.
     """
 
     path: Path
     keyed_hash: str
     contract_digest: str
     source: str
+    engine: CountingEngine | None = None
 
     def __repr__(self) -> str:
         """Show the keyed hash only."""

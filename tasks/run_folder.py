@@ -29,6 +29,7 @@ _LOOKS, _LOOK_SECONDS = 4, 0.05
 
 if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
+    from privacy.marginals.counting_engine import CountingEngine
 
 ResultT = TypeVar("ResultT")
 
@@ -67,6 +68,7 @@ class RunFolder:
         charge: status of the run's charge in the ledger when the steps ended; None for no charge.
         published: whether the version is published.
         refusal: the gate that stopped the run, in the words for whoever ran it.
+        engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
     """
 
     path: Path
@@ -76,6 +78,7 @@ class RunFolder:
     charge: str | None = None
     published: bool = False
     refusal: GateBroken | None = None
+    engine: CountingEngine | None = None
 
     @property
     def error_log(self) -> Path:
@@ -139,6 +142,8 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool) -> Iterator[RunFolder]:
         yield folder
     finally:
         try:
+            if folder.engine is not None:
+                folder.engine.close()
             if not (keep_snapshot or folder.resumable):
                 _discard_snapshot(path)
         finally:
@@ -194,7 +199,10 @@ def _write_private_traceback(error: BaseException, log: Path) -> None:
 def _discard_snapshot(path: Path) -> None:
     """Remove the snapshot, whole or partial, and what was spilled; DuckDB is not asked, it may be what has failed."""
     for file in path.glob(f"{SNAPSHOT_STEM}*"):
-        file.unlink(missing_ok=True)
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
+        else:
+            file.unlink(missing_ok=True)
     for name in (SPILL, FETCHED):
         shutil.rmtree(path / name, ignore_errors=True)
 

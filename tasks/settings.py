@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding
 from tasks.emission.lineage_target import LINEAGE_KEYS, NOBODY, LineageTarget, lineage_target
+from tasks.engine.spark_settings import SPARK_KEYS, SparkSettings, spark_settings
 from tasks.workspace_keys import WorkspaceRefused, create_keys, key_from_hex, public_half, read_key, refusal
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _KEYS = {
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
+    **SPARK_KEYS,
 }
 _SCHEDULE = "schedule."
 _PUBLISHER = "publisher"
@@ -61,6 +63,10 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 
 [lineage]                # OpenLineage events of runs: `url` of a server, or a `file`
 # file = "lineage.ndjson"
+
+[spark]                  # for sources with `engine: spark`
+# python = "spark/bin/python"        # of an environment with pyspark
+# master = "local[2]"
 
 [publisher]              # public declarations, the same in all records; `about:` of a spec wins
 # curator = "Office of Statistics"
@@ -99,6 +105,7 @@ class Workspace:
         schedule: which specs run when.
         publisher: what the publisher declares of all its releases.
         lineage: where lineage events go.
+        spark: where Spark is, for sources with `engine: spark`.
     """
 
     root: Path
@@ -109,6 +116,7 @@ class Workspace:
     schedule: tuple[Scheduled, ...] = ()
     publisher: Publisher | None = None
     lineage: LineageTarget = NOBODY
+    spark: SparkSettings | None = None
 
     @property
     def private(self) -> Path:
@@ -223,6 +231,7 @@ class Workspace:
             schedule=_schedule(file, values),
             publisher=_publisher(file, publisher),
             lineage=lineage_target(root, values, os.environ),
+            spark=spark_settings(root, values),
         )
 
     @classmethod

@@ -186,13 +186,13 @@ class SnapshotCounts:
         shape = self._contract.shape(clique)
         if not clique or prod(shape) > MOST_CODES:
             raise ValueError(f"clique must have at least one column and at most {MOST_CODES} cells")
-        table, threads = self._table, self._threads
+        table = self._table
         return SparseCounts(
             clique,
             prod(shape),
             table.keyed_hash,
             table.contract_digest,
-            lambda: count_populated(table.path, clique, shape, threads=threads),
+            lambda: self._populated(clique, shape),
         )
 
     def _counted(self, clique: Clique, together: Shapes) -> NDArray[np.int64]:
@@ -200,10 +200,28 @@ class SnapshotCounts:
         if clique not in self._known:
             asked = self._fitting(clique, together)
             self._make_room(sum(map(_bytes, asked.values())))
-            for each, counts in count_marginals(self._table.path, asked, threads=self._threads).items():
+            for each, counts in self._counts_of(asked).items():
                 counts.flags.writeable = False
                 self._known[each] = counts
         return self._known[clique]
+
+    def _counts_of(self, shapes: Shapes) -> dict[Clique, NDArray[np.int64]]:
+        """Count marginals where the rows are: here, or in the engine that keeps them."""
+        engine = self._table.engine
+        if engine is None:
+            return count_marginals(self._table.path, shapes, threads=self._threads)
+        counted = {}
+        for clique, shape in shapes.items():
+            cells, rows = engine.counted_cells(clique)
+            counted[clique] = np.zeros(prod(shape), dtype=np.int64)
+            counted[clique][cells] = rows
+        return {clique: counts.reshape(shapes[clique]) for clique, counts in counted.items()}
+
+    def _populated(self, clique: Clique, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the populated cells of one marginal where the rows are."""
+        if self._table.engine is not None:
+            return self._table.engine.counted_cells(clique)
+        return count_populated(self._table.path, clique, shape, threads=self._threads)
 
     def _fitting(self, clique: Clique, together: Shapes) -> dict[Clique, tuple[int, ...]]:
         """Choose what is counted now: the clique, and of those after it, then before it, what the memory holds."""

@@ -2,8 +2,8 @@
 
 The columns that the cliques name are fetched once, in batches of small integers; each batch adds to every marginal by
 one histogram of its cell numbers. A marginal with more cells than a batch has rows would be touched anew by every
-batch, so that it is grouped by the database instead. Which way is faster was measured
-(benchmarks/counts.py).
+batch, so that it is grouped by the database instead; and so are a few marginals, since the fetching costs as much as
+some twenty groupings. Which way is faster was measured (benchmarks/counts.py, benchmarks/platform.py).
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ SPILL: Final = "spill"
 BATCH_ROWS: Final = 1 << 18
 """Rows fetched at a time: one batch's cell numbers take 2 MiB."""
 
+FEW: Final = 16
+"""So many marginals are grouped one by one; beyond, histograms are quicker."""
+
+ARRAY_BITS: Final = 16
+"""DuckDB groups into an array, without hashing, where the groups' numbers have so many bits."""
+
 
 def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns, NDArray[np.int64]]:
     """Count the marginals of all cliques over their full declared domains; private, for handles alone.
@@ -44,9 +50,11 @@ def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns
     import duckdb  # here, so that looking at a budget does not load it
 
     cells = {clique: prod(shape) for clique, shape in shapes.items()}
-    scanned = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
+    small = [clique for clique in shapes if clique and cells[clique] <= BATCH_ROWS]
     with duckdb.connect(str(path), read_only=True, config=_settings(path, threads)) as connection:
-        counts = _histograms(connection, {clique: shapes[clique] for clique in scanned})
+        connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
+        count = _by_columns if len(small) <= FEW else _histograms
+        counts = count(connection, {clique: shapes[clique] for clique in small})
         for clique in shapes:
             if clique not in counts:
                 numbers, rows = _grouped(connection, clique, shapes[clique])
@@ -74,6 +82,18 @@ def count_populated(
 def _settings(path: Path, threads: int) -> dict[str, str | bool | int | float | list[str]]:
     """Keep what does not fit into memory where the run's folder is cleaned when the run ends."""
     return {"threads": threads, "temp_directory": str(path.parent / SPILL)}
+
+
+def _by_columns(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:
+    """Group by the columns of each clique, one clique after the other."""
+    counts = {}
+    for clique, shape in shapes.items():
+        names = ", ".join(map(_quoted, clique))
+        found = connection.execute(f"SELECT count(*), {names} FROM codes GROUP BY {names}").to_arrow_table()
+        rows, *codes = (column.to_numpy() for column in found.columns)
+        counts[clique] = np.zeros(prod(shape), dtype=np.int64)
+        counts[clique][_cell_numbers(dict(zip(clique, codes, strict=True)), clique, shape)] = rows
+    return counts
 
 
 def _histograms(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:

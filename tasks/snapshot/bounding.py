@@ -2,14 +2,23 @@
 
 A unit with more than k rows keeps the k rows with the smallest draws, where
 
-    draw = HMAC-SHA256(key, ordinal ":" unit)        ordinal: place of the row among the unit's own rows, from 1.
+    draw = hex SHA-256(outer || hex SHA-256(inner || ordinal ":" unit))
+
+    ordinal        place of the row among the unit's own rows in the order of the source, from 1
+    outer, inner   two keys of 64 hexadecimal digits, so of one block of SHA-256 each: NMAC, over texts alone
 
 Under a pseudorandom function that is a uniform choice of k ordinals, independent across units. It depends on nothing
-but the unit's own id and its own number of rows, so adding or removing another unit changes no choice, and the same
-key on the same source chooses the same rows again.
+but the unit's own id and its own number of rows, so adding or removing another unit changes no choice, no value of a
+row does, and the same key on the same source chooses the same rows again. Any engine that has SHA-256 of a text and
+knows the order of the rows makes the same choice (`contracts.portable.staging`).
+
+Source: Bellare, Canetti, Krawczyk 1996 (NMAC); here each key is a block of its own, and the inner digest is written
+in hexadecimal digits.
 """
 
 from __future__ import annotations
+
+from typing import NoReturn
 
 import duckdb
 
@@ -18,7 +27,14 @@ from tasks.duckdb_session import Explanation, attempt, run
 from tasks.snapshot.snapshot import subkey
 from tasks.source.reading import break_gate
 
-BLOCK_BYTES = 64
+
+def choice_keys(key: bytes) -> tuple[str, str]:
+    """Return the outer and the inner key of the choice, each of 64 hexadecimal digits.
+
+    Args:
+        key: the workspace's snapshot key.
+    """
+    return subkey(key, "contribution bounding: outer").hex(), subkey(key, "contribution bounding: inner").hex()
 
 
 def bound_contributions(
@@ -46,35 +62,32 @@ def bound_contributions(
     text = f"trim(CAST({identifier(unit)} AS VARCHAR))"
     nobody = f"SELECT 1 FROM raw WHERE coalesce({text}, '') = '' LIMIT 1"
     if run(connection, lambda: connection.execute(nobody).fetchone(), explain=explain):
-        remedy = "give every row the id of its unit, or leave such rows out with `select:`"
-        break_gate(
-            where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy
-        )
+        refuse_nobody(where, unit)
     crowded = f"CREATE TEMP TABLE crowded AS SELECT {text} AS unit FROM raw GROUP BY ALL HAVING count(*) > ?"
     run(connection, lambda: connection.execute(crowded, [max_rows_per_unit]), explain=explain)
     if attempt(lambda: connection.execute("SELECT 1 FROM crowded LIMIT 1").fetchone(), explain):
-        deletion, parameters = _deletion(text), [*_pads(key), max_rows_per_unit]
+        deletion, parameters = _deletion(text), [*choice_keys(key), max_rows_per_unit]
         run(connection, lambda: connection.execute(deletion, parameters), explain=explain)
     attempt(lambda: connection.execute("DROP TABLE crowded"), explain)
 
 
-def _pads(key: bytes) -> list[object]:
-    """Return the outer and the inner pad of HMAC-SHA256 for the subkey of bounding."""
-    block = subkey(key, "contribution bounding").ljust(BLOCK_BYTES, b"\0")
-    return [bytes(byte ^ 0x5C for byte in block), bytes(byte ^ 0x36 for byte in block)]
+def refuse_nobody(where: str, unit: str) -> NoReturn:
+    """Raise that a row has no id of its privacy unit."""
+    remedy = "give every row the id of its unit, or leave such rows out with `select:`"
+    break_gate(where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy)
 
 
 def _deletion(text: str) -> str:
     """Write the statement that ranks the rows of each crowded unit by their draws and deletes those beyond k.
 
-    Parameters: the outer pad, the inner pad, k.
+    Parameters: the outer key, the inner key, k.
     """
     return f"""
         DELETE FROM raw WHERE rowid IN (
             SELECT row FROM (
                 SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal) AS place FROM (
                     SELECT row, unit, ordinal,
-                        sha256(?::BLOB || unhex(sha256(?::BLOB || encode(ordinal || ':' || unit)))) AS draw
+                        sha256(?::VARCHAR || sha256(?::VARCHAR || ordinal || ':' || unit)) AS draw
                     FROM (
                         SELECT rowid AS row, {text} AS unit,
                             row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal

@@ -160,6 +160,8 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
         ("._counted", ["privacy/marginals/counts.py"]),
         ("count_marginals(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
         ("count_populated(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
+        (".counted_cells(", ["privacy/marginals/counts.py"]),
+        ("cells_of(", ["contracts/portable/staging.py", "tasks/engine/ingest.py"]),
     ],
 )
 def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:

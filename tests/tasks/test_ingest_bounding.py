@@ -13,7 +13,6 @@ from scipy.stats import chi2
 
 from contracts.errors import GateBroken, SudareError
 from tasks.snapshot.bounding import bound_contributions
-from tasks.snapshot.snapshot import subkey
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))
@@ -30,7 +29,12 @@ def bound(rows: str, *, limit: int, key: bytes = KEY) -> list[tuple[object, int]
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE raw AS {rows}")
         bound_contributions(
-            connection, unit="person", max_rows_per_unit=limit, key=key, where="people.csv", explain=unexpected
+            connection,
+            unit="person",
+            max_rows_per_unit=limit,
+            key=key,
+            where="people.csv",
+            explain=unexpected,
         )
         return connection.execute("SELECT person, value FROM raw").fetchall()
 
@@ -94,12 +98,16 @@ def test_rows_of_others_in_between_change_no_choice():
     assert sorted(bound(crowd(500), limit=2)) == sorted(bound(crowd(500, order="u, r"), limit=2))
 
 
-def test_the_rows_that_stay_are_those_with_the_smallest_hmac():
-    """A second derivation of the choice, with Python's hmac."""
-    key = subkey(KEY, "contribution bounding")
+def test_the_rows_that_stay_are_those_with_the_smallest_draws():
+    """A second derivation of the choice, with Python's hashlib and hmac."""
+    outer, inner = (
+        hmac.digest(KEY, f"sudare snapshot: contribution bounding: {part}".encode(), "sha256").hex().encode()
+        for part in ("outer", "inner")
+    )
 
     def draw(person: str, ordinal: int) -> str:
-        return hmac.new(key, f"{ordinal}:{person}".encode(), hashlib.sha256).hexdigest()
+        inside = hashlib.sha256(inner + f"{ordinal}:{person}".encode()).hexdigest()
+        return hashlib.sha256(outer + inside.encode()).hexdigest()
 
     expected = []
     for person in ("u0", "u1", "u2"):

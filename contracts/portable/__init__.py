@@ -1,0 +1,1 @@
+"""The encoding by a contract as expressions that several engines compute alike."""

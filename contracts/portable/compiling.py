@@ -1,0 +1,101 @@
+"""Ibis expressions as the SQL of an engine, without that engine's driver.
+
+Ibis writes the SQL; three things are written here, because engines differ where the result must not: taking Unicode's
+spaces off a text, SHA-256 of a text as hexadecimal digits in lower case, and doubles, which are read from their
+shortest text (an engine may take 0.1 for a decimal).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Final, Literal, get_args
+
+import ibis
+from ibis.backends.sql import compilers
+from ibis.config import Config, options
+from sqlglot import exp, parse_one
+
+Dialect = Literal["duckdb", "pyspark", "bigquery", "snowflake", "trino"]
+DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
+RUN: Final[tuple[Dialect, ...]] = ("duckdb", "pyspark")
+"""The dialects whose SQL the tests run; of the others they see that it is written and can be parsed."""
+_COMPILERS: Final[dict[Dialect, str]] = {
+    "duckdb": "DuckDBCompiler",
+    "pyspark": "PySparkCompiler",
+    "bigquery": "BigQueryCompiler",
+    "snowflake": "SnowflakeCompiler",
+    "trino": "TrinoCompiler",
+}
+
+
+class _SparkOptions(Config):  # type: ignore[misc]
+    """What Ibis' compiler for Spark asks for; Ibis itself sets it only where PySpark can be imported."""
+
+    treat_nan_as_null: bool = False
+
+
+def portable_sha256(text: str) -> str:
+    """Return the SHA-256 of a text's UTF-8 as 64 hexadecimal digits in lower case."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+sha256_of: Any = ibis.udf.scalar.builtin(portable_sha256)
+"""The same as an expression."""
+
+
+def sql_of(expression: Any, dialect: Dialect) -> str:
+    """Write an expression as SQL.
+
+    Args:
+        expression: an Ibis table over unbound tables.
+        dialect: the engine.
+    Returns:
+        One SELECT.
+    """
+    if options.pyspark is None:
+        options.pyspark = _SparkOptions()
+    compiler = getattr(compilers, _COMPILERS[dialect])()
+    tree: exp.Expression = compiler.to_sqlglot(expression)
+    return str(_rewritten(tree, dialect).sql(dialect=compiler.dialect))
+
+
+def parsed(sql: str, dialect: Dialect) -> exp.Expression:
+    """Parse a statement in an engine's dialect.
+
+    Raises:
+        sqlglot.errors.ParseError: it is no statement of that dialect.
+    """
+    return parse_one(sql, dialect=getattr(compilers, _COMPILERS[dialect])().dialect)
+
+
+def _rewritten(tree: exp.Expression, dialect: Dialect) -> exp.Expression:
+    """Write each part of a tree; one that is replaced has its arguments written before."""
+    rewritten: exp.Expression = tree.transform(lambda node: _written(node, dialect))
+    return rewritten
+
+
+def _written(node: exp.Expression, dialect: Dialect) -> exp.Expression:
+    """Write what engines call differently."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if name == "portable_trim":
+        text, letters = (_rewritten(each, dialect) for each in node.expressions)
+        return exp.Trim(this=text, expression=letters, position="BOTH")
+    if name == "portable_sha256":
+        return _SHA256[dialect](_rewritten(node.expressions[0], dialect))
+    if isinstance(node, exp.Literal) and not node.is_string and not node.name.isdigit():
+        return exp.cast(exp.Literal.string(node.name), "double")
+    return node
+
+
+def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+_SHA256: Final[dict[Dialect, Callable[[exp.Expression], exp.Expression]]] = {
+    "duckdb": lambda text: _call("SHA256", text),
+    "pyspark": lambda text: _call("SHA2", text, exp.Literal.number(256)),
+    "bigquery": lambda text: _call("TO_HEX", _call("SHA256", text)),
+    "snowflake": lambda text: _call("SHA2", text, exp.Literal.number(256)),
+    "trino": lambda text: _call("LOWER", _call("TO_HEX", _call("SHA256", _call("TO_UTF8", text)))),
+}

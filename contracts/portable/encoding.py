@@ -1,0 +1,226 @@
+"""The codes of a contract, and what breaks its checks, as Ibis expressions over a table of typed columns.
+
+The same codes as `contracts.encoding` writes for DuckDB, row for row; the tests hold the two against each other.
+Which columns this is true of, `contracts.portable.kinds` says. Doubles are compared with doubles, a NaN is looked for
+before anything is compared (engines order it differently), and a number is rounded down only inside ±2^53 (beyond,
+every double is whole).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from math import isinf, isnan
+from typing import Any, Final
+
+import duckdb
+import ibis
+
+from contracts.checks import Check
+from contracts.code_sql import known_texts
+from contracts.contract import (
+    CategoryDomain,
+    Column,
+    Contract,
+    DateDomain,
+    ImageDomain,
+    IntegerDomain,
+    MappingDomain,
+)
+from contracts.portable.kinds import EXACT, Kind
+
+SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
+"""What DuckDB's trim takes off: Unicode's spaces, not tabs or ends of lines."""
+LARGEST: Final = 1.7976931348623157e308
+TYPES: Final[dict[Kind, str]] = {
+    "text": "string",
+    "whole": "int64",
+    "real": "float64",
+    "fixed": "float64",
+    "flag": "boolean",
+    "day": "date",
+}
+Listed = CategoryDomain | MappingDomain
+
+
+def portable_trim(text: str, letters: str) -> str:
+    """Take the letters off both ends; `contracts.portable.compiling` writes it in each engine's words."""
+    return text.strip(letters)
+
+
+_trim: Any = ibis.udf.scalar.builtin(portable_trim)
+
+
+def table_of(kinds: Mapping[str, Kind], name: str) -> Any:
+    """Return the unbound table of a name with columns of these kinds."""
+    return ibis.table({column: TYPES[kind] for column, kind in kinds.items()}, name=name)
+
+
+def trimmed(text: Any) -> Any:
+    """Return a text without the spaces around it."""
+    return _trim(text, ibis.literal(SPACES))
+
+
+def code_expression(column: Column, cell: Any, kind: Kind) -> Any:
+    """Return the code of a column's value: int32, never null.
+
+    Args:
+        column: the column.
+        cell: the value as it is stored.
+        kind: its kind, one of `allowed_kinds(column)`.
+    """
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        code = _listed_code(domain, cell, found_code(column, cell, kind))
+    elif isinstance(domain, DateDomain):
+        code = ibis.cases((_no_day(domain, cell), domain.null_code), else_=_period(domain, cell))
+    elif isinstance(domain, ImageDomain):
+        raise ValueError(f"column {column.name} holds pictures, which have no single code")
+    else:
+        number = cell.cast("float64")
+        starts = [float(first) for first, _ in domain.bins]
+        nothing = _no_number(domain, number) | _no_whole(domain, number)
+        code = ibis.cases((nothing, domain.null_code), else_=_bin(starts, 0, len(starts), number))
+    return code.cast("int32")
+
+
+def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind) -> Any:
+    """Return a condition that is true where a value breaks a check of its column, and never null.
+
+    Args:
+        check: a check of a column.
+        contract: the contract that it comes from.
+        cell: the value as it is stored.
+        kind: its kind.
+    """
+    if check.column is None:
+        raise ValueError(f"check {check.name} is about the table, not about rows")
+    if check.column == contract.unit.column:
+        return cell.isnull()
+    column = contract.column(check.column)
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        absent = _absent_text(domain, cell, kind)
+        return absent if check.kind == "not_null" else ~absent & found_code(column, cell, kind).isnull()
+    if isinstance(domain, DateDomain):
+        absent, outside, misfit = _no_day(domain, cell), _outside(cell, *domain.bounds), ibis.literal(False)
+    elif isinstance(domain, ImageDomain):
+        raise ValueError(f"column {column.name} holds pictures, which no engine is asked about")
+    else:
+        number = cell.cast("float64")
+        absent, misfit = _no_number(domain, number), _no_whole(domain, number)
+        outside = ~misfit & _outside(number, *map(float, domain.bounds))
+    return {"not_null": absent, "castable": ~absent & misfit, "between": ~absent & outside}[check.kind]
+
+
+def found_code(column: Column, cell: Any, kind: Kind) -> Any:
+    """Return the code of a category's text, null for an unknown one: as it is spelled, trimmed, or as a flag."""
+    domain = column.domain
+    if not isinstance(domain, CategoryDomain | MappingDomain):
+        raise ValueError(f"column {column.name} has no categories")
+    codes = known_texts(domain)
+    text = _text(cell, kind)
+    spellings = [_looked_up(text, codes)] + ([_looked_up(trimmed(text), codes)] if kind == "text" else [])
+    if column.logical_type == "boolean":
+        flags = {known.lower(): code for known, code in codes.items() if known.lower() in ("true", "false")}
+        spellings += [_looked_up(trimmed(text).lower(), flags)] if flags else []
+    return ibis.coalesce(*spellings)
+
+
+def _text(cell: Any, kind: Kind) -> Any:
+    """Return a value as text."""
+    if kind == "flag":
+        return ibis.cases((cell, "true"), (~cell, "false"), else_=ibis.null("string"))
+    return cell if kind == "text" else cell.cast("string")
+
+
+def _looked_up(text: Any, codes: Mapping[str, int]) -> Any:
+    branches = [(text == known, ibis.literal(code, "int32")) for known, code in codes.items()]
+    return ibis.cases(*branches, else_=ibis.null("int32"))
+
+
+def _listed_code(domain: Listed, cell: Any, found: Any) -> Any:
+    """Return the code of a category; what is none is `other`, and nothing is a null."""
+    if domain.misfit_code == domain.null_code:
+        return ibis.coalesce(found, ibis.literal(domain.null_code, "int32"))
+    return ibis.cases(
+        (found.notnull(), found),
+        (cell.isnull(), ibis.literal(domain.null_code, "int32")),
+        else_=ibis.literal(domain.misfit_code, "int32"),
+    )
+
+
+def _absent_text(domain: Listed, cell: Any, kind: Kind) -> Any:
+    """Return whether a value is null or one of the missing texts."""
+    if not domain.missing:
+        return cell.isnull()
+    return cell.isnull() | trimmed(_text(cell, kind)).isin(domain.missing).fill_null(False)
+
+
+def _no_number(domain: Any, number: Any) -> Any:
+    """Return whether a number is null, NaN or one of the missing ones."""
+    reasons = number.isnull() | number.isnan().fill_null(False)
+    for token in _read_missing(domain.missing, "DOUBLE"):
+        if isinf(token):
+            reasons |= ((number > LARGEST) if token > 0 else (number < -LARGEST)).fill_null(False)
+        elif not isnan(token):
+            reasons |= (number == token).fill_null(False)
+    return reasons
+
+
+def _no_whole(domain: Any, number: Any) -> Any:
+    """Return whether a number has decimals where whole ones are declared."""
+    if not isinstance(domain, IntegerDomain):
+        return ibis.literal(False)
+    small = ((number < float(EXACT)) & (number > -float(EXACT))).fill_null(False)
+    whole = ibis.cases((small, number), else_=0.0).floor().cast("float64")
+    return small & (number != whole).fill_null(False)
+
+
+def _no_day(domain: DateDomain, cell: Any) -> Any:
+    """Return whether a day is null or one of the missing ones."""
+    reasons = cell.isnull()
+    for token in _read_missing(domain.missing, "DATE"):
+        reasons |= (cell == _day(token)).fill_null(False)
+    return reasons
+
+
+def _outside(value: Any, low: float | date, high: float | date) -> Any:
+    """Return whether a value lies outside its bounds; of a null, that it does not."""
+    first, last = (_day(bound) if isinstance(bound, date) else bound for bound in (low, high))
+    return ((value < first) | (value > last)).fill_null(False)
+
+
+def _bin(starts: Sequence[float], first: int, end: int, number: Any) -> Any:
+    """Return the bin of a number by halving; below the first and above the last it is clipped to them."""
+    if end - first == 1:
+        return ibis.literal(first, "int32")
+    middle = (first + end) // 2
+    below, above = _bin(starts, first, middle, number), _bin(starts, middle, end, number)
+    return ibis.cases((number < starts[middle], below), else_=above)
+
+
+def _period(domain: DateDomain, cell: Any) -> Any:
+    """Return the period of a day, counted from the first one; days outside are clipped."""
+    first, last = domain.bounds
+    clipped = ibis.cases((cell < _day(first), _day(first)), (cell > _day(last), _day(last)), else_=cell)
+    if domain.granularity in ("day", "week"):
+        days = clipped.epoch_days() - (first - date(1970, 1, 1)).days
+        return days if domain.granularity == "day" else (days + first.weekday()) // 7
+    if domain.granularity == "year":
+        return clipped.year() - first.year
+    months = clipped.year() * 12 + clipped.month() - 1
+    if domain.granularity == "month":
+        return months - (first.year * 12 + first.month - 1)
+    return months // 3 - (first.year * 12 + first.month - 1) // 3
+
+
+def _day(day: date) -> Any:
+    return ibis.date(day.year, day.month, day.day)
+
+
+def _read_missing(tokens: Sequence[str], kind: str) -> list[Any]:
+    """Read the missing texts as DuckDB reads them; those that are no value are left out."""
+    with duckdb.connect() as connection:
+        found = [connection.execute(f"SELECT TRY_CAST(? AS {kind})", [token]).fetchone() for token in tokens]
+    return [row[0] for row in found if row is not None and row[0] is not None]

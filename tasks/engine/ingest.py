@@ -1,0 +1,239 @@
+"""Ingest in an engine: a table becomes a bounded and encoded stage where it is, and only its keyed hash comes here.
+
+look at the source → refuse what engines read differently → bound and encode there → hash there → give it its name
+
+The stage lies in the run's private folder, beside a marker that says what it was made from. What crosses over: names
+and types of columns, whether some row has no id, 8 keyed sums that make the hash, one bit a check, and counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import canonical_json
+from contracts.checks import checks
+from contracts.contract import Contract
+from contracts.errors import Finding, SpecRefused
+from contracts.portable.compiling import sql_of
+from contracts.portable.kinds import FIXED_DIGITS, Kind, portable_findings
+from contracts.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
+from contracts.spec import Source
+from privacy.private_table import PrivateTable
+from tasks.engine.spark import SparkWorker
+from tasks.engine.spark_settings import SparkSettings
+from tasks.progress import step
+from tasks.snapshot.bounding import choice_keys, refuse_nobody
+from tasks.snapshot.fingerprint import fingerprint
+from tasks.snapshot.snapshot import private_folder, subkey
+from tasks.source.folder import parts_of
+from tasks.source.origin import Origin, origin_of
+from tasks.source.reading import break_gate, refuse
+
+logger = logging.getLogger(__name__)
+
+MARKER: Final = "snapshot.engine.json"
+STAGED: Final = "snapshot.stage"
+_PATTERN: Final = set("*?[]{}\\,")
+_KINDS: Final[dict[str, Kind]] = {
+    "string": "text",
+    "tinyint": "whole",
+    "smallint": "whole",
+    "int": "whole",
+    "bigint": "whole",
+    "float": "real",
+    "double": "real",
+    "boolean": "flag",
+    "date": "day",
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+class StagedTable:
+    """The stage of one run in Spark; a `CountingEngine`.
+
+    Args:
+        worker: the Spark session that has the stage attached.
+        contract: the contract that it was made by.
+    """
+
+    def __init__(self, worker: SparkWorker, contract: Contract) -> None:
+        self._worker, self._contract = worker, contract
+
+    def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the populated cells of a marginal, row-major and ascending, and their exact counts."""
+        rows = self._worker.query(sql_of(cells_of(self._contract, clique), "pyspark"))
+        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        found = found[np.argsort(found[:, 0])]
+        return found[:, 0], found[:, 1]
+
+    def broken_checks(self) -> frozenset[str]:
+        """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
+        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
+        names = stage_of(self._contract).broken
+        broken = {name for name, mark in zip(names, marks, strict=True) if mark}
+        least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
+        return frozenset(broken | least)
+
+    def close(self) -> None:
+        """End Spark."""
+        self._worker.close()
+
+
+def ingest_in_engine(
+    source: Source,
+    contract: Contract,
+    *,
+    folder: Path,
+    key: bytes,
+    settings: SparkSettings | None,
+) -> PrivateTable:
+    """Make the stage of a run in Spark, or take up the one of an earlier attempt.
+
+    Args:
+        source: Parquet, with `engine: spark`.
+        contract: columns, domains and the privacy unit.
+        folder: the run's private folder; made 0700.
+        key: the workspace's snapshot key.
+        settings: where Spark is; None where the workspace does not say.
+    Returns:
+        The snapshot, whose engine counts it; whoever has it closes the engine.
+    Raises:
+        SpecRefused: no Spark is set up, or columns are of types that engines read differently.
+        SourceUnreadable: as `tasks.ingest`.
+        GateBroken: columns, rows or unit ids are not as the contract and the format declare.
+        EngineFailed: Spark could not do it.
+    Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
+    """
+    if settings is None:
+        remedy = "name it: spark.python in sudare.toml; or leave `engine:` out"
+        found = Finding("workspace", "spark.python", "nothing", "the Python of an environment with pyspark", remedy)
+        raise SpecRefused([found])
+    with step("ingest") as bar, ExitStack() as stack:
+        name = source.name
+        origin = stack.enter_context(origin_of(source, contract))
+        files = _files(source)
+        made_from = fingerprint(source, origin.first, key)
+        stack.enter_context(private_folder(folder))
+        worker = SparkWorker(settings, folder)
+        bar.advance(0.2)
+        try:
+            hashed = _finished(worker, folder, contract, key, made_from)
+            if hashed is None:
+                hashed = _make(worker, files, contract, folder, key, str(source.path))
+                bar.advance(0.9)
+                _still(source, origin, key, made_from, name)
+                _mark(folder, [contract.digest, made_from, hashed])
+        except BaseException:
+            worker.close()
+            raise
+        logger.info("staged a table in Spark under contract %s", contract.digest[:12])
+        return PrivateTable(folder / STAGED, hashed, contract.digest, name, StagedTable(worker, contract))
+
+
+def _files(source: Source) -> list[str]:
+    """List the source's files; Spark takes some letters of a path for a pattern."""
+    path = Path(str(source.path))
+    parts = parts_of(path, source.files) if source.files is not None else ()
+    if any(part.partition for part in parts):
+        remedy = "name the folder of one partition, or leave `engine:` out"
+        refuse(path, "source.files", "partition columns in paths", "columns in files for an engine", remedy)
+    files = [str(part.path.resolve()) for part in parts] or [str(path.resolve())]
+    if any(set(file) & _PATTERN for file in files):
+        refuse(path, "source.path", "a path with one of * ? [ ] { } , \\", "a path without them", "rename the file")
+    return files
+
+
+def _make(worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str) -> str:
+    """Bound, encode and keep the table in Spark; return the keyed hash of the stage."""
+    _discard(folder)
+    columns = dict(worker.ask("open", files=files))
+    kinds = _kinds(columns, contract, where)
+    if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
+        refuse_nobody(where, contract.unit.column)
+    expression = staged(contract, kinds, keys=choice_keys(key))
+    worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / STAGED))
+    worker.ask("attach", path=str(folder / STAGED))
+    rows, hashed = _hash(worker, contract, key)
+    if not rows:
+        break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
+    return hashed
+
+
+def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, Kind]:
+    """Read Spark's types, and refuse those that engines read differently."""
+    found = {name: _kind(columns.get(name, "")) for name in contract.source_columns}
+    findings = portable_findings(contract, found, where=where)
+    if findings:
+        raise SpecRefused(findings)
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _kind(written: str) -> Kind | None:
+    """Return the kind of one of Spark's types, or None."""
+    decimal = _DECIMAL.fullmatch(written)
+    if decimal is not None:
+        return "fixed" if int(decimal[1]) <= FIXED_DIGITS else None
+    return _KINDS.get(written)
+
+
+def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str]:
+    """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
+
+    Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
+    added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
+    """
+    outer, inner = subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
+    digest = f"sha2(concat('{outer}', sha2(concat('{inner}', {row}), 256)), 256)"
+    sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
+    [[rows, *parts]] = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
+    return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
+
+
+def _finished(worker: SparkWorker, folder: Path, contract: Contract, key: bytes, made_from: str) -> str | None:
+    """Take up the stage of an earlier attempt, if it is whole and was made from the same source and contract."""
+    try:
+        digest, origin, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if (digest, origin) != (contract.digest, made_from):
+        return None
+    worker.ask("attach", path=str(folder / STAGED))
+    return hashed if hmac.compare_digest(_hash(worker, contract, key)[1], hashed) else None
+
+
+def _still(source: Source, origin: Origin, key: bytes, made_from: str, name: str) -> None:
+    """Refuse a source that was written to, or a link that was moved, while it was read."""
+    if fingerprint(source, origin.marks(), key) != made_from or source.name != name:
+        found, remedy = "a file that changed while it was read", "run again when nothing writes to it"
+        refuse(source.path, "source.path", found, "a source at rest", remedy)
+
+
+def _mark(folder: Path, marker: list[str]) -> None:
+    """Write the marker, last and at once."""
+    partial = folder / f"{MARKER}.partial"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(marker, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(folder / MARKER)
+
+
+def _discard(folder: Path) -> None:
+    """Remove what an earlier attempt left."""
+    (folder / MARKER).unlink(missing_ok=True)
+    shutil.rmtree(folder / STAGED, ignore_errors=True)

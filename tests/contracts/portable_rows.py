@@ -1,0 +1,112 @@
+"""Columns and awkward rows for tests of the portable encoding: typed as Parquet holds them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from contracts.column import Column
+from contracts.contract import CategoryDomain, Contract, DateDomain, MappingDomain
+from contracts.portable.kinds import Kind, allowed_kinds
+from tests.contracts.samples import contract_of
+from tests.contracts.test_encoding import COLUMNS as ENCODED
+
+WEEK = datetime.timedelta(days=7)
+HOSTILE = ["it's", 'say "no"', "a\\b", "\\n", "${x}", "ü/日本", "%s {0}", "-- no"]
+COLUMNS = {name: column for name, column in ENCODED.items() if name != "very wide"}
+COLUMNS["hostile"] = Column.model_validate(
+    {
+        "name": "x",
+        "logical_type": "string",
+        "domain": {
+            "kind": "categories",
+            "values": HOSTILE,
+            "nulls": {"policy": "category"},
+            "provenance": {"kind": "declared"},
+        },
+    }
+)
+COLUMNS["missing numbers"] = Column.model_validate(
+    {
+        "name": "x",
+        "logical_type": "number",
+        "domain": {
+            "kind": "decimal",
+            "bounds": ["0.1", "0.7"],
+            "bins": {"width": "0.1"},
+            "missing": ["inf", "nan", "-1e3", "?"],
+            "nulls": {"policy": "map", "to": "0.3"},
+            "provenance": {"kind": "declared"},
+        },
+    }
+)
+CASES = [(name, kind) for name, column in COLUMNS.items() for kind in allowed_kinds(column)]
+ARROW = {
+    "text": pa.string(),
+    "whole": pa.int64(),
+    "real": pa.float64(),
+    "fixed": pa.decimal128(15, 3),
+    "flag": pa.bool_(),
+    "day": pa.date32(),
+}
+
+
+def values_of(column: Column, kind: Kind) -> list[Any]:
+    """Values at, around and far from everything that a domain names; the first ones are null."""
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        known = [*domain.categories, *domain.missing, *(dict(getattr(domain, "mapping", ())))]
+        if kind == "text":
+            spelled = [
+                f"{a}{word}{b}" for word in known for a in ("", " ", "\u2003\xa0") for b in ("", " ", "\n", "\t")
+            ]
+            return [None, "", " ", "?", "no such", *spelled, *(word.upper() for word in known), "TRUE ", " fAlse"]
+        if kind == "flag":
+            return [None, True, False]
+        return [None, 0, 1, 2, 3, 10, 999, -1, 2**53 + 1, 2**62]
+    if isinstance(domain, DateDomain):
+        low, high = domain.bounds
+        near = [day + step * datetime.timedelta(days=1) for day in (low, high) for step in (-1, 0, 1) if day.year > 1]
+        ends = [day for pair in domain.bins[:60] for day in pair]
+        far = [
+            datetime.date(1, 1, 1),
+            datetime.date(1582, 10, 4),
+            datetime.date(1900, 2, 28),
+            datetime.date(9999, 12, 31),
+        ]
+        return [None, *near, *ends, *far, low + WEEK]
+    edges = [float(end) for pair in domain.bins for end in pair]
+    if kind == "whole":
+        return [
+            None,
+            999,
+            -1,
+            2**53 + 1,
+            -(2**62),
+            2**62,
+            *(int(edge) + step for edge in edges for step in (-1, 0, 1)),
+        ]
+    if kind == "fixed":
+        steps = (Decimal(0), Decimal("0.001"), Decimal("-0.001"))
+        near = [Decimal(str(edge)) + step for edge in edges for step in steps]
+        return [None, Decimal(999), *(each for each in near if abs(each) < 10**11)]
+    beside = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)]
+    odd = [math.nan, math.inf, -math.inf, 1e300, -1e300, 2.0**53 + 2, 0.5, 39.0, 39.5, -0.0, 999.0, -1000.0, -0.7]
+    return [None, *odd, *edges, *beside]
+
+
+def tables() -> tuple[Contract, dict[str, Kind], pa.Table]:
+    """Return one wide contract with a column a case, its kinds, and rows that go through all values of each."""
+    columns, kinds, arrays = [], {}, []
+    lists = {case: values_of(COLUMNS[case[0]], case[1]) for case in CASES}
+    rows = max(map(len, lists.values()))
+    for place, ((name, kind), values) in enumerate(lists.items()):
+        column = COLUMNS[name].model_copy(update={"name": f"{name} {place}"})
+        columns.append(column)
+        kinds[column.name] = kind
+        arrays.append(pa.array((values * (rows // len(values) + 1))[:rows], ARROW[kind]))
+    return contract_of(*columns), kinds, pa.table(arrays, names=list(kinds))

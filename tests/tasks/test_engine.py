@@ -1,0 +1,126 @@
+"""What an engine is sent makes the rows that ingest makes, and what it would read differently is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from contracts.code_sql import identifier
+from contracts.errors import SpecRefused
+from contracts.portable.compiling import sql_of
+from contracts.portable.staging import SOURCE, stage_of, staged
+from contracts.spec import load_spec
+from privacy.marginals.counts import SnapshotCounts
+from privacy.private_table import PrivateTable
+from tasks.engine.ingest import ingest_in_engine
+from tasks.engine.spark import EngineFailed, SparkWorker
+from tasks.engine.spark_settings import SparkSettings
+from tasks.snapshot.bounding import choice_keys
+from tests.contracts.samples import loaded, write
+from tests.tasks.engine_rows import KINDS, UNITS, people_contract, write_people
+from tests.tasks.intake import KEY, take_in
+
+
+def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
+    """The keyed choice, in the SQL that engines get: the same codes as often, for three thousand rows of units with
+    more rows than they may have; under another key other rows."""
+    source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
+    table = take_in(source, contract, tmp_path)
+    names = ", ".join(identifier(column.name) for column in contract.columns)
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        kept = Counter(connection.execute(f"SELECT {names} FROM codes").fetchall())
+    assert sum(kept.values()) < 3 * UNITS
+    codes = ", ".join(stage_of(contract).codes.values())
+    with duckdb.connect() as connection:
+        rows = f"read_parquet('{tmp_path}/people/*.parquet', file_row_number = true)"
+        connection.execute(
+            f"CREATE VIEW {SOURCE} AS SELECT *, dense_rank() OVER (ORDER BY filename) AS sudare_file, "
+            f"file_row_number AS sudare_row FROM {rows} ORDER BY hash(wage)"
+        )
+
+        def chosen(key: bytes) -> Counter[tuple[int, ...]]:
+            sql = sql_of(staged(contract, KINDS, keys=choice_keys(key)), "duckdb")
+            return Counter(connection.execute(f"SELECT {codes} FROM ({sql})").fetchall())
+
+        assert chosen(KEY) == kept
+        assert chosen(bytes(32)) != kept
+
+
+def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_path: Path) -> None:
+    """Dense and sparse counts come from the engine alone; references to it are not pickled and show nothing."""
+    contract = loaded(tmp_path)
+
+    class Counting:
+        """Three rows in cell 1."""
+
+        def counted_cells(self, clique):  # type: ignore[no-untyped-def]
+            import numpy as np
+
+            return np.array([1]), np.array([3])
+
+        def broken_checks(self) -> frozenset[str]:
+            return frozenset()
+
+        def close(self) -> None: ...
+
+    table = PrivateTable(tmp_path / "none", "f" * 64, contract.digest, "people", Counting())
+    counts = SnapshotCounts(table, contract)
+    name = contract.columns[0].name
+    assert counts.marginal((name,))._count().sum() == 3
+    assert counts.marginal((name,))._count()[1] == 3
+    assert [each.tolist() for each in counts.sparse((name,))._count()] == [[1], [3]]
+    assert "Counting" not in repr(table)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("{path: people.csv, engine: spark}", "`engine` for csv"),
+        ("{path: people.duckdb, table: t, engine: spark}", "`engine` for duckdb"),
+        ("{path: people.parquet, engine: spark, select: SELECT age FROM source}", "`select` beside `engine`"),
+        ("{path: people.parquet, engine: hive}", "spark"),
+    ],
+)
+def test_an_engine_is_refused_where_it_would_not_read_alike(tmp_path: Path, source: str, says: str) -> None:
+    from tests.contracts.samples import SPEC
+
+    text = SPEC.replace(next(line for line in SPEC.splitlines() if line.startswith("source:")), f"source: {source}")
+    with pytest.raises(SpecRefused, match=says):
+        load_spec(write(tmp_path, "spec.yaml", text))
+
+
+def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
+    """The key came later: no release changes its name through it; with it a spec is another one."""
+    from tests.contracts.samples import SPEC
+
+    line = next(line for line in SPEC.splitlines() if line.startswith("source:"))
+    plain = load_spec(write(tmp_path, "a.yaml", SPEC.replace(line, "source: {path: p.parquet}"))).digest
+    null = load_spec(write(tmp_path, "b.yaml", SPEC.replace(line, "source: {path: p.parquet, engine: null}"))).digest
+    spark = load_spec(
+        write(tmp_path, "c.yaml", SPEC.replace(line, "source: {path: p.parquet, engine: spark}"))
+    ).digest
+    assert plain == null != spark
+
+
+def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path) -> None:
+    """No settings, a Python that is not there, and one without pyspark; what it said is in a private file."""
+    source, contract = write_people(tmp_path / "people", rows=50), people_contract(tmp_path)
+    with pytest.raises(SpecRefused, match=r"spark\.python in sudare\.toml"):
+        ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=None)
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    with pytest.raises(EngineFailed, match=r"correct `spark\.python`"):
+        SparkWorker(SparkSettings(tmp_path / "no-python"), folder)
+    import sys
+
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(EngineFailed, match="ModuleNotFoundError"):
+        SparkWorker(SparkSettings(bare), folder)
+    log = folder / "spark.private.log"
+    assert "pyspark" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,211 @@
+"""Spark, really: two executor processes beside the driver, the same counts as DuckDB, and a version that verifies.
+
+`make test-spark` runs these and names the Python that has pyspark in SUDARE_SPARK_PYTHON; CI runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.contract import Contract
+from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
+from contracts.portable.compiling import sql_of
+from contracts.portable.staging import SOURCE, staged
+from contracts.source import Source
+from privacy.marginals.counts import SnapshotCounts
+from privacy.private_table import PrivateTable
+from tasks.engine.ingest import MARKER, STAGED, ingest_in_engine
+from tasks.engine.spark import EngineFailed, SparkWorker
+from tasks.engine.spark_settings import SparkSettings
+from tasks.validate import validate
+from tests.contracts.portable_rows import tables
+from tests.tasks.engine_rows import people_contract, write_people
+from tests.tasks.intake import KEY, take_in
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+MASTER = "local-cluster[2,1,1024]"
+GATES = ("nulls:age",)
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSettings:
+    return SparkSettings(Path(os.environ["SUDARE_SPARK_PYTHON"]), MASTER, "1g")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="module")
+def source(folder: Path) -> Source:
+    return write_people(folder / "people")
+
+
+@pytest.fixture(scope="module")
+def contract(folder: Path) -> Contract:
+    return people_contract(folder)
+
+
+@pytest.fixture(scope="module")
+def staged_table(spark: SparkSettings, folder: Path, source: Source, contract: Contract) -> Iterator[PrivateTable]:
+    """The people, staged in Spark."""
+    table = ingest_in_engine(source, contract, folder=folder / "engine", key=KEY, settings=spark)
+    yield table
+    assert table.engine is not None
+    table.engine.close()
+
+
+def test_every_marginal_of_a_bounded_table_is_what_duckdb_counts(
+    staged_table: PrivateTable, folder: Path, source: Source, contract: Contract
+) -> None:
+    """Total, all columns, all pairs and a sparse one; both keep the same rows of each unit."""
+    here = SnapshotCounts(take_in(source, contract, folder), contract)
+    there = SnapshotCounts(staged_table, contract)
+    names = [column.name for column in contract.columns]
+    cliques = [(), *((name,) for name in names), *combinations(names, 2), tuple(names)]
+    for one, other in zip(here.marginals(cliques), there.marginals(cliques), strict=True):
+        np.testing.assert_array_equal(one._count(), other._count())
+    for one, other in zip(here.sparse(tuple(names))._count(), there.sparse(tuple(names))._count(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_checks_come_out_as_great_expectations_finds_them(
+    staged_table: PrivateTable, folder: Path, source: Source, contract: Contract
+) -> None:
+    """The same outcome of every check; a gate that is broken stops both, in the same words."""
+    here = take_in(source, contract, folder)
+    outcomes = validate(here, contract, folder=folder / "run")
+    assert validate(staged_table, contract, folder=folder / "engine") == outcomes
+    assert {outcome.passed for outcome in outcomes} == {True, False}
+    gated = people_contract(folder, gates=GATES)
+    said = []
+    for table in (here, staged_table):
+        with pytest.raises(GateBroken) as raised:
+            validate(table, gated, folder=folder / "run")
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
+def test_awkward_values_of_every_kind_get_the_codes_that_duckdb_gives_them(
+    spark: SparkSettings, tmp_path: Path
+) -> None:
+    """Each type and domain of the row-for-row tests, read by Spark from Parquet."""
+    contract, kinds, rows = tables()
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    expression = staged(contract, kinds, keys=("a" * 64, "b" * 64))
+    worker = SparkWorker(spark, tmp_path)
+    try:
+        worker.ask("open", files=[str(tmp_path / "rows.parquet")])
+        worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(tmp_path / "stage"))
+    finally:
+        worker.close()
+    with duckdb.connect() as connection:
+        connection.register(SOURCE, rows)
+        expected = connection.execute(sql_of(expression, "duckdb")).fetchall()
+        got = connection.execute(f"FROM '{tmp_path}/stage/*.parquet'").fetchall()
+    assert sorted(got) == sorted(expected)
+
+
+def test_a_stage_is_taken_up_again_and_another_source_makes_another(
+    spark: SparkSettings, staged_table: PrivateTable, tmp_path: Path, folder: Path, contract: Contract
+) -> None:
+    """The same rows in one file have the same hash; a finished stage is not made again; a row
+    without an id stops it, and a Spark that is gone is told by its name."""
+    shutil.copytree(folder / "people", tmp_path / "people")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (FROM '{tmp_path}/people/*.parquet' ) TO '{tmp_path}/all.parquet'")
+    other, run = Source(path=tmp_path / "all.parquet"), tmp_path / "run"
+    first = ingest_in_engine(other, contract, folder=run, key=KEY, settings=spark)
+    assert first.keyed_hash == staged_table.keyed_hash
+    made = (run / STAGED).stat().st_mtime_ns
+    engine = first.engine
+    assert engine is not None
+    engine.close()
+    with pytest.raises(EngineFailed, match="the process ended"):
+        engine.broken_checks()
+    again = ingest_in_engine(other, contract, folder=run, key=KEY, settings=spark)
+    assert (again.keyed_hash, (run / STAGED).stat().st_mtime_ns) == (first.keyed_hash, made)
+    assert again.engine is not None
+    again.engine.close()
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT * REPLACE (CASE WHEN person LIKE '%7' THEN ' ' ELSE person END AS person) "
+            f"FROM '{tmp_path}/people/*.parquet') TO '{tmp_path}/all.parquet'"
+        )
+    with pytest.raises(GateBroken, match="an id in every row"):
+        ingest_in_engine(other, contract, folder=run, key=KEY, settings=spark)
+    assert not (run / MARKER).exists()
+
+
+def test_a_release_counted_by_spark_is_published_and_verifies(
+    spark: SparkSettings, tmp_path: Path, source: Source, initialised: tuple[Path, str]
+) -> None:
+    """`sudare run` with `engine: spark`: charged once, verified by a stranger, no stage and no log with rows left
+    behind, and the same command again finds it published."""
+    root = tmp_path / "work"
+    shutil.copytree(initialised[0], root)
+    settings = root / "sudare.toml"
+    settings.write_text(
+        settings.read_text().replace("[spark] ", f'[spark]\npython = "{spark.python}"\nmaster = "{spark.master}"\n# ')
+    )
+    people_contract(tmp_path)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        f"release: people\ncontract: people.odcs.yaml\n"
+        f"source: {{path: '{source.path}', files: parquet, engine: spark}}\n"
+        "charge: {account: town, epsilon: 1, delta: 0}\n"
+        "product: {kind: tables, mechanism: laplace, tables: [[age, sex], [since]], total: noisy, "
+        "refine: {method: simplex}}\npublish: {to: releases}\n"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+
+    def sudare(*words: str, code: int = 0) -> str:
+        command = [sys.executable, "-c", "from console.main import main; main()", *words]
+        done = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stdout
+
+    where = ("--workspace", str(root))
+    opened = ("--population", "people", "--block", "2024", "--unit", "person", "--adjacency", "add_remove")
+    cap = ("--calculus", "pure", "--epsilon", "3", "--delta", "0", "--source", str(source.path))
+    sudare("budget", "open", "town", *opened, *cap, *where)
+    told = json.loads(sudare("run", str(spec), "--json", *where))
+    assert (told["version"], told["repeated"], told["charged"]) == (1, False, "1")
+    sudare("verify", told["folder"], "--key", str(root / ".sudare/keys/signing.pub"))
+    record = (Path(told["folder"]) / "record.json").read_text()
+    assert '"rows_per_unit": 3' in record or '"max_rows_per_unit": 3' in record
+    assert not list((root / ".sudare/runs").glob("*/snapshot*"))
+    assert not list((root / ".sudare/runs").glob("*/spill"))
+    assert json.loads(sudare("run", str(spec), "--json", *where))["repeated"]
+
+
+def test_what_spark_reads_differently_is_refused_before_anything_is_staged(
+    spark: SparkSettings, tmp_path: Path, contract: Contract
+) -> None:
+    """A date stored as text, and partitions in paths."""
+    (tmp_path / "y=1").mkdir()
+    with duckdb.connect() as connection:
+        columns = "'a' AS person, 1 AS age, 'F' AS sex, 1.5::DOUBLE AS wage, '2020-01-01' AS since"
+        connection.execute(f"COPY (SELECT {columns}) TO '{tmp_path}/people.parquet'")
+        part = "'a' AS person, 1 AS age, 'F' AS sex, DATE '2020-01-01' AS since"
+        (tmp_path / "people/wage=1").mkdir(parents=True)
+        connection.execute(f"COPY (SELECT {part}) TO '{tmp_path}/people/wage=1/a.parquet'")
+    told = {"folder": tmp_path / "run", "key": KEY, "settings": spark}
+    with pytest.raises(SpecRefused, match="'since'"):
+        ingest_in_engine(Source(path=tmp_path / "people.parquet"), contract, **told)  # type: ignore[arg-type]
+    with pytest.raises(SourceUnreadable, match="partition columns"):
+        ingest_in_engine(Source(path=tmp_path / "people", files="parquet"), contract, **told)  # type: ignore[arg-type]
+    assert not (tmp_path / "run" / STAGED).exists()
