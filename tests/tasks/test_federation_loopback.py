@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import subprocess
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from contracts.federation import load_federation
 from flows import federated
 from flows.federated import Network, coordinate
-from tasks.federation.flower import APP, Running, free_port
+from tasks.federation.flower import APP, Certificates, Running, free_port
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import check_released
 from tasks.federation.site import Answering
@@ -28,6 +35,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     The masks that it had agreed on with the others are taken out of the sum with their shares of its key.
     """
     environment, port = federation_environment(), free_port()
+    certificates = loopback_certificates(tmp_path)
     spec, workspace = a_coordinator(tmp_path / "coordinator")
     sites = {name: a_site(tmp_path / name, name) for name in SITES}
     nodes: dict[str, Running] = {}
@@ -44,10 +52,10 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     with ExitStack() as stack:
         for name, (path, site_workspace) in sites.items():
             joining = federated.site(
-                path, site_workspace, environment=environment, link=f"127.0.0.1:{port}", certificates=None
+                path, site_workspace, environment=environment, link=f"127.0.0.1:{port}", certificates=certificates
             )
             nodes[name] = stack.enter_context(joining)
-        network = Network(environment, "127.0.0.1", port, None, joining=120, answering=25, between=1)
+        network = Network(environment, "127.0.0.1", port, certificates, joining=120, answering=25, between=1)
         released = coordinate(spec, workspace, network, told=told.append)
     assert "round 1 of 1, without south" in told
     assert released.left_out == {"south": 1}
@@ -65,6 +73,34 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
         (released.folder / name).write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
         assert check_released(released.folder, known, public_key=public_key)
         (released.folder / name).write_bytes(held)
+
+
+def loopback_certificates(folder: Path) -> Certificates:
+    """A certificate for this machine, of an authority of its own."""
+    today, names = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority")])
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+
+    def signed(subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, ca: bool) -> bytes:
+        built = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(today - timedelta(days=1))
+            .not_valid_after(today + timedelta(days=2))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(names, critical=False)
+        )
+        return built.sign(authority_key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    paths = [folder / name for name in ("ca.pem", "server.pem", "server.key")]
+    paths[0].write_bytes(signed(issuer, authority_key.public_key(), ca=True))
+    paths[1].write_bytes(signed(owner, key.public_key(), ca=False))
+    paths[2].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return Certificates(*paths)
 
 
 def test_masks_take_all_bits_of_their_seeds() -> None:
