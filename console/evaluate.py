@@ -16,6 +16,7 @@ from contracts.errors import Finding, SpecRefused
 
 if TYPE_CHECKING:
     from flows.evaluation import Evaluation
+    from privacy.evaluation.model_scores import PrivateModelScores
     from privacy.evaluation.scores import Scores
     from privacy.evaluation.table_errors import PrivateTableErrors
     from tasks.settings import Workspace
@@ -36,6 +37,10 @@ Because = Annotated[
 Target = Annotated[
     str | None, typer.Option("--target", metavar="COLUMN", help="Train classifiers to predict this column.")
 ]
+Others = Annotated[
+    Path | None,
+    typer.Option("--others", metavar="FILE", help="Rows that a model was not trained on, to attack it with."),
+]
 Show = Annotated[bool, typer.Option("--show", help="Print the private numbers too, not only where they lie.")]
 
 PRIVATE = (
@@ -49,13 +54,15 @@ def evaluate(
     holdout: Holdout = None,
     public_because: Because = None,
     target: Target = None,
+    others: Others = None,
     show: Show = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare synthetic rows or tables with the real rows (PRIVATE, stays in the workspace), or with public ones.
+    """Compare synthetic rows, tables or a model with the real rows (PRIVATE, stays here), or rows with public ones.
 
-    Of tables the error of every cell. Of synthetic rows errors of all marginals of
+    Of tables the error of every cell. Of a model its accuracy, and with --others how
+    well its losses tell who was in its training. Of synthetic rows errors of all marginals of
     1 to 3 columns, of mutual information and association of pairs, how well a
     classifier tells them from real ones, and with --target what classifiers
     reach that learn from synthetic rows and are tested on real ones. It draws no
@@ -85,7 +92,9 @@ def evaluate(
         _evaluate_on_holdout(version_dir, holdout, public_because, target, where, as_json=as_json)
         return
     with shown():
-        found = evaluate_version(version_dir, against, target=target, workspace=where, at=datetime.now(UTC))
+        found = evaluate_version(
+            version_dir, against, target=target, workspace=where, at=datetime.now(UTC), others=others
+        )
     numbers = (found.scores.scores if isinstance(found.scores, PrivateScores) else found.scores) if show else None
     payload = _payload(found, numbers)
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
@@ -138,7 +147,7 @@ def _evaluate_on_holdout(
     answer(payload, show, as_json=as_json)
 
 
-def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | None) -> dict[str, Any]:
+def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | PrivateModelScores | None) -> dict[str, Any]:
     """Return the answer as a JSON object; numbers only where they were asked for."""
     return {
         "class": "private",
@@ -152,7 +161,9 @@ def _payload(found: Evaluation, numbers: Scores | PrivateTableErrors | None) -> 
     }
 
 
-def _print(console: Console, payload: dict[str, Any], numbers: Scores | PrivateTableErrors | None) -> None:
+def _print(
+    console: Console, payload: dict[str, Any], numbers: Scores | PrivateTableErrors | PrivateModelScores | None
+) -> None:
     facts = [
         ("PRIVATE", payload["why"]),
         ("compared", f"{payload['release']} v{payload['version']}, {len(payload['columns'])} columns, not verified"),
@@ -166,8 +177,9 @@ def _print(console: Console, payload: dict[str, Any], numbers: Scores | PrivateT
     console.print(table(("private score", "value"), _rows(numbers), numbers=("value",)))
 
 
-def _rows(numbers: Scores | PrivateTableErrors) -> list[tuple[str, str]]:
+def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tuple[str, str]]:
     """Return the private numbers, each with its name."""
+    from privacy.evaluation.model_scores import PrivateModelScores
     from privacy.evaluation.table_errors import PrivateTableErrors
 
     if isinstance(numbers, PrivateTableErrors):
@@ -175,6 +187,10 @@ def _rows(numbers: Scores | PrivateTableErrors) -> list[tuple[str, str]]:
             (f"{name}, mean error of a cell [rows]", f"{each.mean_absolute:.2f}")
             for name, each in numbers.tables.items()
         ]
+    if isinstance(numbers, PrivateModelScores):
+        told = [("accuracy", f"{numbers.accuracy:.4f}"), ("mean F-measure", f"{numbers.f_measure:.4f}")]
+        attacked = numbers.membership
+        return told if attacked is None else [*told, ("membership inference, AUC", f"{attacked.area:.4f}")]
     rows = [(f"{alpha}-way error", f"{error.mean:.4f}") for alpha, error in numbers.errors.items()]
     if numbers.mutual_information_error is not None:
         rows.append(("mutual information error [nats]", f"{numbers.mutual_information_error:.4f}"))

@@ -18,18 +18,26 @@ from contracts.errors import Finding, SpecRefused
 from contracts.source import SUFFIXES, Source
 from contracts.spec import load_spec
 from contracts.written import listed
+from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.private_table import PrivateTable
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.private_files import write_scores
+from tasks.evaluation.published_models import evaluate_model, published_classifier
 from tasks.evaluation.published_tables import evaluate_tables
 from tasks.evaluation.score_files import ScoreFiles
 from tasks.ingest import ingest
 from tasks.run_folder import hold
 from tasks.settings import Workspace
 from tasks.verification.files import open_version
-from tasks.verification.published_record import is_of_tables, published_record, published_tables_record
+from tasks.verification.published_record import (
+    is_of_tables,
+    kind_of,
+    published_model_record,
+    published_record,
+    published_tables_record,
+)
 
 _SPEC_SUFFIXES = (".yaml", ".yml")
 
@@ -41,14 +49,20 @@ class Evaluation:
     release: str
     version: int
     columns: tuple[str, ...]
-    scores: PrivateScores | PrivateTableErrors
+    scores: PrivateScores | PrivateTableErrors | PrivateModelScores
     files: ScoreFiles
 
 
 def evaluate_version(
-    folder: Path, against: Path, *, target: str | None, workspace: Workspace, at: datetime
+    folder: Path,
+    against: Path,
+    *,
+    target: str | None,
+    workspace: Workspace,
+    at: datetime,
+    others: Path | None = None,
 ) -> Evaluation:
-    """Compare a version, synthetic or of tables, with confidential rows.
+    """Compare a version, synthetic, of tables or of a model, with confidential rows.
 
     Args:
         folder: the version's folder; its record's contract encodes the rows. It is not verified.
@@ -56,13 +70,19 @@ def evaluate_version(
         target: the column that classifiers learn to predict; None trains none. Of a synthetic version only.
         workspace: keeps the snapshot while it is needed, and the scores.
         at: when, in UTC.
+        others: Parquet file of rows that a model was not trained on, to attack it with. Of a model only.
     Returns:
         Evaluation: private.
     Raises:
         SudareError: the version, the source or the target cannot be used, or the scores not be written.
     Privacy: nothing is drawn, charged or released; what is found stays in the workspace's private folder.
     """
-    path = open_version(folder)
+    path, kind = open_version(folder), kind_of(open_version(folder))
+    if others is not None and kind != "model":
+        found, allowed = "rows that were not trained on", "none: this version is not of a model"
+        raise SpecRefused([Finding("the command", "--others", found, allowed, "leave it out")])
+    if kind == "model":
+        return _evaluate_model(path, against, others, target=target, workspace=workspace, at=at)
     if is_of_tables(path):
         return _evaluate_tables(path, against, target=target, workspace=workspace, at=at)
     record, meaning = published_record(path)
@@ -94,6 +114,21 @@ def _evaluate_tables(
     files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
     names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
     return Evaluation(record.release, record.version, names, errors, files)
+
+
+def _evaluate_model(
+    path: Path, against: Path, others: Path | None, *, target: str | None, workspace: Workspace, at: datetime
+) -> Evaluation:
+    """Score a model on confidential rows; arguments as for `evaluate_version`."""
+    if target is not None:
+        found, allowed = "a target of a version of a model", "none: a model has its label"
+        raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
+    record, meaning = published_model_record(path)
+    model = published_classifier(path, record, meaning)
+    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
+        scores = evaluate_model(table, model, meaning, others=others, memory_limit=workspace.memory_limit)
+    files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
+    return Evaluation(record.release, record.version, meaning.names, scores, files)
 
 
 @contextmanager

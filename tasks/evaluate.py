@@ -79,8 +79,8 @@ def evaluate(
         spill = table.path.parent / "spill"
         chosen = ", ".join(map(identifier, names))
         with connect(table.path, memory_limit=memory_limit, spill=spill, read_only=True) as connection:
-            real = _rows(connection, f"SELECT {chosen} FROM codes", contract, names, table.path)
-        imitation = _made(made, contract, names, spill, memory_limit)
+            real = fetched_rows(connection, f"SELECT {chosen} FROM codes", contract, names, table.path)
+        imitation = encoded_rows(made, contract, names, spill, memory_limit)
         bar.advance(0.2)
         reached = accuracies(imitation, real, target=target) if target is not None else {}
         bar.advance(0.6)
@@ -121,7 +121,7 @@ def _propensities(real: Rows, imitation: Rows) -> dict[str, Propensity]:
         return found
 
 
-def _made(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str) -> Rows:
+def encoded_rows(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str) -> Rows:
     """Encode made-up rows as the real ones were."""
     with connect(None, memory_limit=memory_limit, spill=spill) as connection:
         source = f"read_parquet({one_file(made)})"
@@ -131,10 +131,10 @@ def _made(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, m
         )
         present = [str(name) for name, *_ in described]
         encoded = encode_select(contract, columns_present=present, relation=source, names=names)
-        return _rows(connection, encoded, contract, names, made)
+        return fetched_rows(connection, encoded, contract, names, made)
 
 
-def _rows(
+def fetched_rows(
     connection: duckdb.DuckDBPyConnection, query: str, contract: Contract, names: tuple[str, ...], where: Path
 ) -> Rows:
     """Fetch codes; refuse an empty table."""

@@ -13,6 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.page import charts
@@ -105,6 +106,14 @@ def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> st
     """Render private errors of tables; arguments and result as for `scores_page`."""
     page: str = _template("tables.html.j2").render(
         release=release, version=version, tables=dict(errors.tables), style=style(_PAGE / "record.css")
+    )
+    return page
+
+
+def model_page(scores: PrivateModelScores, *, release: str, version: int) -> str:
+    """Render private scores of a model; arguments and result as for `scores_page`."""
+    page: str = _template("model.html.j2").render(
+        release=release, version=version, scores=scores, style=style(_PAGE / "record.css")
     )
     return page
 

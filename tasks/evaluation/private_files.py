@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding, Refused
+from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
-from tasks.evaluation.page import scores_page, tables_page
+from tasks.evaluation.page import model_page, scores_page, tables_page
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.settings import Workspace
 from tasks.version.published_around import published_around
@@ -24,7 +25,12 @@ FOLDER: Final = "evaluations"
 
 
 def write_scores(
-    scores: PrivateScores | PrivateTableErrors, workspace: Workspace, *, release: str, version: int, at: datetime
+    scores: PrivateScores | PrivateTableErrors | PrivateModelScores,
+    workspace: Workspace,
+    *,
+    release: str,
+    version: int,
+    at: datetime,
 ) -> ScoreFiles:
     """Write private scores into new files that only their owner can read.
 
@@ -43,6 +49,8 @@ def write_scores(
     _refuse_elsewhere(folder, workspace)
     if isinstance(scores, PrivateScores):
         numbers, page = scores.scores.to_json(), scores_page(scores, release=release, version=version)
+    elif isinstance(scores, PrivateModelScores):
+        numbers, page = scores.to_json(), model_page(scores, release=release, version=version)
     else:
         numbers, page = scores.to_json(), tables_page(scores, release=release, version=version)
     found = {"release": release, "version": version, **numbers}

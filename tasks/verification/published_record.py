@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar
 
 from contracts.errors import Finding, SpecRefused
 from privacy.audit.identity import Meaning, read_meaning
+from privacy.audit.model import ModelMeaning, read_model_meaning
+from privacy.audit.model_statements import ModelRecord
 from privacy.audit.readable import printable, read_json
 from privacy.audit.statements import Record, RecordTerms, read_statement
 from privacy.audit.synthetic import SyntheticMeaning, read_synthetic
@@ -27,6 +29,9 @@ def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
     Raises:
         SpecRefused: this is no synthetic version, or its record cannot be read.
     """
+    if kind_of(path) == "model":
+        found, allowed = "a release of a model, which has no rows", "a release of synthetic rows"
+        raise SpecRefused([Finding(printable(str(path)), "version", found, allowed, "name another version")])
     remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
     return _understood(
         path,
@@ -60,12 +65,33 @@ def mark_of_snapshot(path: Path) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def published_model_record(path: Path) -> tuple[ModelRecord, ModelMeaning]:
+    """Read the record of a version of a model, and the contract and product in it.
+
+    Raises:
+        SpecRefused: this is no version of a model, or its record cannot be read.
+    """
+    return _understood(
+        path,
+        ModelRecord,
+        lambda record: read_model_meaning(record.replay, where=RECORD),
+        found="no record of a model that can be read",
+        remedy="sudare verify says what is wrong with this version",
+    )
+
+
 def is_of_tables(path: Path) -> bool:
     """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
+    return kind_of(path) == "tables"
+
+
+def kind_of(path: Path) -> str | None:
+    """Return the kind of a version's product, as its record has it; None where that cannot be read."""
     value, _ = _read(path)
     replay = value.get("replay") if isinstance(value, dict) else None
     product = replay.get("product") if isinstance(replay, dict) else None
-    return isinstance(product, dict) and product.get("kind") == "tables"
+    kind = product.get("kind") if isinstance(product, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def _understood(
