@@ -60,7 +60,7 @@ def release_periods(
         supersede: whether a published period gets another version if its rows have changed.
         keep_snapshot: whether the private snapshots outlive the runs.
         as_json: how to tell.
-        carry_on: whether to show errors and return, and to say nothing where nothing is wanted.
+        carry_on: whether to show errors and return.
     Raises:
         BackfillIncomplete: one of them failed.
     """
@@ -71,8 +71,6 @@ def release_periods(
             for period in wanted:
                 asked = Asked(spec, str(period), supersede, keep_snapshot)
                 done.append(_one(asked, period, where, prefect, stop, errors))
-    if carry_on and not wanted:
-        return
     failed = BackfillIncomplete(errors) if errors else None
     payload = {"periods": done} | ({"error": as_object(failed)} if failed and as_json else {})
     answer(payload, lambda console: _print(console, done), as_json=as_json)

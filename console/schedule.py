@@ -162,7 +162,10 @@ def watch(
             (last_complete(date.today(), granularity),) if periods is None else read_periods(periods, granularity)
         )
         ready = arrived(spec, chosen, where, today=date.today(), quiet=timedelta(seconds=quiet))
-        release_periods(spec, where, ready, as_json=as_json, carry_on=not once)
+        if ready:
+            release_periods(spec, where, ready, as_json=as_json, carry_on=not once)
+        elif once:
+            answer({"periods": []}, lambda console: console.print("Nothing has arrived."), as_json=as_json)
         if once:
             return
         sleep(every)

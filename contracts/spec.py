@@ -17,19 +17,17 @@ from contracts.about import About
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
-from contracts.expansion import expand
 from contracts.lambda_reference import LambdaReference
-from contracts.levels import level_name, level_problems, levels_of
 from contracts.located_yaml import Document, located, shown
 from contracts.model import ModelProduct, model_problems
 from contracts.period import filled, read_period
 from contracts.period_rules import by_problems, pattern_problems
 from contracts.periods import Granularity
-from contracts.product import Refine, TableSpec, TablesProduct, unfit_name
+from contracts.product import Refine, TableSpec, TablesProduct
 from contracts.products import Product
 from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.synthetic import SyntheticProduct, synthetic_problems
-from contracts.table_form import form_problems
+from contracts.table_rules import table_findings
 from contracts.validation_errors import dotted, from_problem, from_validation
 from contracts.written import (
     Amount,
@@ -65,8 +63,6 @@ __all__ = [
 LARGEST_EPSILON = Decimal(1000)
 SMALLEST_EPSILON = Decimal("1e-12")
 SMALLEST_DELTA = Decimal("1e-18")
-RESERVED_TABLE = "total"
-RESERVED_COLUMNS = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})
 _RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -306,7 +302,7 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         problems = model_problems(spec.product, contract)
         findings += [spec.finding(("product", *at), problem) for at, problem in problems]
         return findings + _model_format_findings(spec)
-    findings += _table_findings(spec, contract)
+    findings += table_findings(spec, contract)
     if spec.product.mechanism == "gaussian" and not spec.charge.delta:
         remedy = "give delta a small positive value, or choose mechanism: laplace"
         problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
@@ -355,83 +351,6 @@ def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     from contracts.selection import check_by
 
     return _of_the_select(spec, check_by(spec.source.select, spec.source.by))
-
-
-def _table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """Tables name columns of the contract, and are not too large for their form."""
-    names = [column.name for column in contract.columns]
-    pictures = contract.pictures()
-    tables, problems = expand(spec.tables_product, [name for name in names if name not in pictures])
-    findings = [spec.finding(("product", "tables"), problem) for problem in problems]
-    for place, table in tables:
-        at: FieldPath = ("product", "tables", place)
-        unknown = [(spot, name) for spot, name in enumerate(table.columns) if name not in names]
-        for spot, name in unknown:
-            remedy = nearest(name, names)
-            if name == contract.unit.column:
-                remedy = "drop it: it is the privacy unit's id, which is never published"
-            problem = Problem(f"the column {name!r}", listed(names), remedy, ("columns", spot))
-            findings.append(spec.finding(at, problem))
-        for spot, name in enumerate(table.columns):
-            if name in pictures:
-                found, remedy = f"{name!r}, a column of pictures", "drop it: a picture has no cells to count"
-                problem = Problem(found, "columns of single values", remedy, ("columns", spot))
-                findings.append(spec.finding(at, problem))
-        if not unknown and not set(pictures) & set(table.columns):
-            problems = form_problems(table, spec.tables_product, contract, ("tables", place))
-            findings += [spec.finding(("product",), problem) for problem in problems]
-            findings += _neighbour_findings(spec, contract, at, table)
-            findings += _level_findings(spec, contract, at, table, {other.name.casefold() for _, other in tables})
-        findings += _name_findings(spec, at, table)
-    return findings
-
-
-def _level_findings(
-    spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec, names: set[str]
-) -> list[Finding]:
-    """The levels of a hierarchy partition each other, and their files are named like no other table."""
-    problems = level_problems(table, contract)
-    if problems:
-        return [spec.finding(at, problem) for problem in problems]
-    findings = []
-    for level in levels_of(table, contract):
-        name = level_name(table.name, level.name)
-        if name.casefold() in names:
-            found = f"the level {level.name!r}, whose file would be {name!r}"
-            remedy = "rename that table, or the level"
-            findings.append(spec.finding((*at, "hierarchy"), Problem(found, "a name that no table has", remedy)))
-        elif unfit_name(name) is not None:
-            allowed = f"a name that, after the table's, fits a file: {unfit_name(name)}"
-            findings.append(spec.finding((*at, "hierarchy"), Problem(f"the level {show(level.name)}", allowed)))
-    return findings
-
-
-def _neighbour_findings(spec: ReleaseSpec, contract: Contract, at: FieldPath, table: TableSpec) -> list[Finding]:
-    """Refinement by the neighbourhood needs cells that have neighbours."""
-    if spec.tables_product.method_of(table) != "neighbourhood" or contract.ordered_axes(table.columns):
-        return []
-    found = (
-        f"table {table.name!r} of {', '.join(table.columns)}: no column with ordered cells, but method neighbourhood"
-    )
-    allowed = "with that method a column of numbers or dates in bins, in every table"
-    remedy = "choose method: empirical_bayes, or auto, which picks for each table"
-    return [spec.finding((*at, "columns"), Problem(found, allowed, remedy))]
-
-
-def _name_findings(spec: ReleaseSpec, at: FieldPath, table: TableSpec) -> list[Finding]:
-    """Published files and columns must not be named like those that every version has."""
-    findings = []
-    if table.name.lower() == RESERVED_TABLE:
-        remedy = "give the table another name: {columns: [...], name: ...}"
-        problem = Problem(f"a table named {table.name!r}", "a name other than total", remedy)
-        findings.append(spec.finding(at, problem))
-    reserved = RESERVED_COLUMNS | ({"suppressed"} if spec.tables_product.minimum_frequency is not None else set())
-    for spot, name in enumerate(table.columns):
-        if name.lower() in reserved:
-            allowed = "a column not named " + ", ".join(sorted(reserved))
-            remedy = "rename it in the contract, and in the source by a select"
-            findings.append(spec.finding(at, Problem(f"the column {name!r}", allowed, remedy, ("columns", spot))))
-    return findings
 
 
 def spec_schema() -> dict[str, Any]:

@@ -76,13 +76,37 @@ def test_each_row_is_of_one_period(place: Periodic) -> None:
     ]
 
 
-def test_a_period_is_charged_to_its_own_account_and_published_once(place: Periodic) -> None:
+def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path) -> None:
+    """A hive partition column tells the day as a text; the rows of a period are those of its folders."""
+    import duckdb
+
+    place = make_periodic(tmp_path, spec=SPEC.replace("path: visits.csv", "path: parts, files: parquet"))
+    for day, rows in (("2024-03-31", 1), ("2024-04-01", 2), ("2024-05-09", 4), ("2024-07-01", 8)):
+        (folder := tmp_path / "parts" / f"day={day}").mkdir(parents=True)
+        duckdb.sql(f"COPY (SELECT 'b' AS ward FROM range({rows})) TO '{folder / 'part.parquet'}'")
+    with closing(place.ledger()) as ledger:
+        ledger.bind_source(str((tmp_path / "parts").resolve()), "patients", time_block(DAYS), by="day")
+    assert [_rows(place, quarter) for quarter in ("2024Q1", "2024Q2", "2024Q3")] == [
+        [("b", 1)],
+        [("b", 6)],
+        [("b", 8)],
+    ]
+
+
+def test_a_period_is_charged_to_its_own_account_and_published_once(
+    place: Periodic, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The release of a quarter takes from that quarter alone; another attempt reads nothing and changes nothing."""
     _release(place, "2024Q2")
     assert place.charges() == {"visits-2024-Q2": 1}
     (place.folder / "visits.csv").unlink()
     request = read_request(place.spec, place.workspace, "2024-Q2")
     again = settled(request, place.workspace, supersede=False)
+    at = ("--workspace", str(place.workspace.root))
+    assert execute(["run", str(place.spec), "--backfill", "2024Q2..2024-Q2", *at]) == 0
+    assert "Nothing is missing" in capfd.readouterr().out
+    assert execute(["watch", str(place.spec), "--once", "--periods", "2024Q2", *at]) == 0
+    assert "Nothing has arrived" in capfd.readouterr().out
     assert again is not None
     assert (again.release, again.version, again.repeated) == ("visits-2024-q2", 1, True)
     assert settled(request, place.workspace, supersede=True) is None
