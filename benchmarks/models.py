@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from math import log10
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from benchmarks._model_runs import Scores, cells_layout, scored, scores, trained
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Table, folds_of
+from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine, write
 from privacy.classifiers.classifier_model import ClassifierModel, layers_of
 from privacy.evaluation.membership import attack, likelihood_ratios, scaled_confidence
@@ -57,10 +59,29 @@ def main() -> None:
         (kept / f"{part}.json").write_text(json.dumps(rows, indent=1))
         print(part, "done", flush=True)
     found = [kept / f"{part}.json" for part in PARTS if (kept / f"{part}.json").exists()]
-    write("models", [Row(**row) for path in found for row in json.loads(path.read_text())])
+    rows = [Row(**row) for path in found for row in json.loads(path.read_text())]
+    write("models", rows)
+    figure(rows)
     for path in found:
         path.unlink()
     kept.rmdir()
+
+
+def figure(rows: Sequence[Row]) -> None:
+    """Draw figure 5 of the paper, accuracy against epsilon of each parameter, with what is learnt without privacy."""
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row.measured is not None and "a parameter" in row.what:
+            epsilon = float(row.what.split("epsilon ")[1].split(" ")[0])
+            drawn.setdefault(row.what.split(",")[0], []).append((log10(epsilon), row.measured))
+    for name, what in (("no privacy", "no privacy, 5 layers: accuracy"), ("more frequent label", "label alone")):
+        level = next((row.measured for row in rows if what in row.what), None)
+        if level is not None and drawn:
+            drawn[name] = [(log10(EPSILONS[0]), level), (log10(EPSILONS[-1]), level)]
+    if drawn:
+        title = "Adult: accuracy against epsilon of each parameter (not joint)"
+        across = "log10 of epsilon of each parameter by itself"
+        lines(FOLDER / "models.svg", title, across, "accuracy", [Line(name, each) for name, each in drawn.items()])
 
 
 def plain(table: Table, folds: int) -> Iterator[Row]:

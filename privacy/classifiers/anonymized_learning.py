@@ -116,7 +116,7 @@ class AnonymizedLearning:
             raise ValueError("one checkpoint must be published, the last one")
         return _layers(asked, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: AskedClassifier, options: AnonymizedLearningOptions, plan: GeneratorPlan) -> str:
+    def per_parameter(self, asked: AskedClassifier, options: AnonymizedLearningOptions) -> str | None:
         """Give the epsilon of each parameter by itself, over all epochs."""
         made = _training(asked, options)
         events = events_of(asked, made, noise_of(asked, options, made))

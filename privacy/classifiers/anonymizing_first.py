@@ -118,6 +118,10 @@ class AnonymizingFirst:
         """Nothing is clamped."""
         return None
 
+    def per_parameter(self, asked: AskedClassifier, options: AnonymizingFirstOptions) -> str | None:
+        """The joint guarantee holds for each parameter too."""
+        return None
+
     def weights(
         self, asked: AskedClassifier, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Layer, ...] | None:

@@ -114,6 +114,10 @@ class DpSgd:
         """Nothing is clamped."""
         return None
 
+    def per_parameter(self, asked: AskedClassifier, options: DpSgdOptions) -> str | None:
+        """The joint guarantee holds for each parameter too."""
+        return None
+
     def weights(
         self, asked: AskedClassifier, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Layer, ...] | None:

@@ -115,7 +115,7 @@ class LearningFirst:
             raise ValueError("one draw must be published, that of the parameters")
         return _layers(asked, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: AskedClassifier, options: LearningFirstOptions, plan: GeneratorPlan) -> str:
+    def per_parameter(self, asked: AskedClassifier, options: LearningFirstOptions) -> str | None:
         """Give the epsilon of each parameter by itself."""
         made = _release(asked, options)
         (event,) = events_of(asked, made, noise_of(asked, options, made))

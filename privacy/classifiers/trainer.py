@@ -138,6 +138,10 @@ class Trainer(Protocol, Generic[OptionsT]):
         """Range to which weights and biases are clamped; None where they are not."""
         ...
 
+    def per_parameter(self, asked: AskedClassifier, options: OptionsT) -> str | None:
+        """Give the epsilon of each parameter by itself, as text; None where it is the joint one."""
+        ...
+
     def weights(
         self, asked: AskedClassifier, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Layer, ...] | None:

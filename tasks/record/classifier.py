@@ -65,8 +65,7 @@ def guarantees(run: Run) -> dict[str, Any]:
 def per_parameter(run: Run) -> str | None:
     """Return the epsilon of each parameter by itself, where the trainer has one that is not the joint one."""
     plan = run.facts.trained[0]
-    found = getattr(trainer(plan.trainer), "per_parameter", None)
-    return None if found is None else found(plan.asked, plan.options, plan.made)
+    return trainer(plan.trainer).per_parameter(plan.asked, plan.options)
 
 
 def clamped(run: Run) -> dict[str, str] | str:

@@ -29,7 +29,7 @@ from privacy.audit.model import (
     required_files,
 )
 from privacy.audit.model_statements import ModelRecord
-from privacy.audit.readable import printable
+from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Manifest
 from privacy.audit.synthetic import DrawnEvent, check_marginals_and_choices, read_draws
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
@@ -124,7 +124,8 @@ class ModelChecks:
             return []
         findings = check_network(self._record.replay, self.meaning, where=self._where)
         self._sound = self._sound and not findings
-        return findings + check_told_model(self._record, self.meaning, where=self._where)
+        findings += check_told_model(self._record, self.meaning, where=self._where)
+        return findings + self._check_alone(self.meaning)
 
     def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
         """Check the draws against journal, charge and contract."""
@@ -194,6 +195,22 @@ class ModelChecks:
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
         options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
         return asked_classifier(meaning.product, meaning.contract, epsilon=epsilon, delta=delta), options
+
+    def _check_alone(self, meaning: ModelMeaning) -> list[Finding]:
+        """Compare what people are told of each parameter by itself with what the options give."""
+        try:
+            asked, options = self._asked(meaning)
+            made_by = trainer(meaning.product.trainer)
+            expected = {"epsilon": made_by.per_parameter(asked, options) or "none", "bounds": made_by.says}
+        except (SudareError, ValidationError, InvalidOperation, ValueError):
+            return []  # rule 9 says what is wrong with the options
+        group = self._record.groups.get("K")
+        field = None if group is None else group.fields.get("guarantees")
+        told = field.value.get("per_parameter") if field is not None and isinstance(field.value, dict) else None
+        if told == expected:
+            return []
+        found, allowed = shown(told), f"{shown(expected)}, as the options give"
+        return [Finding(self._where, "groups.K.guarantees.per_parameter", found, allowed, _OTHER_TEXT)]
 
     def _card(self, meaning: ModelMeaning) -> CardTerms:
         replay, contract = self._record.replay, meaning.contract

@@ -233,6 +233,20 @@ def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: di
     assert (draw["event"]["move"], draw["event"]["times"]) == (2**16, parameters)
 
 
+def test_a_smaller_epsilon_of_a_parameter_than_follows_is_caught(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+
+    def change(record: Json) -> None:
+        record["groups"]["K"]["fields"]["guarantees"]["value"]["per_parameter"]["epsilon"] = "0.001"
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {5}
+    assert "per_parameter" in "\n".join(map(str, report.findings))
+
+
 def test_a_model_whose_weights_leave_the_range_that_they_were_clamped_to_is_caught(
     approaches: dict[str, Version], tmp_path: Path
 ) -> None:
