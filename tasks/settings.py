@@ -306,6 +306,11 @@ def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **_TELEMETRY_OFF, **own}
 
 
+def environment_for_engines() -> dict[str, str]:
+    """Return this process's environment for an engine's worker: without keys, credentials and settings of ours."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SUDARE_", "PREFECT_", "PG"))}
+
+
 def loopback_without_proxy() -> dict[str, str]:
     """Return the variables that keep requests to this machine from a configured proxy."""
     names = {name.strip() for name in os.environ.get("NO_PROXY", os.environ.get("no_proxy", "")).split(",")}

@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 from contracts.errors import Finding, SudareError
 from tasks.engine import spark_worker
 from tasks.engine.spark_settings import SparkSettings
+from tasks.settings import environment_for_engines
 
 LOG: Final = "spark.private.log"
 _PATIENCE_SECONDS: Final = 20.0
@@ -46,6 +47,7 @@ class SparkWorker:
                 stdout=subprocess.PIPE,
                 stderr=descriptor,
                 cwd=scratch,
+                env=environment_for_engines(),
                 text=True,
                 encoding="utf-8",
                 start_new_session=True,

@@ -21,7 +21,7 @@ from tasks.engine.spark_settings import SparkSettings
 from tasks.snapshot.bounding import choice_keys
 from tests.contracts.samples import loaded, write
 from tests.tasks.engine_rows import KINDS, UNITS, people_contract, write_people
-from tests.tasks.intake import KEY, take_in
+from tests.tasks.intake import KEY, SECRET, take_in
 
 
 def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
@@ -105,8 +105,11 @@ def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
     assert plain == null != spark
 
 
-def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path) -> None:
-    """No settings, a Python that is not there, and one without pyspark; what it said is in a private file."""
+def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings, a Python that is not there, and one without pyspark; what it said is in a private file, and keys
+    in our environment are not in its own."""
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", SECRET)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
     source, contract = write_people(tmp_path / "people", rows=50), people_contract(tmp_path)
     with pytest.raises(SpecRefused, match=r"spark\.python in sudare\.toml"):
         ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=None)
@@ -117,10 +120,12 @@ def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path) -> N
     import sys
 
     bare = tmp_path / "bare"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.write_text(f'#!/bin/sh\nenv >&2\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
     with pytest.raises(EngineFailed, match="ModuleNotFoundError"):
         SparkWorker(SparkSettings(bare), folder)
     log = folder / "spark.private.log"
     assert "pyspark" in log.read_text()
+    assert "PATH=" in log.read_text()
+    assert SECRET not in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
