@@ -10,6 +10,7 @@ from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
+from console.run import Stop
 from console.verify import VerificationFailed
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def run(
     where = workspace_at(workspace)
     network = Network(federation_environment(), host, port, certificates, joining, answering, between)
     quiet = Console(stderr=True)
-    released = coordinate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
+    with Stop():
+        released = coordinate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
     payload = {
         "folder": str(released.folder),
         "rounds": released.rounds,
@@ -163,9 +165,10 @@ def site(
 
     certificates = _certificates(link.rpartition(":")[0], ca, None, None)
     where, quiet = workspace_at(workspace), Console(stderr=True)
-    with joining(
-        site_file, where, environment=federation_environment(), link=link, certificates=certificates
-    ) as node:
+    with (
+        Stop(),
+        joining(site_file, where, environment=federation_environment(), link=link, certificates=certificates) as node,
+    ):
         quiet.print("joined; this site answers until Ctrl-C", style="dim")
         while True:
             node.check()

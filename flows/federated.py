@@ -7,7 +7,7 @@ the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from contracts.federation import load_federation, load_site
 from contracts.source import source_name
 from privacy.federation.coordinator import Attempts, count_across, train_across
 from privacy.federation.counting import CountingPlan
-from privacy.federation.rounds import RoundSum, Sites
+from privacy.federation.rounds import Call, Collected, RoundSum, Sites
 from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
 from privacy.ledger.ledger import Ledger
@@ -80,8 +80,8 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
     known = understood(spec, spec.contract)
     with over_flower(known, workspace, network) as sites:
         told("waiting for the sites to join")
-        marks = sites.join(seconds=network.joining)
-        told(f"{len(marks)} of {len(known.plan.sites)} sites joined")
+        for site_name, why in sites.join(seconds=network.joining).items():
+            told(f"site {site_name} does not take part: {why}")
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
             made = work(known, ledger, sites, between=network.between, told=told)
             signer = Signer(workspace.signing_seed())
@@ -95,12 +95,12 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
     ledger.reserve(
         known.request(plan.person_events, run_key=known.run_key, account=account, source=source, snapshot_hash=mark)
     )
-    rounds = iter(range(1, plan.rounds + 1))
+    rounds, heard = iter(range(1, plan.rounds + 1)), Heard(sites)
 
     def summed(each: RoundSum) -> None:
         left_out = [name for name, here in zip(plan.sites, each.present, strict=True) if not here]
-        without = f", without {', '.join(left_out)}" if left_out else ""
-        told(f"round {next(rounds)} of {plan.rounds}{without}")
+        why = ", ".join(f"{name}: {heard.absent[name]}" if name in heard.absent else name for name in left_out)
+        told(f"round {next(rounds)} of {plan.rounds}" + (f", without {why}" if why else ""))
 
     def lost(error: Exception) -> None:
         told(f"an attempt was lost: {error}")
@@ -110,12 +110,30 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
     grant = ledger.open_grant(known.run_key)
     if isinstance(plan, CountingPlan):
         shapes = [known.shape(clique) for clique in plan.cliques]
-        return Made(count_across(grant, sites, shapes, plan=plan, key=DRAWS, attempts=attempts))
+        return Made(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))
     layout, learner, training = known.training
     model = train_across(
-        grant, sites, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
+        grant, heard, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
     )
     return Made(model.rounds, model)
+
+
+class Heard:
+    """The way to the sites, which remembers why some of them were left out of the last attempt.
+
+    Args:
+        sites: the way.
+    """
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self.absent: Mapping[str, str] = {}
+
+    def collect(self, call: Call) -> Collected:
+        """Ask the sites."""
+        collected = self._sites.collect(call)
+        self.absent = collected.absent
+        return collected
 
 
 @contextmanager

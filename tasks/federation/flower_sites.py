@@ -48,17 +48,21 @@ class FlowerSites:
         Args:
             seconds: how long.
         Returns:
-            Public marks of the snapshots of those that joined, by site.
+            Why the others did not, by site; empty where all did.
         Raises:
             SitesMissing: fewer than the plan needs; says why each of the others did not.
         """
         plan = self._federation.plan
         asked = {"op": "sites", "sites": list(plan.sites), "message": self._hello, "seconds": seconds}
         told: dict[str, Any] = self._ask(packed(asked), seconds + MORE_SECONDS)[0]["told"]
-        marks = {name: str(told[name]["mark"]) for name in plan.sites if "mark" in told.get(name, {})}
-        if len(marks) < plan.trust.fewest:
-            raise _missing(self._federation, told, marks)
-        return marks
+        absent = {
+            name: _known(told[name].get("refused")) if name in told else NO_ANSWER
+            for name in plan.sites
+            if "mark" not in told.get(name, {})
+        }
+        if len(plan.sites) - len(absent) < plan.trust.fewest:
+            raise _missing(self._federation, absent)
+        return absent
 
     def collect(self, call: Call) -> Collected:
         """Make one attempt of a round."""
@@ -101,15 +105,15 @@ def _known(why: object) -> str:
     return why if isinstance(why, str) and why in (*REASONS, NO_ANSWER) else FAILED
 
 
-def _missing(federation: Federation, told: Mapping[str, Any], marks: Mapping[str, str]) -> SitesMissing:
-    fewest, findings = federation.plan.trust.fewest, []
-    for name in federation.plan.sites:
-        if name not in marks:
-            why = _known(told[name].get("refused")) if name in told else NO_ANSWER
-            remedy = "compare both copies: sudare contract diff" if "contract" in why else ""
-            findings.append(Finding(f"site {name}", "join", why, "a site that joins", remedy))
-    found, allowed = (
-        f"{len(marks)} sites that joined",
-        f"at least {fewest}, as `trust.fewest` says; nothing was asked",
-    )
-    return SitesMissing([Finding(str(federation.spec.path), "sites", found, allowed), *findings])
+def _missing(federation: Federation, absent: Mapping[str, str]) -> SitesMissing:
+    """Say that too few joined, and of each of the others why."""
+    plan = federation.plan
+    found = f"{len(plan.sites) - len(absent)} sites that joined"
+    allowed = f"at least {plan.trust.fewest}, as `trust.fewest` says; nothing was asked of any"
+    remedies = {
+        name: "compare both copies: sudare contract diff" if "contract" in why else "" for name, why in absent.items()
+    }
+    others = [
+        Finding(f"site {name}", "join", why, "a site that joins", remedies[name]) for name, why in absent.items()
+    ]
+    return SitesMissing([Finding(str(federation.spec.path), "sites", found, allowed), *others])
