@@ -92,7 +92,14 @@ class Engine:
 
     @contextmanager
     def app(self, address: Path, link: str, certificates: Certificates | None) -> Iterator[Running]:
-        """Start the app on the link; it connects to the coordinator's socket."""
+        """Start the app on the link; it connects to the coordinator's socket.
+
+        Raises:
+            EngineMissing: the app is not there: this is no clone of the repository.
+        """
+        if not (APP / "pyproject.toml").is_file():
+            found, allowed = "no app of federations", "deploy/federation/app of the repository"
+            raise EngineMissing([Finding(str(APP), "federation app", found, allowed, "coordinate from a clone")])
         lines = ["[superlink]", 'default = "sudare"', "[superlink.sudare]", f'address = "{link}"']
         lines += ["insecure = true"] if certificates is None else [f'root-certificates = "{certificates.authority}"']
         (self.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

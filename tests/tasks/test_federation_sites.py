@@ -19,7 +19,7 @@ from privacy.federation.rounds import Call, Collected, lifted, summed
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.signing import Signer
-from tasks.federation import sockets
+from tasks.federation import flower, sockets
 from tasks.federation.flower import Certificates, Engine, EngineMissing
 from tasks.federation.flower_sites import FlowerSites, SitesMissing
 from tasks.federation.products import WEIGHTS
@@ -27,7 +27,7 @@ from tasks.federation.released import Released, check_released, words, write_rel
 from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
 from tasks.federation.understood import Federation, understood
 from tasks.federation.wire import packed, unpacked
-from tasks.settings import Workspace
+from tasks.settings import Workspace, federation_environment
 from tests.tasks.federations import (
     CONTRACT,
     FEDERATION,
@@ -256,3 +256,10 @@ def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> No
     with pytest.raises(EngineMissing, match="make federation"):
         Engine(tmp_path / "nothing", tmp_path / "home")
     assert Certificates(tmp_path).key is None
+
+
+def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flower, "APP", tmp_path)
+    engine = Engine(federation_environment(), tmp_path / "home")
+    with pytest.raises(EngineMissing, match="coordinate from a clone"), engine.app(tmp_path / "s", "", None):
+        pass
