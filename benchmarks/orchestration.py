@@ -53,6 +53,7 @@ def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.intake import intake
     from flows.request import read_request
+    from privacy.classifiers.model_plan import ModelPlan
     from privacy.ledger.ledger import Ledger
     from privacy.ledger.signing import Signer
     from privacy.ledger.terms import VersionEntry
@@ -64,6 +65,7 @@ def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int
     from tasks.refine import refine
     from tasks.report import report
     from tasks.run_folder import hold, run_name
+    from tasks.train_classifier import train_classifier
     from tasks.validate import validate
     from tasks.version.software import software
 
@@ -76,15 +78,17 @@ def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int
         table = intake(run, request, workspace)
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
-        measurements = measure(grant, plan, table, contract)
-        tables = refine(spec_.tables_product, plan, contract, measurements)
+        if isinstance(plan, ModelPlan):
+            key = run_key(spec_, contract, table)
+            made = Made(classifier=train_classifier(grant, plan, table, contract, run.path, key))
+        else:
+            measurements = measure(grant, plan, table, contract)
+            made = Made(tuple(measurements), refine(spec_.tables_product, plan, contract, measurements))
 
         signer = Signer(workspace.signing_seed())
 
         def write_files(folder: Path, version: VersionEntry) -> None:
-            facts = gather(
-                ledger, spec_, contract, plan, version, Made(tuple(measurements), tables), outcomes, software()
-            )
+            facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
             report(facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
         key = run_key(spec_, contract, table)

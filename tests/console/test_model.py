@@ -1,0 +1,62 @@
+"""A release of a model as people type it: planned, verified, shown, scored, refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.orchestration import release_plainly
+from tests.console.conftest import Place, Typed
+
+
+def model(place: Place, name: str, *changes: tuple[str, str]) -> Path:
+    """Write the example of a model under another name, with other texts in it."""
+    text = (place.adult / "model.yaml").read_text().replace("release: adult-model", f"release: {name}")
+    for old, new in (("epsilon: 1.0, delta: 1e-6", "epsilon: 0.1, delta: 1e-9"), *changes):
+        assert old in text
+        text = text.replace(old, new)
+    path = place.adult / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(shared: Place) -> str:
+    short = ("{rows_about: 48000}", "{rows_about: 48000, epochs: 1, checkpoints: 2}")
+    release_plainly(model(shared, "told", short), shared.workspace.root)
+    return str(shared.workspace.releases / "told" / "v1")
+
+
+def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed) -> None:
+    """One command each; scores stay in the private folder, and a model has no rows to sample."""
+    key = str(shared.workspace.private / "keys" / "signing.pub")
+    verified = typed("verify", folder, "--key", key)
+    assert verified.code == 0, verified.err
+    assert "weights, contract of inputs and model card follow from what was published" in verified.out
+    shown = typed("releases", "show", "told", at=shared.workspace)
+    assert "model/model.safetensors" in shown.out
+    source = str(shared.adult / "adult.parquet")
+    scored = typed("evaluate", folder, "--against", source, "--show", "--json", at=shared.workspace)
+    assert scored.code == 0, scored.err
+    assert 0.5 < scored.json["found"]["accuracy"] < 1
+    assert Path(scored.json["scores"]).is_relative_to(shared.workspace.private)
+    for refused in (
+        typed("sample", folder, "--rows", "5", "--to", str(shared.adult / "more.csv")),
+        typed("evaluate", folder, "--against", source, "--target", "income", at=shared.workspace),
+    ):
+        assert refused.code == 2
+        assert "model" in refused.err
+
+
+def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, typed: Typed) -> None:
+    """Data-free, for people and as JSON."""
+    said = typed("plan", str(model(shared, "planned-model")), "--json", at=shared.workspace)
+    assert said.code == 0, said.err
+    assert (said.json["kind"], said.json["trainer"], said.json["label"]) == ("model", "dp_sgd", "income")
+    assert said.json["parameters"] == (said.json["widths"][0] + 1) * 2
+    printed = typed("plan", str(model(shared, "planned-model")), at=shared.workspace)
+    assert "weights and biases" in printed.out
+    wrong = typed("plan", str(model(shared, "wrong-model", ("label: income", "label: incomes"))), at=shared.workspace)
+    assert wrong.code == 2
+    assert "write 'income'" in wrong.err
