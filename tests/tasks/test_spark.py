@@ -142,7 +142,7 @@ def test_a_stage_is_taken_up_again_and_another_source_makes_another(
     again.engine.close()
     with duckdb.connect() as connection:
         connection.execute(
-            f"COPY (SELECT * REPLACE (CASE WHEN person LIKE '%7' THEN ' ' ELSE person END AS person) "
+            f"COPY (SELECT * REPLACE (CASE WHEN person LIKE '%6' THEN ' ' ELSE person END AS person) "
             f"FROM '{tmp_path}/people/*.parquet') TO '{tmp_path}/all.parquet'"
         )
     with pytest.raises(GateBroken, match="an id in every row"):
