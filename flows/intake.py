@@ -42,7 +42,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
         # Not a daemon: a process that ends while libraries are being loaded in it is aborted by them.
         loading = Thread(target=warm, name="warm")
         in_engine = request.spec.source.engine is not None
-        if not _published_before(request, workspace) and not in_engine:
+        if not _published_before(run, request, workspace) and not in_engine:
             loading.start()
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, gates_entered(ledger, request):
             table = (
@@ -76,11 +76,17 @@ def _staged(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTa
     return table
 
 
-def _published_before(request: Request, workspace: Workspace) -> bool:
-    """Say whether this spec was published before; refuse now what the ledger would refuse after the data are read."""
+def _published_before(run: RunFolder, request: Request, workspace: Workspace) -> bool:
+    """Say whether this spec was published before; refuse now what the ledger would refuse after the data are read.
+
+    A charge that an interrupted run left is noted: until another snapshot is known it is this run's, and the snapshot
+    stays, whatever becomes of the source.
+    """
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
         ledger.account(request.spec.charge.account)
         charges = ledger.charges(spec_digest=request.spec.digest)
+        left = [charge.status for charge in charges if charge.status in ("reserved", "opened")]
+        run.charge = left[-1] if left else None
         if not any(charge.request.contract_digest == request.contract.digest for charge in charges):
             check_contract_of(request, workspace, ledger)
         path = request.spec.source.path

@@ -6,13 +6,16 @@ Prefect is told names, states and what is public. Parameters are paths; results 
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
+from prefect.logging import get_run_logger
 
 from contracts.about import Publisher, declared
+from contracts.errors import SudareError
 from flows import steps
 from flows.intake import check_contract_of, gates_entered, intake
 from flows.lineage import lineage_of
@@ -39,7 +42,7 @@ from tasks.facts import Made, gather
 from tasks.object_store import StoreAway
 from tasks.publish import Publication, published
 from tasks.record.auditors import Auditors
-from tasks.run_folder import RunFolder, hold, run_name, sheltered
+from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
 from tasks.sink import copying
 from tasks.version.software import software
@@ -83,11 +86,21 @@ def release(
     request = read_request(Path(spec_path), workspace, period)
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
-        with attempt_noted(request, workspace, run), lineage_of(request, workspace) as tell:
+        with attempt_noted(request, workspace, run), _charge_told(run), lineage_of(request, workspace) as tell:
             outcome = sheltered(lambda: _run(run, request, workspace, supersede), lambda: run.error_log)
             tell(Path(outcome.folder))
     create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
     return outcome
+
+
+@contextmanager
+def _charge_told(run: RunFolder) -> Iterator[None]:
+    """Say in the run's log, where an error ends it, how its charge stands."""
+    try:
+        yield
+    except SudareError:
+        get_run_logger().error(f"charge: {CHARGE_STATES[run.charge]}")
+        raise
 
 
 def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool) -> Outcome:

@@ -65,7 +65,8 @@ class RunFolder:
         keep_snapshot: whether the snapshot outlives the run.
         table: the snapshot, once this process has made or found it.
         run_key: key of the run, once its snapshot is known.
-        charge: status of the run's charge in the ledger when the steps ended; None for no charge.
+        charge: status of the run's charge in the ledger when the steps ended, or of one that an earlier attempt left;
+            None for no charge.
         published: whether the version is published.
         refusal: the gate that stopped the run, in the words for whoever ran it.
         engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
@@ -96,7 +97,6 @@ class RunFolder:
         try:
             yield
         finally:
-            self.charge = None
             if self.run_key is not None:
                 self.charge = "opened"  # what may be charged keeps its snapshot where the ledger does not answer now
                 charge = ledger.charge(self.run_key)
