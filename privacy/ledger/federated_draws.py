@@ -84,6 +84,7 @@ class FederatedDraws:
             RoundSum: written down durably with its event.
         Raises:
             AttemptLost: fewer sites answered than the plan needs; nothing was summed, the attempt is paid.
+            AttemptBroken: the way to the sites broke down; likewise, and the run has to be resumed.
             GrantExceeded: more attempts were lost than the reserve pays for.
             CannotTrain, LedgerRefusal: as for `train`.
         Privacy: `plan.person_event`. Where the server adds the noise it is drawn here, on sums that `collect` brings.

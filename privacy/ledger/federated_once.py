@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Collect, RoundSum, checked_collected, lifted
-from privacy.ledger.errors import AttemptLost, refusal
+from privacy.federation.rounds import Collect, Collected, RoundSum, checked_collected, lifted
+from privacy.ledger.errors import AttemptBroken, AttemptLost, refusal
 from privacy.ledger.measurement import Asked
 from privacy.ledger.once import DrawOnce, Private, Reserve
 from privacy.noise.random_bytes import RandomBytes
@@ -83,10 +83,11 @@ def summed_once(
         once: the draws of the charge.
     Raises:
         AttemptLost: too few sites answered; nothing was summed.
+        AttemptBroken: the way to the sites broke down; nothing was summed.
     """
 
     def make(name: str) -> Steps:
-        collected = collect(name)
+        collected = _brought(collect, name)
         here = sum(collected.present)
         if here < plan.trust.fewest:
             missing = ", ".join(f"{site}: {why}" for site, why in sorted(collected.absent.items()))
@@ -100,3 +101,12 @@ def summed_once(
     draw = once.drawn(asked, (), lambda: attempt, make, reserve=reserve)
     present = tuple(bool(each) for each in draw.values[: len(plan.sites)])
     return RoundSum(number, present, draw.values[len(plan.sites) :], draw.sha256)
+
+
+def _brought(collect: Collect, attempt: str) -> Collected:
+    """Make an attempt; what breaks on the way leaves it begun, so that a resumed run pays for it and goes on."""
+    try:
+        return collect(attempt)
+    except Exception as error:
+        told = f"the way to the sites broke down ({type(error).__name__}: {error}); nothing was summed"
+        raise AttemptBroken(f"{told}. Running the same command goes on, out of the reserve") from error

@@ -26,7 +26,7 @@ from privacy.learning.rows import PrivateRows
 from privacy.ledger import schema
 from privacy.ledger.allowance import check_covered
 from privacy.ledger.draws import Draw, DrawFiles, Listing, draw_digest, values_digest
-from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerCorrupt, refusal
+from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal import Journal
 from privacy.ledger.measurement import Asked
 from privacy.ledger.replaying import LOST, SPOILED, check_replay, spoiled_draw
@@ -160,7 +160,7 @@ class DrawOnce:
         """
         try:
             return make()
-        except AttemptLost:
+        except (AttemptLost, AttemptBroken):
             raise  # begun and never finished: entered as lost when it is made again
         except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
             spoiled = replace(asked, about={**asked.about, SPOILED: True})

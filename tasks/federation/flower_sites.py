@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -85,8 +86,9 @@ class FlowerSites:
         return Collected(present, np.frombuffer(residues, dtype="<u4").astype(np.uint32), absent)
 
     def stop(self) -> None:
-        """Let the app end."""
-        self._line.send_bytes(packed({"op": "stop"}))
+        """Let the app end, unless it has."""
+        with suppress(OSError):
+            self._line.send_bytes(packed({"op": "stop"}))
 
     def _ask(self, message: bytes, seconds: float) -> tuple[dict[str, Any], bytes]:
         self._line.send_bytes(message)

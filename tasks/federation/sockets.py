@@ -9,10 +9,13 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from threading import Thread
 
+from contracts.errors import SudareError
+
 logger = logging.getLogger(__name__)
 
-LONGEST_ADDRESS = 100
-"""Bytes that the kernel has room for in a socket's path, and a little less."""
+
+class NobodyConnected(SudareError):
+    """What was started did not connect in time."""
 
 
 @contextmanager
@@ -52,7 +55,7 @@ def awaited(address: Path, *, seconds: float, alive: Callable[[], None]) -> Iter
         seconds: how long.
         alive: called while waiting; raises where nobody will come.
     Raises:
-        TimeoutError: nobody came.
+        NobodyConnected: nobody came.
     """
     listener = Listener(str(address), "AF_UNIX")
     address.chmod(0o600)
@@ -65,7 +68,7 @@ def awaited(address: Path, *, seconds: float, alive: Callable[[], None]) -> Iter
         waited += 0.2
         alive()
     if not found:
-        raise TimeoutError(f"nobody connected to {address.name} within {seconds:g} s")
+        raise NobodyConnected(f"nobody connected to {address.name} within {seconds:g} s; Flower's logs say why")
     with found[0] as line:
         try:
             yield line

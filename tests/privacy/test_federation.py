@@ -33,7 +33,7 @@ from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerRefusal
+from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.lattice_shares import noise_share
@@ -219,6 +219,21 @@ def test_too_few_sites_are_never_summed_and_the_attempt_is_paid_once(places: Cal
     assert federation.drawn() == ["fed/00000/lost-0", "fed/00000", "fed/00001", "fed/00002"]
     assert [len(site.drawn()) for site in federation.sites.values()] == [4, 3, 3]
     assert len(model.rounds) == 3
+
+
+def test_when_the_way_to_the_sites_breaks_the_run_ends_and_can_be_resumed(places: Callable[[str], Place]) -> None:
+    federation = Federation(places)
+
+    def cut(_call: Call) -> None:
+        raise ConnectionResetError("the link is gone")
+
+    whole, federation.sites["east"] = federation.sites["east"], cut  # type: ignore[assignment]
+    with pytest.raises(AttemptBroken, match=r"the link is gone\); nothing was summed"):
+        federation.train()
+    federation.sites["east"] = whole
+    assert len(federation.train().rounds) == 3
+    assert federation.drawn() == ["fed/00000/lost-0", "fed/00000", "fed/00001", "fed/00002"]
+    assert [len(site.drawn()) for site in federation.sites.values()] == [4, 3, 3]
 
 
 def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[str], Place]) -> None:

@@ -252,6 +252,12 @@ def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -
         assert said in shown
 
 
+def test_when_the_app_does_not_come_it_is_said(tmp_path: Path) -> None:
+    waiting = sockets.awaited(tmp_path / "nobody", seconds=0.3, alive=lambda: None)
+    with pytest.raises(sockets.NobodyConnected, match=r"within 0\.3 s"), waiting:
+        pass
+
+
 def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(EngineMissing, match="make federation"):
         Engine(tmp_path / "nothing", tmp_path / "home")
