@@ -23,7 +23,9 @@ from privacy.generators.generator import CannotGenerate
 Bins = int
 Learned = tuple[Features, NDArray[np.int64]]
 MANY_BINS: Final = 256
-ACROSS: Final = 10
+LABELS: Final = 10
+SHOWN: Final = 4
+"""Pictures of a label in figure 1."""
 FIGURES: Final = FOLDER / "neural"
 PICTURE_SEEDS: Final = (1, 2, 3)
 _SCORES: Final = ("auroc", "auprc")
@@ -116,14 +118,14 @@ def side_by_side(asked: Asked, train: Table) -> None:
     for method in asked.methods(train, len(train)):
         codes = asked.kept.made(method, train, "train", seed=PICTURE_SEEDS[0]).codes
         shown[method.generator] = _first_of_each(codes[:, -1].astype(np.int64), codes[:, :-1])
-    sheets(FIGURES / f"{train.name}-pictures.svg", f"{train.name}, epsilon 1", shown, across=ACROSS)
+    sheets(FIGURES / f"{train.name}-pictures.svg", f"{train.name}, epsilon 1", shown, across=LABELS)
 
 
 def _first_of_each(labels: NDArray[np.int64], pixels: Any) -> NDArray[np.integer[Any]]:
     """Return the first pictures of each label, a column a label; blank where there are too few."""
-    sheet = np.zeros((ACROSS, ACROSS, SIDE, SIDE), dtype=np.int64)
-    for label in range(ACROSS):
-        found = pixels[labels == label][:ACROSS].reshape(-1, SIDE, SIDE)
+    sheet = np.zeros((SHOWN, LABELS, SIDE, SIDE), dtype=np.int64)
+    for label in range(LABELS):
+        found = pixels[labels == label][:SHOWN].reshape(-1, SIDE, SIDE)
         sheet[: len(found), label] = found
     return sheet.reshape(-1, SIDE, SIDE)
 
