@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from contracts.divided import division_of
 from contracts.errors import Finding, Refused, SpecRefused
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.ledger.terms import VersionEntry
@@ -125,15 +126,15 @@ def published_files(
 
 
 def refuse_confidential(holdout: str, sources: Iterable[str]) -> None:
-    """Refuse a holdout that is a source of an account.
+    """Refuse a holdout that is a source of an account, a part of one, or a file that holds one.
 
     Args:
         holdout: its canonical name.
-        sources: the sources that the ledger has bound to people.
+        sources: the sources that the ledger has bound to people, as it names them.
     Raises:
-        Refused: it is one of them.
+        Refused: it is one of them, or lies in a folder that is one.
     """
-    if any(holdout == source.partition("::")[0] for source in sources):
+    if any(_is_within(holdout, source) for source in sources):
         found, allowed = "a source that the ledger has bound to people", "rows that anybody may see"
         raise Refused([Finding("the holdout", "file", found, allowed, "compare with it privately: --against")])
 
@@ -185,6 +186,14 @@ def write_public_scores(scores: PublicScores, workspace: Workspace, *, at: datet
         reason = error.strerror or type(error).__name__
         raise Refused([Finding(str(folder), "folder", reason, "a new folder that can be written")]) from None
     return files
+
+
+def _is_within(holdout: str, source: str) -> bool:
+    """Say whether a file is what a source names, a column of days and a table aside, or lies in that folder."""
+    division = division_of(source)
+    place = source if division is None else division[0]
+    names = {place, place.partition("::")[0], place.rpartition("::")[0]} - {""}
+    return any(Path(holdout).is_relative_to(name) for name in names)
 
 
 def _reason(because: str | None) -> str:
