@@ -149,6 +149,7 @@ def site(
     link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
     ca: Authority = None,
     workspace: At = None,
+    as_json: AsJson = False,
 ) -> None:
     """Join a federation with the rows of this site; ends with Ctrl-C, or when its node ends.
 
@@ -169,7 +170,8 @@ def site(
         Stop(),
         joining(site_file, where, environment=federation_environment(), link=link, certificates=certificates) as node,
     ):
-        quiet.print("joined; this site answers until Ctrl-C", style="dim")
+        told = "joined; this site answers until Ctrl-C"
+        answer({"joined": link, "site": str(site_file)}, lambda _: quiet.print(told, style="dim"), as_json=as_json)
         while True:
             node.check()
             time.sleep(1)

@@ -85,6 +85,7 @@ def work(
     ] = 120.0,
     every: Annotated[float, typer.Option(min=1.0, help="Seconds between looks for lost runs.")] = 15.0,
     workspace: At = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run scheduled releases until it is stopped; start several for several releases at once.
 
@@ -101,7 +102,9 @@ def work(
 
     where = workspace_at(workspace)
     with server_of(where) as url:
-        terminal(errors=True).print(f"working for pool {pool} of {url}; Ctrl-C ends it")
+        payload = {"pool": pool, "server": url, "workspace": str(where.root)}
+        told = f"working for pool {pool} of {url}; Ctrl-C ends it"
+        answer(payload, lambda _: terminal(errors=True).print(told), as_json=as_json)
         asyncio.run(
             _until_stopped(
                 take_runs(

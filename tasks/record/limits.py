@@ -111,6 +111,12 @@ LIMITS: Final = (
         "tells more.",
         lambda run: run.facts.of_tables,
     ),
+    Limit(
+        20,
+        "Federations",
+        "Who may see a site's contribution is declared, and no code can check who looked.",
+        lambda run: False,  # what federations release has a check of its own, and no record
+    ),
 )
 OUT_OF_SCOPE: Final = (
     "what holds for many people: to learn that is the purpose, and it may be used about one of them",

@@ -74,11 +74,13 @@ def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str
 def test_the_commands_are_those_of_the_manual() -> None:
     """The list changes only on purpose."""
     assert [" ".join(words) for words in sorted(_commands())] == [
+        "budget backup",
         "budget bind",
         "budget close",
         "budget history",
         "budget migrate",
         "budget open",
+        "budget restore",
         "budget return",
         "budget show",
         "contract diff",
@@ -87,12 +89,18 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "contract lint",
         "contract list",
         "contract register",
+        "deploy",
         "evaluate",
+        "federation check",
+        "federation plan",
+        "federation run",
+        "federation site",
         "init",
         "key pin",
         "plan",
         "publish",
         "releases catalog",
+        "releases gaps",
         "releases list",
         "releases show",
         "releases withdraw",
@@ -100,6 +108,8 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "sample",
         "serve",
         "verify",
+        "watch",
+        "work",
     ]
 
 
