@@ -29,7 +29,7 @@ from privacy.learning.lattice import Array
 from privacy.learning.learners import FixedMean, GaussianMixture
 from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
 from privacy.learning.moments import Blocks, Moments
-from privacy.learning.whole_network import LatentMixture, whole
+from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, whole
 from privacy.marginals.seeds import PostProcessingSeed
 
 _WEIGHT_BITS: Final = 9
@@ -162,9 +162,9 @@ def log_variance_start(mixture: Mixture, scale: float) -> float:
 
 
 def latents_of(mixture: Mixture, scale: float) -> LatentMixture:
-    """Return the mixture of latent vectors in whole numbers."""
+    """Return the mixture of latent vectors in whole numbers; means that noise threw far out are cut to the range."""
     return LatentMixture(
         np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
-        whole(mixture.means * scale),
+        np.clip(whole(mixture.means * scale), -LARGEST_LATENT, LARGEST_LATENT),
         whole(np.tril(mixture.cholesky()) * scale),
     )

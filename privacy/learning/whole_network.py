@@ -26,7 +26,8 @@ from privacy.marginals.seeds import PostProcessingSeed
 
 ONE: Final = 2**BITS
 LARGEST_ACTIVATION: Final = 2**22
-_LARGEST_LATENT: Final = 2**20
+LARGEST_LATENT: Final = 2**20
+"""How far from 0 a mean may lie [2^-12]."""
 _LARGEST_NORMAL: Final = 9 * ONE
 
 Steps = NDArray[np.float64]
@@ -56,7 +57,7 @@ class LatentMixture:
         if self.weights.min() < 0 or not 0 < float(self.weights.sum(dtype=np.float64)) < EXACT / 2:
             raise ValueError("weights of a mixture must be at least 0, and not all 0")
         rows = np.abs(self.factors.astype(np.float64)).sum(axis=2)
-        if not (_within(self.means, _LARGEST_LATENT) and rows.max() * _LARGEST_NORMAL < EXACT / 2):
+        if not (_within(self.means, LARGEST_LATENT) and rows.max() * _LARGEST_NORMAL < EXACT / 2):
             raise ValueError("means or factors of a mixture are too large")
 
     @property

@@ -16,10 +16,13 @@ from contracts.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
+from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.mixture import Mixture
 from privacy.learning.rows import PrivateRows
+from privacy.learning.whole_network import LARGEST_LATENT, ONE
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import Domain
 from tests.privacy.generating import Stopped, start, stopping_after
@@ -198,3 +201,10 @@ def test_what_must_fail_is_refused_by_the_plan(
 
 def test_they_are_registered() -> None:
     assert set(ALL) <= set(names())
+
+
+def test_means_that_noise_threw_far_out_are_cut_and_end_no_fit() -> None:
+    """Where next to nothing is left of the variance, the scale is large; latents keep their range all the same."""
+    mixture = Mixture(np.array([0.5, 0.5]), np.array([[1e6, 0.0], [-3.0, 0.25]]), np.stack([np.eye(2), np.eye(2)]))
+    latents = latents_of(mixture, 1.0)
+    assert latents.means.tolist() == [[LARGEST_LATENT, 0], [-3 * ONE, ONE // 4]]
