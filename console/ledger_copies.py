@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from console.balance import JournalBroken, Proofs
 from console.options import AsJson, At, workspace_at
 from console.render import answer
+from tasks.settings import FILE, Workspace
+
+if TYPE_CHECKING:
+    from privacy.ledger.fold import Checkpoint
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
 
@@ -17,7 +22,7 @@ def backup(file: File, workspace: At = None, as_json: AsJson = False) -> None:
     """Copy the ledger into a new file: one committed state, whichever database it is in.
 
     The file tells which releases were made of which sources: keep it like
-    the ledger. Copy the workspace's other files before the ledger, never after.
+    the ledger. Copy the workspace's other files before it, and .sudare/draws after it.
 
     Examples:
 
@@ -30,20 +35,48 @@ def backup(file: File, workspace: At = None, as_json: AsJson = False) -> None:
     answer({"file": str(file), "entries": entries}, lambda console: console.print(told), as_json=as_json)
 
 
-def restore(file: File, workspace: At = None, as_json: AsJson = False) -> None:
+def restore(file: File, proof: Proofs = None, workspace: At = None, as_json: AsJson = False) -> None:
     """Fill an empty ledger (SQLite or PostgreSQL) with a copy, once the copy is checked.
 
-    What was charged after the copy was made is forgotten: charge nothing
-    before `sudare budget history --verify` holds against all versions.
+    A copy that does not know of a version in the release store (or of one
+    whose PROOF.json is named) is refused: it would let its charge be spent again.
 
     Examples:
 
         sudare budget restore /backups/ledger-2026-10-05.ndjson
+
+        sudare budget restore /backups/ledger-2026-10-05.ndjson --proof archive/v7/PROOF.json
     """
     from privacy.ledger.backup import restore as fill
 
     where = workspace_at(workspace)
-    key = where.public_key_file.read_text(encoding="ascii").strip() if where.public_key_file.is_file() else None
-    entries = fill(file, where.ledger_url, public_key=key)
+    key, published = _seen(where, proof or [])
+    entries = fill(file, where.ledger_url, public_key=key, published=published)
     told = f"{entries} journal entries are restored; now: sudare budget history --verify"
-    answer({"file": str(file), "entries": entries}, lambda console: console.print(told), as_json=as_json)
+    left = where.private / "ledger.sqlite"
+    moved = left.exists() and not where.ledger_url.endswith(str(left))
+    if moved:
+        told += f"\nThe old ledger is still there, and could be spent again: name the new one in {where.root / FILE} "
+        told += f"([ledger] url), then remove {left}, and its -wal and -shm"
+    payload = {"file": str(file), "entries": entries, "published_checkpoints": len(published)}
+    payload |= {"old_ledger": str(left)} if moved else {}
+    answer(payload, lambda console: console.print(told, soft_wrap=True), as_json=as_json)
+
+
+def _seen(workspace: Workspace, proofs: list[Path]) -> tuple[str | None, list[Checkpoint]]:
+    """Return the public key, if there is one, and what published versions have seen of the ledger.
+
+    Raises:
+        JournalBroken: a proof cannot be read, or another key signed it.
+    """
+    from tasks.checkpoints import proofs_in, published_checkpoints
+    from tasks.verify import read_public_key
+
+    found = [*proofs_in(workspace.releases), *proofs]
+    if not found and not workspace.public_key_file.is_file():
+        return None, []
+    key = read_public_key(workspace.public_key_file)
+    published, findings = published_checkpoints(found, public_key=key)
+    if findings:
+        raise JournalBroken(findings)
+    return key, published

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Restore a backup into a new workspace and an empty ledger:  sh deploy/restore.sh BACKUP WORKSPACE
 # With SUDARE_LEDGER_URL (or the restored sudare.toml) naming PostgreSQL, its database must hold no ledger.
-# What was charged after the backup is forgotten: the last step holds the ledger against every version of the store.
+# What was charged after the backup is forgotten (docs/deployment.md): the last step holds the ledger against every
+# version of the store.
 set -eu
 [ $# -eq 2 ] || { echo "usage: sh deploy/restore.sh BACKUP WORKSPACE" >&2; exit 2; }
 umask 077
@@ -14,6 +15,7 @@ if [ -e "$workspace/sudare.toml" ]; then
 fi
 mkdir -p "$workspace"
 tar -C "$workspace" -xpf "$backup/files.tar"
+[ ! -f "$backup/draws.tar" ] || tar -C "$workspace" -xpf "$backup/draws.tar" # older backups have all in files.tar
 mkdir -p -m 0700 "$workspace/.sudare/runs"
 sudare budget restore "$backup/ledger.ndjson" --workspace "$workspace"
 sudare budget history --verify --workspace "$workspace" > /dev/null

@@ -52,6 +52,7 @@ def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, 
 def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> None:
     """compose.yaml refuses to start without the two passwords, and the example leaves them empty."""
     text = local.COMPOSE.read_text()
+    assert "deploy/.env" in (DEPLOY.parent / ".gitignore").read_text().split()
     for name in VALUES:
         with pytest.raises(ValueError, match=name):
             local.filled(text, {key: value for key, value in VALUES.items() if key != name})
@@ -107,11 +108,15 @@ def _bin(folder: Path) -> dict[str, str]:
 
 
 def test_a_backup_comes_back(tmp_path: Path) -> None:
-    """Files, keys and ledger; a broken copy and a folder that holds a workspace are refused."""
+    """Files, keys, ledger and draws, those that were made after the ledger's copy too; a broken copy and a folder
+    that holds a workspace are refused."""
     from benchmarks.orchestration import release_plainly
 
     place, own = make_periodic(tmp_path / "place"), _bin(tmp_path / "bin")
     release_plainly(place.spec, place.workspace.root, period="2024Q1")
+    late = place.workspace.draws / "late"  # is drawn at the instant at which the ledger is copied
+    program = tmp_path / "bin" / "sudare"
+    program.write_text(program.read_text().replace("exec", f"mkdir -p '{late}'\n: > '{late}/0.draw'\nexec", 1))
 
     def run(script: str, *words: Path) -> subprocess.CompletedProcess[str]:
         command = ["sh", str(DEPLOY / script), *map(str, words)]
@@ -120,11 +125,14 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
     made = run("backup.sh", place.workspace.root, tmp_path / "backups")
     assert made.returncode == 0, made.stderr
     backup = Path(made.stdout.splitlines()[-1])
-    assert sorted(path.name for path in backup.iterdir()) == ["SHA256SUMS", "files.tar", "ledger.ndjson"]
+    assert sorted(path.name for path in backup.iterdir()) == ["SHA256SUMS", "draws.tar", "files.tar", "ledger.ndjson"]
     done = run("restore.sh", backup, tmp_path / "restored")
     assert done.returncode == 0, done.stderr
     key = (tmp_path / "restored" / ".sudare" / "keys" / "signing.pub").read_text().strip()
     assert verify(tmp_path / "restored" / "releases" / "visits-2024-q1" / "v1", public_key=key).ok
+    kept = {path.relative_to(place.workspace.draws) for path in place.workspace.draws.rglob("*")}
+    back = tmp_path / "restored" / ".sudare" / "draws"
+    assert Path("late/0.draw") in kept == {path.relative_to(back) for path in back.rglob("*")}
     assert run("restore.sh", backup, tmp_path / "restored").returncode == 2
     with (backup / "ledger.ndjson").open("a") as file:
         file.write("\n")

@@ -3,22 +3,22 @@
 The copy is one committed state. What is restored is checked as `budget history --verify` does before it is committed,
 and only into a database that holds no ledger yet: a ledger is never overwritten, and two never mix.
 
-A ledger that is restored from a copy has forgotten what was charged since. So the copy of the ledger is made last,
-after the files that it may not forget.
+A ledger that is restored from a copy has forgotten what was charged since. So the copy of the ledger is made after
+that of the files that it may not forget, and a copy that a published version has seen more of is refused.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
 from sqlalchemy import Connection, Table, insert
 
-from privacy.ledger.errors import LedgerCorrupt, refusal
-from privacy.ledger.fold import check_ledger
+from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
+from privacy.ledger.fold import Checkpoint, check_ledger
 from privacy.ledger.migrate import CURRENT
 from privacy.ledger.schema import head, metadata
 from privacy.ledger.store import Store
@@ -55,17 +55,19 @@ def dump(url: str, file: Path) -> int:
         store.close()
 
 
-def restore(file: Path, url: str, *, public_key: str | None) -> int:
+def restore(file: Path, url: str, *, public_key: str | None, published: Iterable[Checkpoint] = ()) -> int:
     """Fill an empty database with a copy, and return the number of journal entries.
 
     Args:
         file: what `dump` wrote.
         url: SQLAlchemy URL of a database without entries.
         public_key: key that the ledger's checkpoints must be signed with; None to leave signatures out.
+        published: what published versions have seen of the ledger.
     Raises:
-        LedgerRefusal: the database holds a ledger, or the file is no whole copy of this schema.
+        LedgerRefusal: the database holds a ledger; the file is no whole copy of this schema, or older than a version.
         LedgerCorrupt: what the file holds is not a ledger that holds; nothing was written.
     """
+    seen = tuple(published)
     store = Store(url)
     try:
         with store.writing() as transaction:
@@ -75,7 +77,10 @@ def restore(file: Path, url: str, *, public_key: str | None) -> int:
             connection = transaction.connection
             connection.execute(head.delete())
             _read(connection, file)
-            findings = check_ledger(connection, (), public_key=public_key)
+            findings = check_ledger(connection, seen, public_key=public_key)
+            unknown = {finding.where for finding in findings} & {checkpoint.where for checkpoint in seen}
+            if unknown:
+                raise _too_old(file, sorted(unknown))
             if findings:
                 raise LedgerCorrupt(f"{file} is no ledger that holds; nothing was restored. First: {findings[0]}")
             return len(connection.execute(metadata.tables["journal"].select()).all())
@@ -131,6 +136,13 @@ def _batches(lines: IO[str], told: dict[str, Any], file: Path) -> Iterator[tuple
             rows.append(value["row"])
     except (ValueError, KeyError, AttributeError):
         raise _no_copy(file) from None
+
+
+def _too_old(file: Path, unknown: list[str]) -> LedgerRefusal:
+    found = f"a copy that does not know of {len(unknown)} published version(s), such as that of {unknown[0]}"
+    allowed = "a copy that knows of every version of the store: an older ledger would let its charge be spent again"
+    remedy = "restore a newer copy; without one charge these people no more, and keep the store as it is"
+    return refusal(str(file), "copy", found, allowed, remedy)
 
 
 def _no_copy(file: Path, schema: str | None = None) -> Exception:

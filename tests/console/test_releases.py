@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.orchestration import release_plainly
+from privacy.ledger.backup import dump
 from tests.console.conftest import Place, Typed
 
 HALF = ("epsilon: 1.0", "epsilon: 0.5")
@@ -66,6 +67,29 @@ def test_the_journal_is_held_against_what_was_published(twice: Place, typed: Typ
     assert said.code == 5
     assert "v2/PROOF.json: size" in said.err
     assert "entries are missing from the end" in said.err
+    assert typed("budget", "history", "--verify", at=twice.workspace).code == 0
+
+
+def test_a_copy_that_a_version_has_seen_more_of_is_not_restored(
+    twice: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in the store was paid: an older ledger would let it be paid for again. A whole copy is restored, and
+    the ledger that it replaces is named."""
+    private = twice.workspace.private
+    older, whole = tmp_path / "older", tmp_path / "whole"
+    dump(f"sqlite:///{private / 'before.sqlite'}", older)
+    assert typed("budget", "backup", str(whole), at=twice.workspace).code == 0
+    monkeypatch.setenv("SUDARE_LEDGER_URL", f"sqlite:///{tmp_path / 'new.sqlite'}")
+    said = typed("budget", "restore", str(older), at=twice.workspace)
+    assert said.code == 4
+    assert f"{NAME}/v2/PROOF.json" in said.err
+    assert "spent again" in said.err
+    (tmp_path / "bad.json").write_text("{}")
+    said = typed("budget", "restore", str(whole), "--proof", str(tmp_path / "bad.json"), at=twice.workspace)
+    assert said.code == 5
+    told = typed("budget", "restore", str(whole), "--json", at=twice.workspace)
+    assert (told.code, told.json["published_checkpoints"]) == (0, 2)
+    assert told.json["old_ledger"] == str(private / "ledger.sqlite")
     assert typed("budget", "history", "--verify", at=twice.workspace).code == 0
 
 
