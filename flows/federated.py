@@ -180,7 +180,9 @@ def site(
     engine = Engine(environment, workspace.private / "flower" / mine.site)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
-        address = folder / "site"
-        stack.enter_context(answering(address, Answering(stack.enter_context(joined(mine, spec, workspace)))))
-        node = stack.enter_context(engine.node(mine.site, address, link, certificates))
+        address, masked = folder / "site", folder / "masked"
+        answers = Answering(stack.enter_context(joined(mine, spec, workspace)))
+        stack.enter_context(answering(address, answers))
+        stack.enter_context(answering(masked, answers.masked))
+        node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates))
         yield node

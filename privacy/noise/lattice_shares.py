@@ -11,8 +11,9 @@ The noise of the sum is rint(N(0, k s^2) + U_1 + ... + U_(k-1)) but for what sam
 numbers loses, which is below exp(-s^2) for s >= 2^8: rint(s N) has at m the density of s N + U, and a sum of
 independent numbers the convolution of their densities. Rounding x + N(0, k s^2) with public noise added is
 post-processing, so the sum is as private as the Gaussian mechanism of standard deviation s sqrt(k) on whole x;
-docs/federation.md has the derivation. What stays an approximation is that of `lattice_gaussian`: N is worked out
-in float32.
+docs/federation.md has the derivation. What stays an approximation: N is worked out in float64, 53 bits. With s up to
+2^28 its products with s lie 2^-21 of a step apart or nearer wherever the radius, which ends at 9.49, can reach, so
+that every whole number there can come out (float32 would skip some from s = 2^21).
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise.lattice_gaussian import standard_normals
 from privacy.noise.limits import NoiseRefused
+from privacy.noise.precise_normals import precise_normals
 from privacy.noise.random_bytes import RandomBytes
 
 FINEST: Final = 2.0**8
 """The least standard deviation of a share, in lattice steps: below, the sum's noise would show the steps."""
-COARSEST: Final = 2.0**40
+COARSEST: Final = 2.0**28
+"""The largest: up to it no whole number is out of reach for want of bits."""
 
 
 def noise_share(size: int, *, standard_deviation: float, source: RandomBytes) -> NDArray[np.int64]:
@@ -37,7 +39,7 @@ def noise_share(size: int, *, standard_deviation: float, source: RandomBytes) ->
 
     Args:
         size: how many numbers, >= 0.
-        standard_deviation: s, 2^8 <= s <= 2^40 [lattice steps].
+        standard_deviation: s, 2^8 <= s <= 2^28 [lattice steps].
         source: uniform bytes.
     Returns:
         int64, shape (size,).
@@ -47,6 +49,6 @@ def noise_share(size: int, *, standard_deviation: float, source: RandomBytes) ->
     """
     if not FINEST <= standard_deviation <= COARSEST:
         raise NoiseRefused("standard_deviation", repr(standard_deviation), f"from {FINEST:g} to {COARSEST:g} steps")
-    normals = standard_normals(size, source=source).astype(np.float64)
+    normals = precise_normals(size, source=source)
     noise: NDArray[np.int64] = np.rint(normals * np.nextafter(standard_deviation, inf)).astype(np.int64)
     return noise

@@ -82,10 +82,13 @@ class Engine:
             yield running
 
     @contextmanager
-    def node(self, site: str, address: Path, link: str, certificates: Certificates | None) -> Iterator[Running]:
-        """Run a site's node; it reaches the site's Sudare by a Unix socket and nothing else of it."""
+    def node(
+        self, site: str, addresses: tuple[Path, Path], link: str, certificates: Certificates | None
+    ) -> Iterator[Running]:
+        """Run a site's node; it reaches the site's Sudare by Unix sockets, for queries and for what is masked."""
+        queries, masked = addresses
         told = ["flower-supernode", "--superlink", link, "--port", str(free_port())]
-        told += ["--node-config", f'site="{site}" socket="{address}"']
+        told += ["--node-config", f'site="{site}" socket="{queries}" masked="{masked}"']
         told += ["--insecure"] if certificates is None else ["--root-certificates", str(certificates.authority)]
         with self._running(told, f"node-{site}") as running:
             yield running

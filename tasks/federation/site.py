@@ -7,7 +7,7 @@ reasons. Before it joins, the site has its own copy of spec and contract, and re
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -129,7 +129,10 @@ def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:
 
 
 class Answering:
-    """Answers messages for a site.
+    """Answers messages for a site, at two places: queries, and what the protocol masks before it is sent.
+
+    Which of the two a message came to is all that decides whether a contribution is given; nothing that a message
+    says of itself does.
 
     Args:
         site: the site.
@@ -137,17 +140,29 @@ class Answering:
 
     def __init__(self, site: Joined) -> None:
         self._site, self._why = site, ""
-        self._known: dict[str, Callable[[dict[str, Any], bytes], Answer]] = {
+        self._queries: dict[str, Callable[[dict[str, Any], bytes], Answer]] = {
             "join": self._join,
-            "round": self._round,
+            "round": self._refused_plain if self.masks else self._round,
             "why": lambda header, body: ({"refused": self._why or FAILED}, b""),
         }
 
+    @property
+    def masks(self) -> bool:
+        """Whether contributions go out under secure aggregation."""
+        return self._site.federation.plan.trust.secure_aggregation
+
     def __call__(self, message: bytes) -> bytes:
-        """Answer one message; an error goes out as a reason, without its text."""
+        """Answer a query, whose answer is sent as it is; an error goes out as a reason, without its text."""
+        return self._answered(message, self._queries)
+
+    def masked(self, message: bytes) -> bytes:
+        """Answer the handler that secure aggregation runs: rounds, where the trust asks for it, and nothing else."""
+        return self._answered(message, {"round": self._round} if self.masks else {})
+
+    def _answered(self, message: bytes, known: Mapping[str, Callable[[dict[str, Any], bytes], Answer]]) -> bytes:
         try:
             header, body = unpacked(message)
-            return packed(*self._known[header["op"]](header, body))
+            return packed(*known[header["op"]](header, body))
         except SudareError as error:
             self._why = reason(error)
             logger.warning("round refused: %s", error if isinstance(error, LedgerRefusal) else type(error).__name__)
@@ -167,14 +182,16 @@ class Answering:
         return {**told, "mark": self._site.mark}, b""
 
     def _round(self, header: dict[str, Any], body: bytes) -> Answer:
-        """Answer one attempt; in the clear only where the trust says that the server may see it."""
-        plan = self._site.federation.plan
-        if plan.trust.secure_aggregation and header.get("masked") is not True:
-            self._why = PLAIN
-            return {"refused": PLAIN}, b""
+        """Answer one attempt, once."""
         parameters = np.frombuffer(body, dtype="<f4").astype(np.float32)
         sent = self._site.contribution(Call(header["number"], header["attempt"], parameters))
-        return {"largest": 2 * plan.largest_entry}, sent.residues.astype("<u4").tobytes()
+        return {"largest": 2 * self._site.federation.plan.largest_entry}, sent.residues.astype("<u4").tobytes()
+
+    def _refused_plain(self, header: dict[str, Any], body: bytes) -> Answer:
+        """Refuse a contribution that would leave as it is."""
+        del header, body
+        self._why = PLAIN
+        return {"refused": PLAIN}, b""
 
 
 def _check_gates(table: PrivateTable, known: Federation, workspace: Workspace, folder: Any) -> None:

@@ -15,13 +15,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from contracts.federation import load_federation
+from contracts.federation import load_federation, load_site
 from flows import federated
 from flows.federated import Network, coordinate
+from privacy.learning.training import initial_state
 from tasks.federation.flower import APP, Certificates, Running, free_port
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import check_released
-from tasks.federation.site import Answering
+from tasks.federation.site import PLAIN, Answering, joined
+from tasks.federation.sockets import answering
 from tasks.federation.understood import understood
 from tasks.settings import federation_environment
 from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
@@ -41,9 +43,9 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     nodes: dict[str, Running] = {}
 
     class Killing(Answering):
-        def __call__(self, message: bytes) -> bytes:
-            answer = super().__call__(message)
-            if b'"masked"' in message and self._site.name == "south":
+        def masked(self, message: bytes) -> bytes:
+            answer = super().masked(message)
+            if self._site.name == "south":
                 nodes["south"].end()
             return answer
 
@@ -101,6 +103,59 @@ def loopback_certificates(folder: Path) -> Certificates:
     paths[1].write_bytes(signed(owner, key.public_key(), ca=False))
     paths[2].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return Certificates(*paths)
+
+
+def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Path) -> None:
+    """A query that says it is masked, and a message of training of which Flower's SecAgg+ does not look."""
+    path, workspace = a_site(tmp_path / "north", "north")
+    with joined(*load_site(path), workspace) as site:
+        answers = Answering(site)
+        with answering(tmp_path / "q", answers), answering(tmp_path / "m", answers.masked):
+            parameters = initial_state(site.federation.training[1]).parameters.tobytes()
+            told = subprocess.run(
+                [
+                    str(federation_environment() / "bin" / "python"),
+                    "-c",
+                    ASKING,
+                    str(tmp_path / "q"),
+                    str(tmp_path / "m"),
+                ],
+                check=True,
+                input=parameters,
+                capture_output=True,
+                env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)},
+                timeout=60,
+            )
+    assert told.stdout.decode().splitlines() == [
+        f"{{'refused': '{PLAIN}'}} 0",
+        "a message of training that secure aggregation did not see",
+    ]
+    assert drawn(workspace) == []
+
+
+ASKING = """
+import sys
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.common import FitIns, Parameters
+from flwr.compat.common import recorddict_compat as compat
+from flwr.supercore.task_identity import TaskIdentity
+from sudare_federation.client import app
+from sudare_federation.wire import packed, unpacked
+TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
+parameters = sys.stdin.buffer.read()
+context = Context(1, 1, {"socket": sys.argv[1], "masked": sys.argv[2]}, RecordDict(), {})
+said = {"number": 0, "attempt": "0" * 16}
+query = packed({"op": "round", **said, "masked": True}, parameters)
+asked = Message(RecordDict({"sudare": ConfigRecord({"message": query})}), dst_node_id=1, message_type="query")
+told, body = unpacked(app(asked, context).content["sudare"]["message"])
+print(told, len(body))
+content = compat.fitins_to_recorddict(FitIns(Parameters([parameters], ""), said), True)
+try:
+    app(Message(content, dst_node_id=1, message_type="train.default"), context)
+    print("a contribution")
+except RuntimeError as refused:
+    print(refused)
+"""
 
 
 def test_masks_take_all_bits_of_their_seeds() -> None:

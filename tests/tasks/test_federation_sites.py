@@ -92,7 +92,9 @@ def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_pa
         answer = Answering(site)
         assert unpacked(answer(hello(other)))[0] == {"site": "north", "refused": OTHER_SPEC}
         assert unpacked(answer(hello(wide)))[0] == {"site": "north", "refused": OTHER_CONTRACT}
-        assert unpacked(answer(round_call(site.federation)))[0] == {"refused": PLAIN}
+        for more in ({}, {"masked": True}):
+            assert unpacked(answer(round_call(site.federation, **more))) == ({"refused": PLAIN}, b"")
+        assert unpacked(answer.masked(hello(site.federation)))[0] == {"refused": "it failed"}
     assert drawn(workspace) == []
 
 
@@ -158,8 +160,8 @@ class Local:
     def collect(self, call: Call) -> Collected:
         sent = {}
         for name, answer in self.answers.items():
-            header = {"op": "round", "number": call.number, "attempt": call.attempt, "masked": True}
-            told, body = unpacked(answer(packed(header, call.parameters.tobytes())))
+            header = {"op": "round", "number": call.number, "attempt": call.attempt}
+            told, body = unpacked(answer.masked(packed(header, call.parameters.tobytes())))
             if "refused" not in told:
                 sent[name] = np.frombuffer(body, "<u4").astype(np.uint32)
         return summed(sent, self.known.plan, {})

@@ -1,13 +1,14 @@
 """At a site: hands the coordinator's messages to the site's Sudare, and its answers back.
 
-What it is given of the site is one Unix socket. A query goes through as it is; a message of training is a stage of
-SecAgg+, whose masks are put on here, before anything is sent.
+What it is given of the site are two Unix sockets. A query goes to the first and its answer back as it is; there the
+site gives no contribution that is to be masked. A message of training is a stage of SecAgg+, whose masks are put on
+here, before anything is sent; its handler alone asks at the second.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.client.mod.secure_aggregation.secaggplus_mod import secaggplus_mod
 from flwr.clientapp import ClientApp
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
@@ -33,11 +34,14 @@ def contribute(message: Message, context: Context) -> Message:
     """Get the site's contribution as whole numbers, for the protocol to mask.
 
     Raises:
-        RuntimeError: the site refuses; the protocol goes on without it.
+        RuntimeError: the site refuses, and the protocol goes on without it; or the message passed by the protocol:
+            "train.default" reaches this handler too, but Flower's SecAgg+ looks at messages of type "train" alone.
     """
+    if message.metadata.message_type != MessageType.TRAIN:
+        raise RuntimeError("a message of training that secure aggregation did not see")
     told = compat.recorddict_to_fitins(message.content, keep_input=True)
-    header = {"op": "round", "number": told.config["number"], "attempt": told.config["attempt"], "masked": True}
-    answer, body = unpacked(asked(str(context.node_config["socket"]), packed(header, told.parameters.tensors[0])))
+    header = {"op": "round", "number": told.config["number"], "attempt": told.config["attempt"]}
+    answer, body = unpacked(asked(str(context.node_config["masked"]), packed(header, told.parameters.tensors[0])))
     if "refused" in answer:
         raise RuntimeError("the site does not contribute")
     residues = np.frombuffer(body, dtype="<u4").astype(np.int64)
