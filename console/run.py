@@ -162,7 +162,7 @@ def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServ
         return standing
     with attempt_noted(request, where, folder), lineage_of(request, where) as tell:
         if prefect.embedded:
-            intake(folder, request, where)
+            intake(folder, request, where, supersede=asked.supersede)
         prefect.wait()
         with prefect.connected():
             outcome = release(

@@ -10,6 +10,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.period import Period
 from contracts.spec import load_spec
 from flows.standing import MISSING, Standing, standings
+from tasks.run_folder import LOST
 from tasks.settings import Workspace
 
 
@@ -33,7 +34,7 @@ def arrived(
 
 def _is_ready(spec: Path, standing: Standing, quiet: timedelta) -> bool:
     """Say whether a period's files are there, at rest, and newer than the last attempt; a charged run goes on."""
-    if standing.state == "charged":
+    if standing.state == "charged" and (standing.attempt is None or standing.attempt.charge != LOST):
         return True
     source = load_spec(spec, str(standing.period)).source.path
     if not isinstance(source, Path):

@@ -10,9 +10,9 @@ from threading import Thread
 from contracts.errors import GateBroken
 from flows.deliveries import check_delivery
 from flows.request import Request
+from flows.spent import check_unspent, goes_on, kept_snapshot
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
-from tasks import charge as charging
 from tasks.charge import request_for
 from tasks.ingest import ingest
 from tasks.progress import step
@@ -23,7 +23,7 @@ from tasks.source.days import days_of
 from tasks.validate import warm
 
 
-def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTable:
+def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede: bool = False) -> PrivateTable:
     """Ingest, unless this process has made the run's snapshot already.
 
     Great Expectations takes seconds to load: it is loaded meanwhile, unless the release looks published already.
@@ -32,10 +32,12 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
         run: the run's folder, held by this process; learns the snapshot.
         request: what is asked for.
         workspace: gives the ledger, the snapshot key and the memory limit.
+        supersede: whether a period may be charged a second time.
     Returns:
-        PrivateTable: the snapshot.
+        PrivateTable: the snapshot; of a period that was charged and not published the one that it was charged for.
     Raises:
-        LedgerRefusal: the ledger will refuse the charge, so that reading the data would be in vain.
+        LedgerRefusal: the ledger will refuse the charge, so that reading the data would be in vain; or a period was
+            charged and not published, its snapshot is gone, and what was read is another run.
         SudareError: as `tasks.ingest`.
     """
     if run.table is None:
@@ -45,19 +47,12 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
         if not _published_before(run, request, workspace) and not in_engine:
             loading.start()
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, gates_entered(ledger, request):
-            table = (
-                _staged(run, request, workspace)
-                if in_engine
-                else ingest(
-                    request.spec.source,
-                    request.contract,
-                    folder=run.path,
-                    key=workspace.snapshot_key(),
-                    memory_limit=workspace.memory_limit,
-                    days=days_of(request.spec),
-                    goes_on=lambda table: _goes_on(ledger, request, table),
-                )
-            )
+            kept = kept_snapshot(ledger, run, request, workspace)
+            if kept is None and not supersede:
+                check_unspent(ledger, run, request, workspace)
+            table = _taken_in(run, ledger, request, workspace) if kept is None else kept
+            if not supersede:
+                check_unspent(ledger, run, request, workspace, table)
             check_delivery(ledger, request.spec, table)
             run.table = table
         if loading.ident is not None:
@@ -66,12 +61,30 @@ def intake(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTab
     return run.table
 
 
-def _staged(run: RunFolder, request: Request, workspace: Workspace) -> PrivateTable:
+def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
+    """Read the source, or take up what an earlier attempt made of the same one."""
+    if request.spec.source.engine is not None:
+        return _staged(run, ledger, request, workspace)
+    return ingest(
+        request.spec.source,
+        request.contract,
+        folder=run.path,
+        key=workspace.snapshot_key(),
+        memory_limit=workspace.memory_limit,
+        days=days_of(request.spec),
+        goes_on=lambda table: goes_on(ledger, request, table, request.store(workspace)),
+    )
+
+
+def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
     """Stage the table in the engine that the spec names."""
     from tasks.engine.ingest import ingest_in_engine  # here, since Ibis is asked for by nobody else
 
+    def charged(table: PrivateTable) -> bool:
+        return request.spec.block is not None and goes_on(ledger, request, table, request.store(workspace))
+
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
-    table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=workspace.spark)
+    table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=workspace.spark, goes_on=charged)
     run.engine = table.engine
     return table
 
@@ -110,12 +123,6 @@ def check_contract_of(request: Request, workspace: Workspace, ledger: Ledger, *,
     if charged is None or charged.status == "returned":
         store = request.store(workspace)
         check_contract(request.spec, request.contract, ledger, store, workspace.contracts)
-
-
-def _goes_on(ledger: Ledger, request: Request, table: PrivateTable) -> bool:
-    """Say whether a snapshot is that of a run which is charged and not published yet."""
-    charge = ledger.charge(charging.run_key(request.spec, request.contract, table))
-    return charge is not None and charge.status in ("reserved", "opened")
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool
     if standing is not None:
         return standing
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
-        table = ingest(run, run, request, workspace)
+        table = ingest(run, run, request, workspace, supersede=supersede)
         run.run_key = charging.run_key(request.spec, request.contract, table)
         found = published(ledger, run.run_key, request.store(workspace))
         publication = _make(run, request, workspace, ledger, table) if found is None else found

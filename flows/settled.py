@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from contracts.errors import Finding, Refused
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request
+from flows.spent import unfinished
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.attempts import BEGUN, PUBLISHED, note_attempt
@@ -43,10 +44,11 @@ def settled(request: Request, workspace: Workspace, *, supersede: bool) -> Outco
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
         versions = ledger.versions(spec.release)
         standing = [version for version in versions if version.status == "published"]
-        if unfinished(ledger, request) or not versions or versions[-1].status == "allocated":
+        entered = [version for version in versions if version.status != "allocated"]
+        if unfinished(ledger, request, workspace) or not entered:
             return None
         if not standing:
-            raise _withdrawn(request, versions[-1])
+            raise _withdrawn(request, entered[-1])
         store = request.store(workspace)
         found = published(ledger, standing[-1].run_key, store)
         if found is None:
@@ -56,12 +58,6 @@ def settled(request: Request, workspace: Workspace, *, supersede: bool) -> Outco
             named = spec.publish.credentials
             copied = copy_published(ledger, store, found.release, found.number, request.copy_to, named)[1]
         return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
-
-
-def unfinished(ledger: Ledger, request: Request) -> bool:
-    """Say whether a run of this spec is charged and not published: it goes on, and pays nothing more."""
-    charges = ledger.charges(spec_digest=request.spec.digest)
-    return any(charge.status in ("reserved", "opened") for charge in charges)
 
 
 def _withdrawn(request: Request, version: VersionEntry) -> PeriodWithdrawn:

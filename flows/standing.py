@@ -17,7 +17,7 @@ from contracts.errors import Refused
 from contracts.period import Period, period_in, period_of
 from contracts.periods import Granularity
 from flows.request import Request, read_request
-from flows.settled import unfinished
+from flows.spent import unfinished
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from tasks.attempts import BEGUN, PUBLISHED, Attempt, last_attempt
@@ -31,7 +31,8 @@ MISSING: Final = ("charged", "refused", "missing")
 _WORDS: Final[dict[State, str]] = {
     "published": "published",
     "withdrawn": "published and withdrawn; --supersede makes another version",
-    "charged": "charged and not published: an attempt was interrupted; the next run goes on and pays nothing more",
+    "charged": "charged and not published: an attempt was interrupted; the next run goes on with its snapshot and "
+    "pays nothing more",
     "running": "a run of it is going on",
     "refused": "not published; the ledger refuses it as it stands",
     "missing": "not published",
@@ -134,7 +135,7 @@ def _by_the_ledger(ledger: Ledger, request: Request, workspace: Workspace) -> tu
     newest = known[-1] if known else None
     if is_held(workspace.runs, run_name(request.spec.release, request.spec.digest)):
         return "running", newest
-    if unfinished(ledger, request):
+    if unfinished(ledger, request, workspace):
         return "charged", newest
     if newest is not None:
         return "published", newest

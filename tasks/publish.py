@@ -61,14 +61,34 @@ def version_folder(store: Path, version: VersionEntry) -> Path:
 
 def published(ledger: Ledger, run_key: str, store: Path) -> Publication | None:
     """Return the publication of a run if it is complete, so that a repeated run has nothing to do."""
-    known = next((entry for entry in ledger.versions() if entry.run_key == run_key), None)
-    if known is None or known.status == "allocated":
+    known = _entered(ledger, run_key)
+    if known is None:
         return None
     folder = version_folder(store, known)
     if _manifest_digest(folder) != known.manifest:
         return None
     _move_latest(folder)
     return Publication(known.release, known.number, folder, run_key)
+
+
+def is_whole(ledger: Ledger, run_key: str, store: Path) -> bool:
+    """Say whether the version of a run is entered in the journal, and readers see it or a later or withdrawn one.
+
+    Args:
+        ledger: knows what was entered.
+        run_key: the run.
+        store: the release store; only looked at.
+    """
+    known = _entered(ledger, run_key)
+    if known is None or known.status != "published":
+        return known is not None
+    return _manifest_digest(version_folder(store, known)) == known.manifest
+
+
+def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
+    """Return the version of a run, once the journal has it."""
+    known = next((entry for entry in ledger.versions() if entry.run_key == run_key), None)
+    return None if known is None or known.status == "allocated" else known
 
 
 def publish(

@@ -89,7 +89,7 @@ class RunFolder:
     @property
     def resumable(self) -> bool:
         """Whether the run goes on only on the same snapshot: it is charged and not published."""
-        return self.charge not in (None, "returned") and not self.published
+        return self.charge not in (None, "returned", LOST) and not self.published
 
     @contextmanager
     def charge_seen(self, ledger: Ledger) -> Iterator[None]:
@@ -103,12 +103,15 @@ class RunFolder:
                 self.charge = None if charge is None else charge.status
 
 
+LOST: Final = "lost"
+"""Of a charge that was spent before and cannot be gone on with."""
 CHARGE_STATES: Final = {
     None: "nothing was charged; running the same command starts again",
     "returned": "nothing is charged; running the same command starts again",
     "reserved": "its charge is reserved and nothing was drawn; running the same command goes on with that charge",
     "opened": "its charge is spent and stays spent; running the same command resumes it and pays nothing more",
     "published": "its charge is spent and the version is entered; running the same command completes it at no cost",
+    LOST: "nothing more was charged; what an earlier attempt spent stays spent",
 }
 """How a charge stands, and what running again does, in a line."""
 

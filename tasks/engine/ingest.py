@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -98,6 +99,7 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
+    goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
     """Make the stage of a run in Spark, or take up the one of an earlier attempt.
 
@@ -107,6 +109,8 @@ def ingest_in_engine(
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
         settings: where Spark is; None where the workspace does not say.
+        goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
+            source has changed since.
     Returns:
         The snapshot, whose engine counts it; whoever has it closes the engine.
     Raises:
@@ -129,7 +133,9 @@ def ingest_in_engine(
         worker = SparkWorker(settings, folder)
         bar.advance(0.2)
         try:
-            hashed = _finished(worker, folder, contract, key, made_from)
+            stage = folder / STAGED
+            charged = lambda known: goes_on(PrivateTable(stage, known, contract.digest, name))  # noqa: E731
+            hashed = _finished(worker, folder, contract, key, made_from, charged)
             if hashed is None:
                 hashed = _make(worker, files, contract, folder, key, str(source.path))
                 bar.advance(0.9)
@@ -203,13 +209,15 @@ def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str
     return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
 
 
-def _finished(worker: SparkWorker, folder: Path, contract: Contract, key: bytes, made_from: str) -> str | None:
-    """Take up the stage of an earlier attempt, if it is whole and was made from the same source and contract."""
+def _finished(
+    worker: SparkWorker, folder: Path, contract: Contract, key: bytes, made_from: str, charged: Callable[[str], bool]
+) -> str | None:
+    """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
         digest, origin, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if (digest, origin) != (contract.digest, made_from):
+    if digest != contract.digest or not (origin == made_from or charged(hashed)):
         return None
     worker.ask("attach", path=str(folder / STAGED))
     return hashed if hmac.compare_digest(_hash(worker, contract, key)[1], hashed) else None

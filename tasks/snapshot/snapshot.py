@@ -182,12 +182,14 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def finished(folder: Path, *, made_from: str, contract_digest: str, key: bytes, memory_limit: str) -> str | None:
+def finished(
+    folder: Path, *, made_from: str | None, contract_digest: str, key: bytes, memory_limit: str
+) -> str | None:
     """Find a finished snapshot of the same source under the same contract, and hash it again.
 
     Args:
         folder: the run's folder.
-        made_from: the keyed fingerprint of the source as it is now.
+        made_from: the keyed fingerprint of the source as it is now; None where whatever it was made from will do.
         contract_digest: the digest of the contract as it is now.
         key: the workspace's snapshot key.
         memory_limit: DuckDB's limit [text].
@@ -201,7 +203,7 @@ def finished(folder: Path, *, made_from: str, contract_digest: str, key: bytes, 
             folder / SNAPSHOT, memory_limit=memory_limit, spill=folder / SPILL, read_only=True
         ) as connection:
             marker = connection.execute("SELECT * FROM snapshot").fetchone()
-            if marker is None or marker[:3] != (FORMAT, contract_digest, made_from):
+            if marker is None or marker[:2] != (FORMAT, contract_digest) or made_from not in (None, marker[2]):
                 return None
             hashed = keyed_hash(connection, contract_digest, key=key)
     except (SudareError, duckdb.Error):

@@ -13,14 +13,13 @@ import pytest
 from benchmarks._periodic_place import DAYS, QUARTERS, SPEC, Periodic, make_periodic, write_rows
 from console.main import execute
 from contracts.blocks import time_block
-from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
+from contracts.errors import GateBroken, SpecRefused
 from contracts.period import read_periods
 from flows.intake import intake
 from flows.request import read_request
 from flows.settled import attempt_noted, settled
 from flows.standing import Standing, standings
 from privacy.ledger.errors import LedgerRefusal
-from tasks.charge import charge, run_key
 from tasks.run_folder import hold, run_name
 
 TODAY = date(2025, 8, 1)
@@ -113,35 +112,6 @@ def test_a_period_is_charged_to_its_own_account_and_published_once(
     assert settled(request, place.workspace, supersede=True) is None
     with closing(place.ledger()) as ledger:
         assert ledger.verify() == []
-
-
-def test_a_source_that_vanishes_after_the_charge_costs_nothing_more(place: Periodic) -> None:
-    """The attempt says that its charge is spent and keeps its snapshot; with the source back it is completed."""
-    request = read_request(place.spec, place.workspace, "2024Q1")
-    name, file = run_name(request.spec.release, request.spec.digest), place.folder / "visits.csv"
-    with (
-        closing(place.ledger()) as ledger,
-        hold(place.workspace.runs, name, keep_snapshot=False) as run,
-        run.charge_seen(ledger),
-    ):
-        table = intake(run, request, place.workspace)
-        run.run_key = run_key(request.spec, request.contract, table)
-        charge(ledger, request.spec, request.contract, request.plan, table)
-    file.rename(file.with_suffix(".away"))
-    with (
-        pytest.raises(SourceUnreadable),
-        hold(place.workspace.runs, name, keep_snapshot=False) as run,
-        attempt_noted(request, place.workspace, run),
-    ):
-        intake(run, request, place.workspace)
-    assert run.charge == "opened"
-    assert table.path.exists()
-    [standing] = standings(place.spec, read_periods("2024Q1", "quarter"), place.workspace, today=TODAY)
-    assert standing.state == "charged"
-    assert "could not be read" in standing.private_reason
-    file.with_suffix(".away").rename(file)
-    _release(place, "2024Q1")
-    assert place.charges() == {"visits-2024-Q1": 1}
 
 
 def test_days_are_not_told_apart_in_another_engine(place: Periodic) -> None:

@@ -1,0 +1,138 @@
+"""What was charged for a period and not published: completed on its own snapshot, or a second charge is asked for.
+
+A source may change between a charge and its publication. Read anew it would be another run, and charged once more; so
+the snapshot that the charge was made for is taken up, and where that is gone, somebody must want the second charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from contracts.errors import Finding
+from flows.request import Request
+from privacy.accounting.amounts import pico_to_text
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import Charge
+from privacy.private_table import PrivateTable
+from tasks.charge import run_key
+from tasks.publish import is_whole
+from tasks.run_folder import LOST, SNAPSHOT_STEM, RunFolder, run_name
+from tasks.settings import Workspace
+from tasks.snapshot.snapshot import SNAPSHOT, finished, private_folder
+
+OPEN = ("reserved", "opened")
+
+
+class PeriodSpent(LedgerRefusal):
+    """The period was charged and not published, and would now be charged a second time."""
+
+
+def left_charges(ledger: Ledger, request: Request, store: Path | None = None) -> tuple[Charge, ...]:
+    """Return the charges of a release that are newer than its last publication, oldest first.
+
+    Args:
+        ledger: the ledger.
+        request: names release and account.
+        store: where given, a publication counts once it is whole in this release store.
+    """
+    left: list[Charge] = []
+    for charge in ledger.charges(account=request.spec.charge.account):
+        if charge.request.release != request.spec.release:
+            continue
+        if charge.status in OPEN or not (store is None or is_whole(ledger, charge.request.run_key, store)):
+            left.append(charge)
+        elif charge.status == "published":
+            left = []
+    return tuple(charge for charge in left if charge.status != "returned")
+
+
+def unfinished(ledger: Ledger, request: Request, workspace: Workspace) -> bool:
+    """Say whether a run of this spec is charged and not published: it goes on, and pays nothing more.
+
+    Once a version is published, one that was charged after it (with `--supersede`) counts while its snapshot is kept.
+    """
+    spec = request.spec
+    mine = [each for each in left_charges(ledger, request) if each.request.spec_digest == spec.digest]
+    standing = any(version.status in ("published", "withdrawn") for version in ledger.versions(spec.release))
+    kept = any((workspace.runs / run_name(spec.release, spec.digest)).glob(f"{SNAPSHOT_STEM}*"))
+    return bool(mine) and (kept or not standing)
+
+
+def goes_on(ledger: Ledger, request: Request, table: PrivateTable, store: Path) -> bool:
+    """Say whether a snapshot is that of a run which is charged and whose version is not whole yet."""
+    key = run_key(request.spec, request.contract, table)
+    charge = ledger.charge(key)
+    if charge is None or charge.status == "returned":
+        return False
+    return charge.status in OPEN or not is_whole(ledger, key, store)
+
+
+def kept_snapshot(ledger: Ledger, run: RunFolder, request: Request, workspace: Workspace) -> PrivateTable | None:
+    """Return the snapshot of a period's run that was charged and not published, if it is kept; no source is read.
+
+    Args:
+        ledger: knows what was charged.
+        run: the run's folder.
+        request: what is asked for; of a spec of one release nothing is taken up here.
+        workspace: gives the snapshot key, the store and the memory limit.
+    """
+    if request.spec.block is None or request.spec.source.engine is not None:
+        return None
+    key, limit, digest = workspace.snapshot_key(), workspace.memory_limit, request.contract.digest
+    with private_folder(run.path):
+        hashed = finished(run.path, made_from=None, contract_digest=digest, key=key, memory_limit=limit)
+    if hashed is None:
+        return None
+    table = PrivateTable(run.path / SNAPSHOT, hashed, digest, request.spec.source.bound_name)
+    charge = ledger.charge(run_key(request.spec, request.contract, table))
+    if charge is None or not goes_on(ledger, request, table, request.store(workspace)):
+        return None
+    return replace(table, source=charge.request.source)
+
+
+def check_unspent(
+    ledger: Ledger, run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable | None = None
+) -> None:
+    """Refuse a second charge of a period that was charged and not published; `--supersede` asks for one.
+
+    Args:
+        ledger: knows what was charged.
+        run: the run's folder; learns that its charge cannot be gone on with.
+        request: what is asked for.
+        workspace: gives the release store.
+        table: what was read; without it, only another spec or contract tells that the run is another one.
+    Raises:
+        PeriodSpent: the run has another key than what was charged.
+    """
+    spec, contract = request.spec, request.contract
+    if spec.block is None:
+        return
+    left = left_charges(ledger, request, request.store(workspace))
+    if table is not None:
+        another = all(each.request.run_key != run_key(spec, contract, table) for each in left)
+    else:
+        asked = (spec.digest, contract.digest)
+        another = all((each.request.spec_digest, each.request.contract_digest) != asked for each in left)
+    if left and another:
+        if table is not None or run.charge is None:
+            run.charge = LOST
+        raise PeriodSpent([_finding(request, left)])
+
+
+def _finding(request: Request, left: Sequence[Charge]) -> Finding:
+    spec = request.spec
+    spent = pico_to_text(sum(each.amount for each in left))
+    found = (
+        f"a loss of {spent} taken from account {spec.charge.account} by {len(left)} charge(s) without a published "
+        f"version, and a run that cannot go on with them: rows, spec or contract are others, and no snapshot is kept"
+    )
+    remedy = (
+        "bring back the rows, spec and contract that were charged, and it costs nothing more; "
+        "or ask for a second charge with --supersede"
+    )
+    return Finding(
+        f"release {spec.release}", "charge", found, "one charge of a period, unless more is asked for", remedy
+    )
