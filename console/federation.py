@@ -22,6 +22,9 @@ app = typer.Typer(help="Federations: one model, or tables, across sites that kee
 
 FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
 SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
+LinkIsClosed = Annotated[
+    bool, typer.Option("--link-is-closed", help="Say that nobody but the parties can reach the link.")
+]
 Authority = Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="The certificate authority (PEM).")]
 
 
@@ -89,6 +92,7 @@ def run(
     joining: Annotated[float, typer.Option(help="How long sites have to join [s].")] = 600.0,
     answering: Annotated[float, typer.Option(help="How long a site has to answer one stage [s].")] = 120.0,
     between: Annotated[float, typer.Option(help="How long to wait after a lost attempt [s].")] = 30.0,
+    link_is_closed: LinkIsClosed = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,12 +106,12 @@ def run(
         sudare federation run federation.yaml
 
         sudare federation run federation.yaml --host 192.0.2.1 \\
-          --ca ca.pem --certificate server.pem --key server.key
+          --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
     from flows.federated import Network, coordinate
     from tasks.settings import federation_environment
 
-    certificates = _certificates(host, ca, certificate, key)
+    certificates = _certificates(host, ca, certificate, key, closed=link_is_closed)
     where = workspace_at(workspace)
     network = Network(federation_environment(), host, port, certificates, joining, answering, between)
     quiet = Console(stderr=True)
@@ -148,6 +152,7 @@ def site(
     site_file: SiteFile,
     link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
     ca: Authority = None,
+    link_is_closed: LinkIsClosed = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -157,14 +162,14 @@ def site(
 
     Examples:
 
-        sudare federation site north.yaml --link 192.0.2.1:9092 --ca ca.pem
+        sudare federation site north.yaml --link 192.0.2.1:9092 --ca ca.pem --link-is-closed
     """
     import time
 
     from flows.federated import site as joining
     from tasks.settings import federation_environment
 
-    certificates = _certificates(link.rpartition(":")[0], ca, None, None)
+    certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed)
     where, quiet = workspace_at(workspace), Console(stderr=True)
     with (
         Stop(),
@@ -212,14 +217,29 @@ def _noise(plan: FederatedPlan | CountingPlan) -> str:
     return f"standard deviation {float(plan.sigma_squared) ** 0.5:.4g} rows a cell, every table"
 
 
-def _certificates(host: str, ca: Path | None, certificate: Path | None, key: Path | None) -> Certificates | None:
-    """Return the certificates; without any, contributions travel in the clear, which is for loopback alone."""
+def _certificates(
+    host: str, ca: Path | None, certificate: Path | None, key: Path | None, *, closed: bool
+) -> Certificates | None:
+    """Return the certificates; without any, contributions travel in the clear, which is for loopback alone.
+
+    Beyond loopback somebody must also say that the link is closed to others: it asks nobody who they are.
+    """
     from contracts.errors import Finding, SpecRefused
     from tasks.federation.flower import Certificates
 
+    findings, remedy = [], "docs/federation.md says how"
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        if ca is None:
+            allowed = "TLS wherever other machines are reached"
+            findings.append(Finding("the command", "--ca", f"no --ca for {host}", allowed, remedy))
+        if not closed:
+            found = f"{host} without --link-is-closed"
+            allowed = (
+                "a link that only the parties can reach (a private network, a firewall): it asks nobody who they are"
+            )
+            findings.append(Finding("the command", "--link-is-closed", found, allowed, remedy))
+    if findings:
+        raise SpecRefused(findings)
     if ca is None:
-        if host not in ("127.0.0.1", "localhost", "::1"):
-            found, allowed = f"no --ca for {host}", "TLS wherever other machines are reached"
-            raise SpecRefused([Finding("the command", "--ca", found, allowed, "docs/federation.md says how")])
         return None
     return Certificates(ca.absolute(), *(None if each is None else each.absolute() for each in (certificate, key)))

@@ -21,6 +21,8 @@ from contracts.errors import Finding, Refused, SudareError
 from tasks.settings import environment_for_flower
 
 APP: Final = Path(__file__).resolve().parents[2] / "deploy" / "federation" / "app"
+OWN_APP: Final = APP.parent / "own_app.py"
+"""Starts the link and nodes so that they run no app but this."""
 GRACE_SECONDS: Final = 10.0
 
 
@@ -70,8 +72,19 @@ class Engine:
 
     @contextmanager
     def link(self, port: int, certificates: Certificates | None, *, host: str = "127.0.0.1") -> Iterator[Running]:
-        """Run the link that nodes connect to."""
-        told = ["flower-superlink", "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
+        """Run the link that nodes connect to.
+
+        Raises:
+            EngineMissing: the app that it is pinned to is not there: this is no clone of the repository.
+        """
+        told = [
+            *_own_app("superlink"),
+            "--host",
+            host,
+            "--port",
+            str(port),
+            "--disable-runtime-dependency-installation",
+        ]
         if certificates is None:
             told.append("--insecure")
         else:
@@ -87,7 +100,7 @@ class Engine:
     ) -> Iterator[Running]:
         """Run a site's node; it reaches the site's Sudare by Unix sockets, for queries and for what is masked."""
         queries, masked = addresses
-        told = ["flower-supernode", "--superlink", link, "--port", str(free_port())]
+        told = [*_own_app("supernode"), "--superlink", link, "--port", str(free_port())]
         told += ["--node-config", f'site="{site}" socket="{queries}" masked="{masked}"']
         told += ["--insecure"] if certificates is None else ["--root-certificates", str(certificates.authority)]
         with self._running(told, f"node-{site}") as running:
@@ -100,9 +113,7 @@ class Engine:
         Raises:
             EngineMissing: the app is not there: this is no clone of the repository.
         """
-        if not (APP / "pyproject.toml").is_file():
-            found, allowed = "no app of federations", "deploy/federation/app of the repository"
-            raise EngineMissing([Finding(str(APP), "federation app", found, allowed, "coordinate from a clone")])
+        _own_app("app")
         lines = ["[superlink]", 'default = "sudare"', "[superlink.sudare]", f'address = "{link}"']
         lines += ["insecure = true"] if certificates is None else [f'root-certificates = "{certificates.authority}"']
         (self.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -179,6 +190,19 @@ class Running:
             except subprocess.TimeoutExpired:
                 continue
         self.process.wait()
+
+
+def _own_app(party: str) -> list[str]:
+    """Return how a party of Flower's is started, pinned to the app of this clone.
+
+    Raises:
+        EngineMissing: the app is not there: this is no clone of the repository.
+    """
+    if not (APP / "pyproject.toml").is_file():
+        found, allowed = "no app of federations", "deploy/federation/app of the repository"
+        remedy = "coordinate, or join, from a clone"
+        raise EngineMissing([Finding(str(APP), "federation app", found, allowed, remedy)])
+    return ["python", "-P", str(OWN_APP), party]
 
 
 def free_port() -> int:

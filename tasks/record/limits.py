@@ -114,7 +114,7 @@ LIMITS: Final = (
     Limit(
         20,
         "Federations",
-        "Who may see a site's contribution is declared, and no code can check who looked.",
+        "Who may see a site's contribution is declared, and no code can check who looked, or who reached the link.",
         lambda run: False,  # what federations release has a check of its own, and no record
     ),
 )

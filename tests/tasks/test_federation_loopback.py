@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from cryptography import x509
@@ -19,13 +20,13 @@ from contracts.federation import load_federation, load_site
 from flows import federated
 from flows.federated import Network, coordinate
 from privacy.learning.training import initial_state
-from tasks.federation.flower import APP, Certificates, Running, free_port
+from tasks.federation.flower import APP, OWN_APP, Certificates, Engine, Running, free_port
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import check_released
 from tasks.federation.site import PLAIN, Answering, joined
 from tasks.federation.sockets import answering
 from tasks.federation.understood import understood
-from tasks.settings import federation_environment
+from tasks.settings import environment_for_flower, federation_environment
 from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
 
 
@@ -75,6 +76,52 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
         (released.folder / name).write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
         assert check_released(released.folder, known, public_key=public_key)
         (released.folder / name).write_bytes(held)
+
+
+def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
+    """An app with one more line is refused by a link that runs, and its messages are ignored by a node."""
+    environment, port = federation_environment(), free_port()
+    engine, other = Engine(environment, tmp_path / "home"), tmp_path / "app"
+    copytree(APP, other)
+    with (other / "sudare_federation" / "client.py").open("a") as code:
+        code.write("print('more')\n")
+    (engine.home / "config.toml").write_text(
+        f'[superlink]\ndefault = "s"\n[superlink.s]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+    )
+    with engine.link(port, None):
+        for app, taken in ((other, False), (APP, True)):
+            told = subprocess.run(
+                [str(environment / "bin" / "flwr"), "run", str(app), "s"],
+                env=environment_for_flower(environment / "bin", engine.home),
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert ("Successfully started run" in told.stdout + told.stderr) is taken, told.stdout + told.stderr
+    assert "the app that was sent is another" in (engine.home / "link.log").read_text()
+    python = [str(environment / "bin" / "python"), "-c", IGNORING, str(APP), str(other)]
+    subprocess.run(python, check=True, env={"PYTHONPATH": str(OWN_APP.parent), "HOME": str(tmp_path)}, timeout=60)
+
+
+IGNORING = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from flwr.cli.build import build_fab_from_disk
+from flwr.supernode import start_client_internal as node
+import own_app
+def asking(*, get_fab):
+    return get_fab("0", 1)
+node._pull_and_store_message = asking
+own_app.pin()
+own, other = (SimpleNamespace(content=build_fab_from_disk(Path(app))) for app in sys.argv[1:])
+assert node._pull_and_store_message(get_fab=lambda hash, run: own) is own
+try:
+    node._pull_and_store_message(get_fab=lambda hash, run: other)
+    sys.exit("taken")
+except node.RunNotRunningException:
+    pass
+"""
 
 
 def loopback_certificates(folder: Path) -> Certificates:
@@ -155,6 +202,33 @@ try:
     print("a contribution")
 except RuntimeError as refused:
     print(refused)
+"""
+
+
+def test_a_node_does_not_take_the_place_of_a_site_that_is_there(tmp_path: Path) -> None:
+    """Nodes are met one by one; the second that calls itself north is north only when the first has gone."""
+    python = [str(federation_environment() / "bin" / "python"), "-c", MEETING]
+    subprocess.run(python, check=True, env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)}, timeout=60)
+
+
+MEETING = """
+from sudare_federation.server import Serving
+class Nodes(Serving):
+    def __init__(self):
+        super().__init__(self, None)
+        self.there = {1: "north"}
+    def get_node_ids(self):
+        return list(self.there)
+    def _ask(self, nodes, message, seconds):
+        return {name: ({"site": self.there[node], "mark": "m"}, b"") for name, node in nodes.items()}
+nodes = Nodes()
+assert "mark" in nodes._meet({})["north"]
+nodes.there |= {2: "north", 3: "east"}
+assert set(nodes._meet({})) == {"east"} and nodes._nodes == {"north": 1, "east": 3}
+del nodes.there[1]
+assert set(nodes._meet({})) == {"north"} and nodes._nodes == {"north": 2, "east": 3}
+nodes.there |= {4: "south", 5: "south"}
+assert "refused" in nodes._meet({})["south"] and "south" not in nodes._nodes
 """
 
 

@@ -269,5 +269,5 @@ def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> No
 def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flower, "APP", tmp_path)
     engine = Engine(federation_environment(), tmp_path / "home")
-    with pytest.raises(EngineMissing, match="coordinate from a clone"), engine.app(tmp_path / "s", "", None):
+    with pytest.raises(EngineMissing, match="from a clone"), engine.app(tmp_path / "s", "", None):
         pass

@@ -132,13 +132,21 @@ class Serving:
         }
 
     def _meet(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Hand the message to nodes that are new; who they are, they say."""
-        new = [node for node in self._grid.get_node_ids() if node not in self._met]
+        """Hand the message to nodes that are new; who they are, they say.
+
+        One that calls itself a site whose node is there is not taken in its place; it is asked again, as a site that
+        was started anew is known by its old node for a while.
+        """
+        here = set(self._grid.get_node_ids())
+        taken = {name for name, node in self._nodes.items() if node in here}
+        new = [node for node in sorted(here) if node not in self._met]
         answers = self._ask({str(node): node for node in new}, packed(message), 60.0) if new else {}
         told = {}
         for node, (answer, _) in answers.items():
-            self._met.add(int(node))
             name = answer.get("site")
+            if name in taken:
+                continue
+            self._met.add(int(node))
             if name is not None:
                 if name in told:
                     answer = {"site": name, "refused": TWICE}

@@ -1,0 +1,22 @@
+"""Federations beyond loopback: TLS, and somebody who says that the link is closed to others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.federation import _certificates
+from contracts.errors import SpecRefused
+
+
+def test_beyond_loopback_somebody_says_that_the_link_is_closed(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    with pytest.raises(SpecRefused, match="--link-is-closed"):
+        _certificates("192.0.2.1", authority, None, None, closed=False)
+    with pytest.raises(SpecRefused, match="TLS wherever other machines are reached"):
+        _certificates("192.0.2.1", None, None, None, closed=True)
+    certificates = _certificates("192.0.2.1", authority, None, None, closed=True)
+    assert certificates is not None
+    assert certificates.authority == authority
+    assert _certificates("127.0.0.1", None, None, None, closed=False) is None
