@@ -243,7 +243,7 @@ class RowLayout:
         code, entry = 0, 0
         for table, length in self._runs:
             stop = entry + length * table.shape[1]
-            vectors[:, entry:stop] = form(table)[codes[:, code : code + length]].reshape(codes.shape[0], -1)
+            vectors[:, entry:stop] = form(table)[codes[:, code : code + length]].reshape(codes.shape[0], stop - entry)
             code, entry = code + length, stop
         return vectors
 

@@ -16,6 +16,7 @@ SOURCES: Final = (
     "noise/*.py",
     "ledger/*drawing*.py",
     "ledger/training.py",
+    "ledger/perturbing.py",
     "marginals/sensitivity.py",
     "marginals/scores.py",
     "learning/*.py",
