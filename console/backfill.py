@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,9 +95,10 @@ def granularity_of(spec: Path) -> Any:
 
 def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supersede: bool) -> list[Period]:
     """Return the periods that are over and not published; with `supersede` all that are over."""
+    from flows.clock import today
     from flows.standing import MISSING, standings
 
-    found = standings(spec, periods, where, today=date.today(), foresee=False)
+    found = standings(spec, periods, where, today=today(), foresee=False)
     again = ("published", "withdrawn") if supersede else ()
     return [each.period for each in found if each.state in (*MISSING, *again)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,11 +41,12 @@ def gaps(
 
         sudare releases gaps visits.yaml --periods 2024Q1..2025Q4 --private
     """
+    from flows.clock import today
     from flows.standing import standings
 
     where = workspace_at(workspace)
     chosen = _chosen(spec, periods, where)
-    found = standings(spec, chosen, where, today=date.today())
+    found = standings(spec, chosen, where, today=today())
     shown = [each for each in found if everything or each.state not in ("published", "not over")]
     payload = {"periods": [_object(each, private=private) for each in shown], "looked_at": len(found)}
     answer(payload, lambda console: _print(console, payload, private=private), as_json=as_json)
@@ -56,12 +56,13 @@ def _chosen(spec: Path, written: str | None, where: Any) -> tuple[Period, ...]:
     """Return the periods of a range; without one from the first published to the last that is over."""
     from console.backfill import granularity_of
     from contracts.period import last_complete, period_of, read_periods
+    from flows.clock import today
     from flows.standing import first_published
 
     granularity = granularity_of(spec)
     if written is not None:
         return read_periods(written, granularity)
-    last = last_complete(date.today(), granularity)
+    last = last_complete(today(), granularity)
     begin = first_published(spec, granularity, where)
     if begin is None or begin.block.begins > last.block.begins:
         return (period_of(last.first, granularity),)

@@ -61,6 +61,7 @@ def run(
     supersede: Annotated[
         bool, typer.Option("--supersede", help="Make another version of a published period if its rows have changed.")
     ] = False,
+    early: Annotated[bool, typer.Option("--early", help="Release a period that is not over, as it stands.")] = False,
     keep_snapshot: Annotated[
         bool, typer.Option("--keep-snapshot", help="Keep the private snapshot of the table when the run has ended.")
     ] = False,
@@ -88,7 +89,7 @@ def run(
 
         run_missing(spec, where, backfill, supersede=supersede, keep_snapshot=keep_snapshot, as_json=as_json)
         return
-    asked = Asked(spec, period, supersede, keep_snapshot)
+    asked = Asked(spec, period, supersede, keep_snapshot, early)
     with running(where) as (prefect, stop):
         outcome = make_release(asked, where, prefect, stop)
     payload = outcome.to_json()
@@ -104,12 +105,14 @@ class Asked:
         period: which period.
         supersede: whether a published period gets another version if its rows have changed.
         keep_snapshot: whether the private snapshot outlives the run.
+        early: whether a period is released that is not over.
     """
 
     spec: Path
     period: str | None = None
     supersede: bool = False
     keep_snapshot: bool = False
+    early: bool = False
 
 
 @contextmanager
@@ -152,6 +155,7 @@ def make_release(asked: Asked, where: Workspace, prefect: PrefectServer, stop: S
 
 def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
     """Run the flow; while a server of our own starts, take the data in already."""
+    from flows.clock import check_over, today
     from flows.intake import intake
     from flows.lineage import lineage_of
     from flows.release import release
@@ -160,13 +164,15 @@ def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServ
     standing = settled(request, where, supersede=asked.supersede)
     if standing is not None:
         return standing
+    check_over(request, None if asked.early else today())
     with attempt_noted(request, where, folder), lineage_of(request, where) as tell:
         if prefect.embedded:
             intake(folder, request, where, supersede=asked.supersede)
         prefect.wait()
         with prefect.connected():
+            period, keep = request.spec.block, folder.keep_snapshot
             outcome = release(
-                str(request.spec.path), str(where.root), folder.keep_snapshot, request.spec.block, asked.supersede
+                str(request.spec.path), str(where.root), keep, period, asked.supersede, early=asked.early
             )
         tell(Path(outcome.folder))
         return outcome

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -158,13 +158,12 @@ def watch(
     from console.backfill import granularity_of, release_periods
     from contracts.period import last_complete, read_periods
     from flows.arrivals import arrived
+    from flows.clock import today
 
     where, granularity = workspace_at(workspace), granularity_of(spec)
     while True:
-        chosen = (
-            (last_complete(date.today(), granularity),) if periods is None else read_periods(periods, granularity)
-        )
-        ready = arrived(spec, chosen, where, today=date.today(), quiet=timedelta(seconds=quiet))
+        chosen = (last_complete(today(), granularity),) if periods is None else read_periods(periods, granularity)
+        ready = arrived(spec, chosen, where, today=today(), quiet=timedelta(seconds=quiet))
         if ready:
             release_periods(spec, where, ready, as_json=as_json, carry_on=not once)
         elif once:

@@ -11,6 +11,11 @@ from contracts.period import PATTERNS, PLACEHOLDER
 from contracts.periods import Granularity
 from contracts.written import Problem, listed, nearest, show
 
+TOTAL_OF_ALL: Final = Problem(
+    "the contract's public total beside `by`",
+    "a total that is estimated: how many rows a period has is not what is declared of the whole table",
+    "write total: noisy, or use a contract without a public total for the periods",
+)
 _LENGTHS: Final = get_args(Granularity)
 
 

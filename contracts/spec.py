@@ -21,7 +21,7 @@ from contracts.lambda_reference import LambdaReference
 from contracts.located_yaml import Document, located, shown
 from contracts.model import ModelProduct, model_problems
 from contracts.period import filled, read_period
-from contracts.period_rules import by_problems, pattern_problems
+from contracts.period_rules import TOTAL_OF_ALL, by_problems, pattern_problems
 from contracts.periods import Granularity
 from contracts.product import Refine, TableSpec, TablesProduct
 from contracts.products import Product
@@ -346,6 +346,10 @@ def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     if spec.source.by is None:
         return []
     problems = by_problems(spec.source.by, contract)
+    product, tables = spec.product, isinstance(spec.product, TablesProduct)
+    if contract.total is not None and not (isinstance(product, TablesProduct) and product.total == "noisy"):
+        at = ("product", "total") if tables else ("source", "by")
+        return [spec.finding(at, TOTAL_OF_ALL), *(spec.finding(("source", "by"), problem) for problem in problems)]
     if problems or spec.source.select is None:
         return [spec.finding(("source", "by"), problem) for problem in problems]
     from contracts.selection import check_by

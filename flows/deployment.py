@@ -86,7 +86,7 @@ async def deploy(
         name: of the deployment; the spec's release without its period, if none is given.
         pool: the work pool; made if there is none.
         cron: when it runs.
-        timezone: of the cron.
+        timezone: of the cron; by its days a period is over.
         on_event: whether an event `sudare.partition.arrived` with this name as `deployment` and a `period` starts it.
         periods: of which runs are queued now.
     """
@@ -103,7 +103,7 @@ async def deploy(
     deployment = await scheduled_release.to_deployment(
         name,
         schedules=[] if schedule is None else [schedule],
-        parameters={"spec_path": str(spec.absolute()), "workspace_path": str(workspace.root)},
+        parameters={"spec_path": str(spec.absolute()), "workspace_path": str(workspace.root), "timezone": timezone},
         tags=["sudare", f"release:{release}"],
         work_pool_name=pool,
         work_queue_name=queue,

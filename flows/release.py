@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 
 from prefect import flow
@@ -17,6 +18,7 @@ from prefect.logging import get_run_logger
 from contracts.about import Publisher, declared
 from contracts.errors import SudareError
 from flows import steps
+from flows.clock import check_over, today
 from flows.intake import check_contract_of, gates_entered, intake
 from flows.lineage import lineage_of
 from flows.outcome import Outcome, outcome_of
@@ -66,6 +68,8 @@ def release(
     keep_snapshot: bool = False,
     period: str | None = None,
     supersede: bool = False,
+    early: bool = False,
+    timezone: str | None = None,
 ) -> Outcome:
     """Make one release, or resume it, or say that it is published.
 
@@ -75,6 +79,8 @@ def release(
         keep_snapshot: whether the private snapshot outlives the run.
         period: which period, for a spec with `period:` (2024-Q3).
         supersede: whether a period that is published gets another version if its rows have changed.
+        early: whether a period is released that is not over.
+        timezone: by whose days it is over (Europe/Oslo); UTC without it.
     Returns:
         Outcome: where it is, what it cost, what is left.
     Raises:
@@ -87,7 +93,10 @@ def release(
     name = run_name(request.spec.release, request.spec.digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
         with attempt_noted(request, workspace, run), _charge_told(run), lineage_of(request, workspace) as tell:
-            outcome = sheltered(lambda: _run(run, request, workspace, supersede), lambda: run.error_log)
+            outcome = sheltered(
+                lambda: _run(run, request, workspace, supersede, None if early else today(timezone)),
+                lambda: run.error_log,
+            )
             tell(Path(outcome.folder))
     create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
     return outcome
@@ -103,11 +112,12 @@ def _charge_told(run: RunFolder) -> Iterator[None]:
         raise
 
 
-def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool) -> Outcome:
-    """Ingest; then find the version of this run, or make it; nothing of a period that is published."""
+def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool, day: date | None) -> Outcome:
+    """Ingest; then find the version of this run, or make it; nothing of a period that is published or not over."""
     standing = settled(request, workspace, supersede=supersede)
     if standing is not None:
         return standing
+    check_over(request, day)
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
         table = ingest(run, run, request, workspace, supersede=supersede)
         run.run_key = charging.run_key(request.spec, request.contract, table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.address import is_address
+from contracts.blocks import TimeBlock, time_block
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.odcs import load_contract
@@ -38,6 +39,11 @@ class Request:
     spec: ReleaseSpec
     contract: Contract
     plan: TablesPlan | SyntheticPlan | ModelPlan
+
+    @property
+    def days(self) -> TimeBlock | None:
+        """The days of its period; None for a spec of one release."""
+        return None if self.spec.block is None else time_block(self.spec.block)
 
     def store(self, workspace: Workspace) -> Path:
         """Return the release store: `publish.to` of the spec, from the workspace's root where it is relative.

@@ -7,7 +7,7 @@ was charged and drawn, so starting it once too often is safe; what may pass by i
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from time import sleep
 from typing import Final
@@ -19,6 +19,7 @@ from prefect.runtime import flow_run
 from contracts.errors import SudareError
 from contracts.period import last_complete
 from contracts.spec import pattern_of
+from flows.clock import today
 from flows.outcome import Outcome
 from flows.release import release
 from privacy.ledger.errors import LedgerConflict, LedgerOutdated, LedgerUnavailable
@@ -33,7 +34,12 @@ PAUSES: Final = (2.0, 5.0, 15.0, 30.0)
 
 @flow(name="scheduled-release", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
 def scheduled_release(
-    spec_path: str, workspace_path: str, period: str | None = None, supersede: bool = False
+    spec_path: str,
+    workspace_path: str,
+    period: str | None = None,
+    supersede: bool = False,
+    early: bool = False,
+    timezone: str | None = None,
 ) -> None:
     """Make the release of a period; without one, of the last that was over when the run was due.
 
@@ -42,24 +48,29 @@ def scheduled_release(
         workspace_path: the workspace, which all workers share.
         period: which period (2024-Q3); None for the one that is due, and for a spec of one release.
         supersede: whether a published period gets another version if its rows have changed.
+        early: whether a period is released that is not over.
+        timezone: of the cron; by its days a period is over. UTC without it.
     Raises:
         SudareError: as `flows.release`; the message holds no value out of a row.
     Privacy: as `flows.release`.
     """
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
-    chosen = due(Path(spec_path), flow_run.scheduled_start_time) if period is None else period
+    chosen = due(Path(spec_path), flow_run.scheduled_start_time, timezone) if period is None else period
     with alive(workspace.live, str(flow_run.id)):
-        outcome = patiently(lambda: release.fn(spec_path, workspace_path, period=chosen, supersede=supersede))
+        outcome = patiently(
+            lambda: release.fn(
+                spec_path, workspace_path, period=chosen, supersede=supersede, early=early, timezone=timezone
+            )
+        )
     done = "was published already" if outcome.repeated else "is published"
     get_run_logger().info(f"{outcome.release} v{outcome.version} {done}")
 
 
-def due(spec: Path, at: datetime | None) -> str | None:
-    """Return the last period that is over at a time; None for a spec of one release."""
+def due(spec: Path, at: datetime | None, timezone: str | None = None) -> str | None:
+    """Return the last period that is over at a time, by the days of a time zone; None for a spec of one release."""
     granularity = pattern_of(spec)
-    moment = datetime.now(UTC) if at is None else at
-    return None if granularity is None else str(last_complete(moment.date(), granularity))
+    return None if granularity is None else str(last_complete(today(timezone, at), granularity))
 
 
 def patiently(make: Callable[[], Outcome]) -> Outcome:

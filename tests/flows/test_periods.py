@@ -196,6 +196,22 @@ def test_a_spec_that_is_no_pattern_is_refused(
     assert field in [finding.field for finding in refused.value.findings]
 
 
+@pytest.mark.parametrize("product", ["tables", "synthetic"])
+def test_a_public_total_of_the_whole_table_is_not_that_of_a_period(place: Periodic, product: str) -> None:
+    """Declared is how many rows the table has; a period's own number would be published, or wrong, by it."""
+    contract = place.folder / "visits.odcs.yaml"
+    total = "adjacency: replace_one, invariants: [{kind: total, value: 87, reference: yearbook}]"
+    contract.write_text(contract.read_text().replace("adjacency: add_remove", total))
+    made_up = "product: {kind: synthetic, generator: mst}\n"
+    if product == "synthetic":
+        place.spec.write_text(SPEC[: SPEC.index("product:")] + made_up + SPEC[SPEC.index("publish:") :])
+    else:
+        read_request(place.spec, None, "2024Q1")
+        place.spec.write_text(SPEC.replace("total: noisy", "total: invariant"))
+    with pytest.raises(SpecRefused, match="public total beside `by`"):
+        read_request(place.spec, None, "2024Q1")
+
+
 def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic) -> None:
     """Its day depends on where it is read, so one row could be of two periods."""
     import duckdb

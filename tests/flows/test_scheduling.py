@@ -12,14 +12,19 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.logging import disable_run_logger
 
 from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from console.main import execute
-from contracts.period import read_periods
+from contracts.period import period_of, read_periods
 from flows.arrivals import arrived
+from flows.clock import PeriodNotOver, check_over, today
 from flows.deployment import queue_of
 from flows.lost_runs import MOST_ATTEMPTS, is_lost
+from flows.release import release
+from flows.request import read_request
 from flows.scheduled import due
+from privacy.ledger.errors import LedgerRefusal
 from tasks.attempts import note_attempt
 from tasks.liveness import alive, only_one, sign_of_life
 
@@ -45,6 +50,33 @@ def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period
     first, last = following.first, following.following.first - timedelta(days=1)
     for day in (first, last):
         assert due(spec, datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)) == period
+
+
+def test_the_day_is_that_of_the_time_zone(tmp_path: Path) -> None:
+    """At six in the morning in Tokyo a quarter is over that goes on in UTC; in New York it is the other way round."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    morning, evening = datetime(2025, 3, 31, 21, tzinfo=UTC), datetime(2025, 4, 1, 1, tzinfo=UTC)
+    assert [due(spec, morning, zone) for zone in (None, "Asia/Tokyo")] == ["2024-Q4", "2025-Q1"]
+    assert [due(spec, evening, zone) for zone in (None, "America/New_York")] == ["2025-Q1", "2024-Q4"]
+    assert today("Asia/Tokyo", morning) == date(2025, 4, 1)
+    assert abs(today() - datetime.now(UTC).date()) <= timedelta(days=1)
+
+
+def test_a_period_that_is_not_over_is_not_released(place: Periodic, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its later rows would cost a second charge; the message says when it ends. A day later it may be."""
+    request = read_request(place.spec, place.workspace, "2025Q1")
+    with pytest.raises(PeriodNotOver, match="whose last day is 2025-03-31; today is 2025-03-31"):
+        check_over(request, date(2025, 3, 31))
+    check_over(request, date(2025, 4, 1))
+    check_over(request, None)
+    following = str(period_of(today(), "quarter"))
+    assert execute(["run", str(place.spec), "--period", following, "--workspace", str(place.workspace.root)]) == 2
+    assert "a period that is over" in capfd.readouterr().err
+    with disable_run_logger(), pytest.raises(PeriodNotOver):
+        release.fn(str(place.spec), str(place.workspace.root), period=following)
+    with disable_run_logger(), pytest.raises(LedgerRefusal):
+        release.fn(str(place.spec), str(place.workspace.root), period=following, early=True)
 
 
 def _run(kind: StateType, *, age: float, attempts: int = 1) -> FlowRun:
