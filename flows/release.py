@@ -119,6 +119,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool
         return standing
     check_over(request, day)
     with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
+        run.of_period = request.spec.block is not None
         table = ingest(run, run, request, workspace, supersede=supersede)
         run.run_key = charging.run_key(request.spec, request.contract, table)
         found = published(ledger, run.run_key, request.store(workspace))

@@ -24,7 +24,8 @@ def as_task(
 
     The task takes the run's folder before the function's own arguments: an error that is not ours leaves its
     traceback there, and Prefect is told its type alone. A broken gate stays with the run too (`run.refusal`): Prefect
-    is told which gate and what to do, not what was found or where in the table. Results stay in this process;
+    is told which gate and what to do, not what was found or where in the table; of a period not even which gate.
+    Results stay in this process;
     arguments are not hashed.
 
     Args:
@@ -41,7 +42,7 @@ def as_task(
             return sheltered(lambda: function(*arguments, **named), lambda: run.error_log)
         except GateBroken as broken:
             run.refusal = broken
-            told = without_row_facts(broken)
+            told = without_gates() if run.of_period else without_row_facts(broken)
         raise told
 
     guarded.__name__, guarded.__doc__ = name, function.__doc__
@@ -65,6 +66,12 @@ def flow_run_ids() -> dict[str, str]:
     """Return Prefect's ids of the flow run that is running, and of its deployment, where there is one."""
     ids = {"flow_run": flow_run.id, "deployment": deployment.id}
     return {name: str(value) for name, value in ids.items() if value}
+
+
+def without_gates() -> GateBroken:
+    """Return the refusal of a period as Prefect may keep it: which gate broke would say that a period has no rows."""
+    remedy = "sudare releases gaps --private says which, and what to do"
+    return GateBroken([Finding("the source", "a gate", "kept private", "data for which the gates hold", remedy)])
 
 
 def without_row_facts(broken: GateBroken) -> GateBroken:

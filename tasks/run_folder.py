@@ -70,6 +70,7 @@ class RunFolder:
         published: whether the version is published.
         refusal: the gate that stopped the run, in the words for whoever ran it.
         engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
+        of_period: whether the release is one of a period; which of its gates broke is not told to Prefect.
     """
 
     path: Path
@@ -80,6 +81,7 @@ class RunFolder:
     published: bool = False
     refusal: GateBroken | None = None
     engine: CountingEngine | None = None
+    of_period: bool = False
 
     @property
     def error_log(self) -> Path:
