@@ -40,6 +40,8 @@ def sent_once(
 ) -> Steps:
     """Make what a site sends, unless it was sent before.
 
+    An attempt whose receipt was written when the site was killed, and not entered, is paid, and is sent to nobody.
+
     Raises:
         LedgerRefusal: it was.
     """
@@ -50,7 +52,7 @@ def sent_once(
         made.append(make(exact))
         return receipt
 
-    draw = once.drawn(asked, private, read, receipted)
+    draw = once.drawn(asked, private, read, receipted, attempts_of=f"{asked.key.rsplit('/', 2)[0]}/")
     if not made or not np.array_equal(draw.values, receipt):
         found, allowed = "answered already", "an attempt that is new: what a site sends leaves it once"
         raise refusal(f"draw {asked.key!r}", "attempt", found, allowed, "make another attempt")

@@ -96,10 +96,13 @@ class DrawOnce:
         make: Callable[[_ExactT], Values],
         *,
         reserve: Reserve | None = None,
+        attempts_of: str = "",
     ) -> Draw:
         """Replay a draw; or check that it is covered, read what is exact, make the draw of it, and enter it.
 
         With a reserve, the draw is marked as begun before anything is read, and may be made again if it is lost.
+        Where `attempts_of` is what keys of attempts begin with, another attempt of the same plan that was written and
+        not entered before a crash is entered first.
         """
         request = self._charge.request
         with self._database.reading() as connection:
@@ -109,8 +112,8 @@ class DrawOnce:
             self._check_permission(charge, each)
         known = next((row for row in rows if row.key == asked.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
-        if known is None and self._lost(draw, len(rows)):
-            return self.drawn(asked, private, read, make, reserve=reserve)
+        if known is None and (self._lost(draw, len(rows)) or self._left(draw, asked, attempts_of)):
+            return self.drawn(asked, private, read, make, reserve=reserve, attempts_of=attempts_of)
         if draw is not None:
             self._check_replay(draw, asked)
             if known is not None and known.sha256 != draw.sha256:
@@ -139,6 +142,15 @@ class DrawOnce:
             lost = replace(asked, key=f"{asked.key}/{LOST}-{number}", about={**asked.about, LOST: True})
             draw = self._written(lost, number, np.empty(0, np.int64))
         if LOST not in draw.about:
+            return False
+        self._enter(draw, event_from_json(dict(draw.event)))
+        return True
+
+    def _left(self, draw: Draw | None, asked: Asked, attempts_of: str) -> bool:
+        """Enter another attempt that is in its file and not in the journal; say whether there was such a thing."""
+        if draw is None or not attempts_of or draw.key == asked.key or not draw.key.startswith(attempts_of):
+            return False
+        if (draw.about.get("plan"), draw.security) != (asked.about.get("plan"), self._charge.security or "none"):
             return False
         self._enter(draw, event_from_json(dict(draw.event)))
         return True

@@ -8,7 +8,8 @@
 
 The rules of the check, in this order:
     1. the signature is of the pinned key, and the files are those that it names
-    2. spec, contract and plan belong together: the plan is worked out again, calibration included
+    2. spec, contract and plan belong together, and delta and the words about trust are theirs: the plan is worked out
+       again, calibration included
     3. epsilon, recomputed by independent code from the plan's events, is not above what is claimed
     4. every round was summed over at least the fewest sites
     5. weights or tables are what the sums lead to
@@ -22,6 +23,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
+from contracts.checks import checks
 from contracts.errors import Finding
-from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.amounts import atto_to_text, delta_up, pico_to_text
 from privacy.audit.recompute import recompute
 from privacy.federation.coordinator import FederatedModel
 from privacy.federation.rounds import RoundSum
@@ -123,6 +126,9 @@ def words(known: Federation) -> list[str]:
         said.append(f"the server {trust.server!r} is trusted: it sees each site's contribution")
     if trust.secure_aggregation:
         said.append("secure aggregation holds against a server that follows the protocol and looks")
+    gates = ", ".join(check.name for check in checks(known.contract) if check.gate)
+    if gates:
+        said.append(f"unprotected: that the rows of each site that took part passed the gates {gates}")
     return [*said, "unprotected: that a site has rows, and in which rounds it took part"]
 
 
@@ -166,8 +172,15 @@ def _files(folder: Path, account: dict[str, Any], data: dict[str, bytes]) -> lis
 
 
 def _belongs(folder: Path, account: dict[str, Any], known: Federation) -> list[Finding]:
-    """Compare spec, contract and plan with what is worked out again."""
+    """Compare spec, contract, plan, trust and delta with what is worked out again."""
+    says = json.loads(canonical_json(known.spec.model_dump(mode="json", exclude=_OWN)))
     pairs = {
+        "federation": (account["federation"], known.spec.federation),
+        "spec.says": (account["spec"]["says"], says),
+        "contract.id": (account["contract"]["id"], known.contract.id),
+        "contract.version": (account["contract"]["version"], known.contract.version),
+        "trust": (account["trust"], words(known)),
+        "cost.delta": (account["cost"]["delta"], atto_to_text(delta_up(Fraction(known.spec.charge.delta)))),
         "schema": (account["schema"], SCHEMA),
         "spec": (account["spec"]["sha256"], known.spec.digest),
         "contract": (account["contract"]["sha256"], known.contract.digest),

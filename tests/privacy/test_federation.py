@@ -36,6 +36,7 @@ from privacy.learning.training import Session, initial_state
 from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.once import DrawOnce
 from privacy.noise.lattice_gaussian import standard_normals
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
@@ -252,6 +253,30 @@ def test_a_site_answers_an_attempt_once(places: Callable[[str], Place]) -> None:
     with pytest.raises(LedgerRefusal, match="what a site sends leaves it once"):
         site(call())
     assert len(site.drawn()) == 1
+
+
+def test_a_site_that_is_killed_between_receipt_and_journal_pays_and_answers_again(
+    places: Callable[[str], Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*given: Any) -> None:
+        raise Killed
+
+    site = Federation(places).sites["north"]
+    site(call(0, 0))
+    with monkeypatch.context() as patched:
+        patched.setattr(DrawOnce, "_enter", killed)
+        with pytest.raises(Killed):
+            site(call(0, 1))
+    site.grant = site.ledger.open_grant("run-1")
+    site(call(0, 2))
+    assert [body["key"] for body in site.drawn()] == [f"fed/00000/{attempt:016x}" for attempt in range(3)]
+    assert len(site.sent) == 2
+    with pytest.raises(LedgerRefusal, match="what a site sends leaves it once"):
+        site(call(0, 1))
+    assert site.ledger.verify() == []
 
 
 def test_a_site_whose_charge_is_used_up_refuses_and_is_left_out(places: Callable[[str], Place]) -> None:

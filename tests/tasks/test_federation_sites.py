@@ -195,7 +195,46 @@ def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) 
     account.write_bytes(account.read_bytes().replace(b'"present":[false', b'"present":[true'))
     assert {"spec", "plan"} <= {finding.field for finding in check_released(tmp_path / "m", other, public_key=key)}
     assert any("up to 1 sites may tell" in said for said in words(known))
+    told_otherwise = [
+        (("federation",), "other"),
+        (("spec", "says", "trust", "colluding"), 0),
+        (("contract", "id"), "other"),
+        (("contract", "version"), "9.9.9"),
+        (("trust",), ["nobody sees anything"]),
+        (("cost", "delta"), "1e-9"),
+    ]
+    for at, value in told_otherwise:
+        assert ".".join(at[:2]) in otherwise(tmp_path / "m", at, value, known, workspace)
     assert forged(tmp_path / "m", WEIGHTS, known, workspace) == ["what the sums lead to"]
+
+
+def otherwise(folder: Path, at: tuple[str, ...], value: object, known: Federation, workspace: Workspace) -> set[str]:
+    """The fields that are found wrong when a coordinator signs another account, which is put back."""
+    kept = {name: (folder / name).read_bytes() for name in ("federation.json", "federation.sig")}
+    account = json.loads(kept["federation.json"])
+    place = account
+    for name in at[:-1]:
+        place = place[name]
+    place[at[-1]] = value
+    sign(folder, account, workspace)
+    key = Signer(workspace.signing_seed()).public_key
+    found = {finding.field for finding in check_released(folder, known, public_key=key)}
+    for name, held in kept.items():
+        (folder / name).write_bytes(held)
+    return found
+
+
+def sign(folder: Path, account: object, workspace: Workspace) -> None:
+    signer = Signer(workspace.signing_seed())
+    signature = {"public_key": signer.public_key, "signature": signer.sign("federation", account)}
+    (folder / "federation.json").write_bytes(canonical_json(account))
+    (folder / "federation.sig").write_bytes(canonical_json(signature))
+
+
+def test_gates_are_said_to_be_unprotected(tmp_path: Path) -> None:
+    gated = CONTRACT.replace("gates: []", 'gates: ["domain:ward"]')
+    said = words(known_of(a_coordinator(tmp_path / "c", contract=gated)[0]))
+    assert any(each.startswith("unprotected") and "domain:ward" in each for each in said)
 
 
 def forged(folder: Path, name: str, known: Federation, workspace: Workspace) -> list[str]:
@@ -205,11 +244,9 @@ def forged(folder: Path, name: str, known: Federation, workspace: Workspace) -> 
     (folder / name).write_bytes(held)
     account = json.loads((folder / "federation.json").read_bytes())
     account["files"][name] = hashlib.sha256(held).hexdigest()
-    (folder / "federation.json").write_bytes(canonical_json(account))
-    signer = Signer(workspace.signing_seed())
-    signature = {"public_key": signer.public_key, "signature": signer.sign("federation", account)}
-    (folder / "federation.sig").write_bytes(canonical_json(signature))
-    return [finding.allowed for finding in check_released(folder, known, public_key=signer.public_key)]
+    sign(folder, account, workspace)
+    key = Signer(workspace.signing_seed()).public_key
+    return [finding.allowed for finding in check_released(folder, known, public_key=key)]
 
 
 def test_tables_are_counted_over_all_sites(tmp_path: Path) -> None:
