@@ -197,13 +197,17 @@ def _stop(stack: Stack) -> None:
 def main() -> None:
     """Run everything until COMMAND ends, or until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workspace", type=Path, default=Path("build/local/workspace"))
+    parser.add_argument("--workspace", type=Path, help="a new folder; without it, one that goes with the database")
     parser.add_argument("--data", type=Path, default=Path())
     parser.add_argument("command", nargs="*", help="run with the workers' environment; without it, until Ctrl-C")
     asked = parser.parse_args()
+    if asked.workspace is not None and (asked.workspace / "sudare.toml").exists():
+        why = "its ledger is another, and what that holds would be unspent in the new database here"
+        parser.error(f"--workspace {asked.workspace}: a workspace already; {why}: name a new folder")
     values = {"SUDARE_DB_PASSWORD": "only-local", "PREFECT_PASSWORD": "only-local"} | dict(os.environ)
     with TemporaryDirectory(prefix="sudare-local-") as logs:
-        with running(asked.workspace.absolute(), asked.data.absolute(), Path(logs), values) as stack:
+        workspace = asked.workspace or Path(logs) / "workspace"
+        with running(workspace.absolute(), asked.data.absolute(), Path(logs), values) as stack:
             sys.stdout.write(f"Prefect http://{stack.address('prefect')}\nsite    http://{stack.address('site')}\n")
             sys.stdout.flush()
             if asked.command:

@@ -84,7 +84,10 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
         return request.spec.block is not None and goes_on(ledger, request, table, request.store(workspace))
 
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
-    table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=workspace.spark, goes_on=charged)
+    settings, held = workspace.spark, run.lock
+    table = ingest_in_engine(
+        source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
+    )
     run.engine = table.engine
     return table
 

@@ -71,6 +71,7 @@ class RunFolder:
         refusal: the gate that stopped the run, in the words for whoever ran it.
         engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
         of_period: whether the release is one of a period; which of its gates broke is not told to Prefect.
+        lock: descriptor that holds the folder, also for a process that is started with it and outlives this one.
     """
 
     path: Path
@@ -82,6 +83,7 @@ class RunFolder:
     refusal: GateBroken | None = None
     engine: CountingEngine | None = None
     of_period: bool = False
+    lock: int | None = None
 
     @property
     def error_log(self) -> Path:
@@ -142,7 +144,7 @@ def hold(runs: Path, name: str, *, keep_snapshot: bool) -> Iterator[RunFolder]:
         return
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = _lock(path)
-    folder = _held[path] = RunFolder(path, keep_snapshot)
+    folder = _held[path] = RunFolder(path, keep_snapshot, lock=descriptor)
     try:
         yield folder
     finally:

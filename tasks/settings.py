@@ -308,7 +308,8 @@ def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
 
 def environment_for_engines() -> dict[str, str]:
     """Return this process's environment for an engine's worker: without keys, credentials and settings of ours."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("SUDARE_", "PREFECT_", "PG"))}
+    ours = ("SUDARE_", "PREFECT_", "PG", "AWS_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def loopback_without_proxy() -> dict[str, str]:

@@ -140,6 +140,16 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
+def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -> None:
+    """`deploy.local` has a new database each time: what the workspace's own ledger holds would be unspent."""
+    (tmp_path / "sudare.toml").write_text("")
+    command = [sys.executable, "-m", "deploy.local", "--workspace", str(tmp_path), "--", "sudare", "--help"]
+    done = subprocess.run(command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "a workspace already" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["sudare.toml"]
+
+
 @pytest.mark.usefixtures("_postgres")
 def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
     """Server, PostgreSQL, two workers and the site start; a worker publishes a queued period; all of it ends."""

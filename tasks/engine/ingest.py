@@ -2,8 +2,9 @@
 
 look at the source → refuse what engines read differently → bound and encode there → hash there → give it its name
 
-The stage lies in the run's private folder, beside a marker that says what it was made from. What crosses over: names
-and types of columns, whether some row has no id, 8 keyed sums that make the hash, one bit a check, and counts.
+The stage lies in the run's private folder under a name of its own, beside a marker that says which one is whole and
+what it was made from. What crosses over: names and types of columns, whether some row has no id, 8 keyed sums that
+make the hash, one bit a check, and counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -99,6 +101,7 @@ def ingest_in_engine(
     folder: Path,
     key: bytes,
     settings: SparkSettings | None,
+    held: int | None = None,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
 ) -> PrivateTable:
     """Make the stage of a run in Spark, or take up the one of an earlier attempt.
@@ -109,6 +112,7 @@ def ingest_in_engine(
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
         settings: where Spark is; None where the workspace does not say.
+        held: descriptor of the lock on the folder, which Spark keeps while it lives.
         goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
             source has changed since.
     Returns:
@@ -130,22 +134,22 @@ def ingest_in_engine(
         files = _files(source)
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))
-        worker = SparkWorker(settings, folder)
+        worker = SparkWorker(settings, folder, held=held)
         bar.advance(0.2)
         try:
-            stage = folder / STAGED
-            charged = lambda known: goes_on(PrivateTable(stage, known, contract.digest, name))  # noqa: E731
-            hashed = _finished(worker, folder, contract, key, made_from, charged)
-            if hashed is None:
-                hashed = _make(worker, files, contract, folder, key, str(source.path))
+            charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
+            finished = _finished(worker, folder, contract, key, made_from, charged)
+            if finished is None:
+                finished = _make(worker, files, contract, folder, key, str(source.path))
                 bar.advance(0.9)
                 _still(source, origin, key, made_from, name)
-                _mark(folder, [contract.digest, made_from, hashed])
+                _mark(folder, [contract.digest, made_from, *finished])
         except BaseException:
             worker.close()
             raise
         logger.info("staged a table in Spark under contract %s", contract.digest[:12])
-        return PrivateTable(folder / STAGED, hashed, contract.digest, name, StagedTable(worker, contract))
+        stage, hashed = finished
+        return PrivateTable(folder / stage, hashed, contract.digest, name, StagedTable(worker, contract))
 
 
 def _files(source: Source) -> list[str]:
@@ -161,20 +165,26 @@ def _files(source: Source) -> list[str]:
     return files
 
 
-def _make(worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str) -> str:
-    """Bound, encode and keep the table in Spark; return the keyed hash of the stage."""
+def _make(
+    worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str
+) -> tuple[str, str]:
+    """Bound, encode and keep the table in Spark; return the stage's name and keyed hash.
+
+    Each attempt has a name of its own: what an earlier Spark may still write is not in it.
+    """
     _discard(folder)
+    stage = f"{STAGED}-{secrets.token_hex(8)}"
     columns = dict(worker.ask("open", files=files))
     kinds = _kinds(columns, contract, where)
     if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
         refuse_nobody(where, contract.unit.column)
     expression = staged(contract, kinds, keys=choice_keys(key))
-    worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / STAGED))
-    worker.ask("attach", path=str(folder / STAGED))
+    worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage))
+    worker.ask("attach", path=str(folder / stage))
     rows, hashed = _hash(worker, contract, key)
     if not rows:
         break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
-    return hashed
+    return stage, hashed
 
 
 def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, Kind]:
@@ -210,17 +220,24 @@ def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str
 
 
 def _finished(
-    worker: SparkWorker, folder: Path, contract: Contract, key: bytes, made_from: str, charged: Callable[[str], bool]
-) -> str | None:
+    worker: SparkWorker,
+    folder: Path,
+    contract: Contract,
+    key: bytes,
+    made_from: str,
+    charged: Callable[[str, str], bool],
+) -> tuple[str, str] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
-        digest, origin, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        digest, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if digest != contract.digest or not (origin == made_from or charged(hashed)):
+    if digest != contract.digest or not (folder / stage).is_dir():
         return None
-    worker.ask("attach", path=str(folder / STAGED))
-    return hashed if hmac.compare_digest(_hash(worker, contract, key)[1], hashed) else None
+    if origin != made_from and not charged(stage, hashed):
+        return None
+    worker.ask("attach", path=str(folder / stage))
+    return (stage, hashed) if hmac.compare_digest(_hash(worker, contract, key)[1], hashed) else None
 
 
 def _still(source: Source, origin: Origin, key: bytes, made_from: str, name: str) -> None:
@@ -244,4 +261,5 @@ def _mark(folder: Path, marker: list[str]) -> None:
 def _discard(folder: Path) -> None:
     """Remove what an earlier attempt left."""
     (folder / MARKER).unlink(missing_ok=True)
-    shutil.rmtree(folder / STAGED, ignore_errors=True)
+    for stage in folder.glob(f"{STAGED}*"):
+        shutil.rmtree(stage, ignore_errors=True)

@@ -29,11 +29,13 @@ class SparkWorker:
     Args:
         settings: where Spark is.
         folder: the run's private folder: Spark's log, and what it spills, stay there.
+        held: descriptor of the lock on that folder, which the worker keeps: where the run is killed, Spark may go on
+            writing, and no other run gets the folder before it has ended. None where nobody else could get it.
     Raises:
         EngineFailed: no session could be started.
     """
 
-    def __init__(self, settings: SparkSettings, folder: Path) -> None:
+    def __init__(self, settings: SparkSettings, folder: Path, *, held: int | None = None) -> None:
         self._log = folder / LOG
         self._lock = Lock()
         scratch = folder / "spill"
@@ -51,6 +53,7 @@ class SparkWorker:
                 text=True,
                 encoding="utf-8",
                 start_new_session=True,
+                pass_fds=() if held is None else (held,),
             )
         except OSError as error:
             allowed, remedy = "the Python of an environment with pyspark", "correct `spark.python` in sudare.toml"

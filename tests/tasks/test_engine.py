@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
+from time import monotonic, sleep
 
 import duckdb
 import pytest
@@ -18,6 +23,7 @@ from privacy.private_table import PrivateTable
 from tasks.engine.ingest import ingest_in_engine
 from tasks.engine.spark import EngineFailed, SparkWorker
 from tasks.engine.spark_settings import SparkSettings
+from tasks.run_folder import RunBusy, hold, is_held
 from tasks.snapshot.bounding import choice_keys
 from tests.contracts.samples import loaded, write
 from tests.tasks.engine_rows import KINDS, UNITS, people_contract, write_people
@@ -110,6 +116,7 @@ def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monk
     in our environment are not in its own."""
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SECRET)
     monkeypatch.setenv("PGPASSWORD", SECRET)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     source, contract = write_people(tmp_path / "people", rows=50), people_contract(tmp_path)
     with pytest.raises(SpecRefused, match=r"spark\.python in sudare\.toml"):
         ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=None)
@@ -117,8 +124,6 @@ def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monk
     folder.mkdir()
     with pytest.raises(EngineFailed, match=r"correct `spark\.python`"):
         SparkWorker(SparkSettings(tmp_path / "no-python"), folder)
-    import sys
-
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nenv >&2\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
@@ -129,3 +134,45 @@ def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monk
     assert "PATH=" in log.read_text()
     assert SECRET not in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+DEAF = """#!/bin/sh
+echo $$ >&2
+echo '{"answer": "4"}'
+exec sleep 600
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from tasks.engine.spark import SparkWorker
+from tasks.engine.spark_settings import SparkSettings
+from tasks.run_folder import hold
+with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
+    SparkWorker(SparkSettings(Path(sys.argv[2])), run.path, held=run.lock)
+    print("started", flush=True)
+    input()
+"""
+
+
+def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_write(tmp_path: Path) -> None:
+    """After SIGKILL the worker goes on with what it was asked for; until it ends no other run gets the folder."""
+    deaf = tmp_path / "deaf"
+    deaf.write_text(DEAF)
+    deaf.chmod(0o755)
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-c", HOLDER, str(runs), str(deaf)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"started\n"
+    worker = int((runs / "people" / "spark.private.log").read_text().split()[0])
+    holder.kill()
+    holder.communicate()
+    assert is_held(runs, "people")
+    with pytest.raises(RunBusy), hold(runs, "people", keep_snapshot=False):
+        pass
+    os.kill(worker, signal.SIGKILL)
+    began = monotonic()
+    while is_held(runs, "people") and monotonic() - began < 30:
+        sleep(0.05)
+    with hold(runs, "people", keep_snapshot=False):
+        pass
