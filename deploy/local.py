@@ -20,10 +20,9 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any, Final
 
-import psycopg
 import yaml
 
-from deploy.postgres_server import free_port, postgres_server
+from deploy.postgres_server import find_binaries, free_port, postgres_server
 
 COMPOSE: Final = Path(__file__).with_name("compose.yaml")
 SECONDS: Final = 240.0
@@ -124,7 +123,7 @@ def running(workspace: Path, data: Path, folder: Path, values: Mapping[str, str]
             "/var/lib/sudare/prefect": str(folder / "prefect"),
         }
         made = Stack(services, folder, replaced)
-        _make_databases(user, password, ports[POSTGRES])
+        _make_databases(told, ports[POSTGRES])
         stack.callback(_stop, made)
         for name in _in_order(services):
             _start(made, name, ports)
@@ -132,13 +131,13 @@ def running(workspace: Path, data: Path, folder: Path, values: Mapping[str, str]
         yield made
 
 
-def _make_databases(user: str, password: str, port: str) -> None:
-    """Run what the image of PostgreSQL would run when its volume is new."""
-    statements = COMPOSE.with_name("databases.sql").read_text(encoding="utf-8").split(";")
-    with psycopg.connect(f"postgresql://{user}:{password}@127.0.0.1:{port}/postgres", autocommit=True) as connection:
-        for statement in statements:
-            if statement.strip():
-                connection.execute(statement.encode())
+def _make_databases(told: Mapping[str, str], port: str) -> None:
+    """Run what the image of PostgreSQL would run when its volume is new, with the program that it would take."""
+    where = ["-h", "127.0.0.1", "-p", port, "-U", told["POSTGRES_USER"], "-d", "postgres"]
+    options = ["-v", "ON_ERROR_STOP=1", "--no-password", "--no-psqlrc", "--quiet"]
+    command = [find_binaries() / "psql", *options, *where, "-f", COMPOSE.with_name("databases.sql")]
+    environment = {**os.environ, **told, "PGPASSWORD": told["POSTGRES_PASSWORD"]}
+    subprocess.run(command, env=environment, check=True)
 
 
 def _in_order(services: Mapping[str, Any]) -> list[str]:
@@ -204,7 +203,8 @@ def main() -> None:
     if asked.workspace is not None and (asked.workspace / "sudare.toml").exists():
         why = "its ledger is another, and what that holds would be unspent in the new database here"
         parser.error(f"--workspace {asked.workspace}: a workspace already; {why}: name a new folder")
-    values = {"SUDARE_DB_PASSWORD": "only-local", "PREFECT_PASSWORD": "only-local"} | dict(os.environ)
+    needed = ("SUDARE_DB_PASSWORD", "PREFECT_DB_PASSWORD", "PREFECT_PASSWORD")
+    values = dict.fromkeys(needed, "only-local") | dict(os.environ)
     with TemporaryDirectory(prefix="sudare-local-") as logs:
         workspace = asked.workspace or Path(logs) / "workspace"
         with running(workspace.absolute(), asked.data.absolute(), Path(logs), values) as stack:

@@ -14,8 +14,10 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import psycopg
 import pytest
 import yaml
 
@@ -26,7 +28,13 @@ from privacy.ledger.ledger import Ledger
 from tasks.verify import verify
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
-VALUES = {"SUDARE_DB_PASSWORD": "only-here", "PREFECT_PASSWORD": "only-here"}
+VALUES = {
+    "SUDARE_DB_PASSWORD": "only-here",
+    "PREFECT_DB_PASSWORD": "prefects-own",
+    "PREFECT_PASSWORD": "only-here",
+    "SUDARE_DATA": "confidential",
+}
+PASSWORDS = [name for name in VALUES if name.endswith("PASSWORD")]
 SUDARE = [sys.executable, "-c", "from console.main import main; main()"]
 
 
@@ -49,11 +57,25 @@ def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, 
     assert services["worker"]["deploy"] == {"replicas": 2}  # type: ignore[index]
 
 
+def test_each_service_has_what_it_needs_and_no_more(compose: dict[str, dict[str, dict[str, object]]]) -> None:
+    """Confidential tables are the workers' alone, the site changes no file, and Prefect is not the ledger's role."""
+    services = compose["services"]
+    mounted = {name: service.get("volumes", []) for name, service in services.items()}
+    assert mounted["worker"] == ["workspace:/workspace", "confidential:/data:ro"]
+    assert (mounted["site"], mounted["init"]) == (["workspace:/workspace:ro"], ["workspace:/workspace"])
+    assert mounted["prefect"] == []
+    own = services["prefect"]["environment"]
+    assert isinstance(own, dict)
+    database = urlsplit(own["PREFECT_SERVER_DATABASE_CONNECTION_URL"])
+    assert (database.username, database.path) == ("prefect", "/prefect")
+    assert not any(name.startswith("PREFECT") for name in services["site"]["environment"])  # type: ignore[attr-defined]
+
+
 def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> None:
-    """compose.yaml refuses to start without the two passwords, and the example leaves them empty."""
+    """compose.yaml refuses to start without the passwords, and the example leaves them empty."""
     text = local.COMPOSE.read_text()
     assert "deploy/.env" in (DEPLOY.parent / ".gitignore").read_text().split()
-    for name in VALUES:
+    for name in PASSWORDS:
         with pytest.raises(ValueError, match=name):
             local.filled(text, {key: value for key, value in VALUES.items() if key != name})
         assert f"\n{name}=\n" in (DEPLOY / "example.env").read_text()
@@ -68,6 +90,7 @@ def test_the_image_is_not_root_and_takes_the_constraints() -> None:
     installs = re.findall(r"pip install[^\n\\]*", text)
     assert installs
     assert all("-c deploy/constraints.txt" in line for line in installs)
+    assert "COPY deploy/backup.sh deploy/restore.sh /usr/local/share/sudare/\n" in text
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
     sources = [name for line in copied for name in line.split()]
     kept = [line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split() if line.startswith("!")]
@@ -76,10 +99,13 @@ def test_the_image_is_not_root_and_takes_the_constraints() -> None:
 
 
 def test_the_entrypoint_of_prefect_yaml_is_the_flow() -> None:
-    """Its parameters are those of the flow, and it has the flow's name."""
-    [deployment] = yaml.safe_load((DEPLOY / "prefect.yaml").read_text())["deployments"]
-    file, name = deployment["entrypoint"].split(":")
-    flow = getattr(import_module(file.removesuffix(".py").replace("/", ".")), name)
+    """It is a module's, which workers have installed wherever they work, and no folder of whoever deployed is pulled;
+    its parameters are those of the flow."""
+    told = yaml.safe_load((DEPLOY / "prefect.yaml").read_text())
+    [deployment] = told["deployments"]
+    assert told["pull"] == []
+    module, name = deployment["entrypoint"].rsplit(".", 1)
+    flow = getattr(import_module(module), name)
     assert set(deployment["parameters"]) <= set(flow.parameters.properties)
 
 
@@ -157,6 +183,9 @@ def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
     place = make_periodic(tmp_path / "data")  # gives contract, spec and rows; its own workspace is not used
     with local.running(tmp_path / "w", place.folder, tmp_path / "logs", VALUES) as stack:
         own = stack.environment("worker")
+        prefects = stack.environment("prefect")["PREFECT_SERVER_DATABASE_CONNECTION_URL"].replace("+asyncpg", "")
+        with pytest.raises(psycopg.OperationalError, match="CONNECT"):
+            psycopg.connect(f"{prefects.removesuffix('/prefect')}/ledger")
         with closing(Ledger(own["SUDARE_LEDGER_URL"], draws=tmp_path / "w" / ".sudare" / "draws")) as ledger:
             open_accounts(ledger, place.folder)
             deploy = ["deploy", str(place.spec), "--cron", "0 6 5 1,4,7,10 *", "--backfill", "2024Q1"]

@@ -32,7 +32,7 @@ SETTINGS = {
     "spark.sql.redaction.string.regex": "[0-9a-f]{64}",
     "spark.redaction.string.regex": "[0-9a-f]{64}",
 }
-"""One SQL everywhere, and keys of 64 digits written into no plan. A cluster's own address replaces the loopback."""
+"""One SQL everywhere, and keys of 64 digits written into no plan. All of Spark is on this machine."""
 SOURCE, STAGE = "sudare_source", "sudare_stage"
 FILE, ROW = "sudare_file", "sudare_row"
 

@@ -252,3 +252,33 @@ def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: P
     file.write_text(file.read_text() + '"specs/b.yaml" = 6\n')
     with pytest.raises(WorkspaceRefused, match="five cron fields"):
         Workspace.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("master", "taken"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local[4, 2]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://host.example:7077", False),
+        ("yarn", False),
+        ("k8s://https://host.example", False),
+        ("local[2],spark://host.example:7077", False),
+        ("local\n", False),
+    ],
+)
+def test_a_spark_on_other_machines_is_refused(tmp_path: Path, master: str, taken: bool) -> None:
+    """Nothing between its machines is authenticated or encrypted, and keys that choose rows would travel there."""
+    Workspace.create(tmp_path)
+    file = tmp_path / "sudare.toml"
+    written = master.replace("\n", "\\n")
+    own = f'[spark]\npython = "spark/bin/python"\nmaster = "{written}"\n# '
+    file.write_text(file.read_text().replace("[spark] ", own))
+    if taken:
+        spark = Workspace.open(tmp_path).spark
+        assert spark is not None
+        assert spark.master == master
+    else:
+        with pytest.raises(WorkspaceRefused, match=r"spark\.master[\s\S]*in clear"):
+            Workspace.open(tmp_path)
