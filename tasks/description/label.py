@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,7 @@ def label_html(record: dict[str, Any]) -> bytes:
         rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
         subject=words.subject(values),
         protected=words.protected(values),
-        beliefs=words.beliefs(values["F.epsilon"], values["F.delta"], priors=PRIORS),
+        beliefs=_beliefs(values),
         lost=lambda amount: words.brief(amount, up=True),
         left=lambda amount: words.brief(amount, up=False),
         loss_unit=words.loss_unit(values),
@@ -53,6 +54,13 @@ def label_html(record: dict[str, Any]) -> bytes:
         style=style(FOLDER / "label.css"),
     )
     return page.encode()
+
+
+def _beliefs(values: dict[str, Any]) -> list[words.Belief]:
+    """Return what the record says of beliefs, drawn."""
+    told = values["F.largest_posterior"]["at_most"]
+    drawn = words.beliefs(values["F.epsilon"], values["F.delta"], priors=PRIORS)
+    return [replace(belief, most=told[belief.before]) for belief in drawn]
 
 
 def _percent(part: str, whole: str) -> str:

@@ -277,7 +277,7 @@ FORGERIES = {
         {5}, replay(lambda r: r["product"]["tables"][0].update(columns=["salary"])), says="salary"
     ),
     "a product that is none": Forgery(
-        {5}, replay(lambda r: r["product"].update(kind="model")), says="replay.product"
+        {5}, replay(lambda r: r["product"].update(kind="report")), says="replay.product"
     ),
     "the product in another form": Forgery(
         {5}, replay(lambda r: r["product"]["refine"].pop("lambda_")), says="another form"
