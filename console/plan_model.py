@@ -15,10 +15,10 @@ def plan_object(plan: ModelPlan) -> dict[str, Any]:
     from privacy.classifiers.classifier_model import parameters_in
     from privacy.classifiers.registry import trainer
 
-    made, made_by = plan.made, trainer(plan.trainer)
+    made, made_by = plan.made, trainer(plan.by)
     widths = plan.asked.widths(made_by.hidden(plan.options))
     return {
-        "trainer": plan.trainer,
+        "trainer": plan.by,
         "options": plan.options.model_dump(mode="json", by_alias=True),
         "label": plan.asked.label,
         "columns": list(plan.asked.domain.columns),

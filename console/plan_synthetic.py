@@ -22,7 +22,7 @@ def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
     """Return the part of the plan that tables do not have; data-free."""
     product, made = spec.synthetic_product, plan.made
     return {
-        "generator": plan.generator,
+        "generator": plan.by,
         "options": plan.options.model_dump(mode="json", by_alias=True),
         "columns": list(plan.asked.domain.columns),
         "cells": plan.asked.domain.cells(),

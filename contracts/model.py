@@ -10,8 +10,8 @@ from pydantic import Field, field_validator
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.domains import CategoryDomain, MappingDomain
-from contracts.synthetic import ALL, Columns
-from contracts.written import FieldPath, Label, Problem, listed, nearest, refuse
+from contracts.synthetic import ALL, Columns, chosen, each_once
+from contracts.written import FieldPath, Label, Problem, listed, nearest
 
 MOST_CLASSES: Final = 1000
 
@@ -35,19 +35,11 @@ class ModelProduct(Frozen):
     @field_validator("columns")
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if columns == ALL:
-            return columns
-        twice = [place for place, name in enumerate(columns) if name in columns[:place]]
-        problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
-        if not columns:
-            problems = [Problem("an empty list", "at least two columns, or all", "name the columns, or drop the key")]
-        if problems:
-            refuse(problems)
-        return columns
+        return each_once(columns, least="at least two columns")
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are learned from, the label among them, in the contract's order."""
-        return tuple(c.name for c in contract.columns if self.columns == ALL or c.name in self.columns)
+        return chosen(self.columns, contract)
 
 
 def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:

@@ -51,6 +51,24 @@ Rows = Annotated[
 ]
 
 
+def each_once(columns: str | tuple[str, ...], *, least: str) -> str | tuple[str, ...]:
+    """Return the columns of a product; refuse an empty list, and a column that stands there twice."""
+    if columns == ALL:
+        return columns
+    twice = [place for place, name in enumerate(columns) if name in columns[:place]]
+    problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+    if not columns:
+        problems = [Problem("an empty list", f"{least}, or all", "name the columns, or drop the key")]
+    if problems:
+        refuse(problems)
+    return columns
+
+
+def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...]:
+    """Return the columns of a product in the contract's order."""
+    return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
+
+
 class SyntheticProduct(Frozen):
     """Synthetic rows, sampled from a model that is fitted to noisy marginals.
 
@@ -68,19 +86,11 @@ class SyntheticProduct(Frozen):
     @field_validator("columns")
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if columns == ALL:
-            return columns
-        twice = [place for place, name in enumerate(columns) if name in columns[:place]]
-        problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
-        if not columns:
-            problems = [Problem("an empty list", "at least one column, or all", "name the columns, or drop the key")]
-        if problems:
-            refuse(problems)
-        return columns
+        return each_once(columns, least="at least one column")
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""
-        return tuple(c.name for c in contract.columns if self.columns == ALL or c.name in self.columns)
+        return chosen(self.columns, contract)
 
 
 def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:

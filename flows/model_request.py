@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from contracts.contract import Contract
-from contracts.errors import SpecRefused
 from contracts.spec import ModelProduct, ReleaseSpec
-from flows.synthetic_request import OPTIONS, read_message
+from flows.synthetic_request import planned
 from privacy.classifiers.model_plan import ModelPlan, plan_model
 from privacy.classifiers.registry import trainer
-from privacy.generators.generator import CannotGenerate
 
 
 def read_model_request(spec: ReleaseSpec, product: ModelProduct, contract: Contract) -> tuple[ReleaseSpec, ModelPlan]:
@@ -26,13 +22,4 @@ def read_model_request(spec: ReleaseSpec, product: ModelProduct, contract: Contr
         SpecRefused: an option is unknown or out of its range, or the trainer sees already that it must fail.
     Privacy: reads no data.
     """
-    try:
-        model = trainer(product.trainer).options
-        options = model.model_validate(product.options)
-        known = options.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        plan = plan_model(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
-    except ValidationError as error:
-        raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
-    except CannotGenerate as error:
-        raise SpecRefused([spec.finding(*read_message(str(error), product.options))]) from error
-    return spec.with_options(known), plan
+    return planned(spec, product, contract, lambda: trainer(product.trainer).options, plan_model)

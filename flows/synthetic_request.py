@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from contracts.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.spec import ReleaseSpec, SyntheticProduct
+from contracts.spec import ModelProduct, ReleaseSpec, SyntheticProduct
 from contracts.written import Problem
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan, plan_synthetic
 from privacy.generators.spending import TOO_SMALL
+
+ProductT = TypeVar("ProductT", SyntheticProduct, ModelProduct)
+PlanT = TypeVar("PlanT")
 
 OPTIONS = ("product", "options")
 _PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
@@ -34,16 +38,34 @@ def read_synthetic(
         SpecRefused: an option is unknown or out of its range, or the generator sees already that it must fail.
     Privacy: reads no data.
     """
+    return planned(spec, product, contract, lambda: generator(product.generator).options, plan_synthetic)
+
+
+def planned(
+    spec: ReleaseSpec,
+    product: ProductT,
+    contract: Contract,
+    options_of: Callable[[], type[BaseModel]],
+    plan: Callable[..., PlanT],
+) -> tuple[ReleaseSpec, PlanT]:
+    """Read a product's options by their own model, and plan; as `read_synthetic`.
+
+    Args:
+        spec, product, contract: as there.
+        options_of: finds the model of the options.
+        plan: plans product, contract and options under a charge.
+    """
+    model: type[BaseModel] | None = None
     try:
-        model = generator(product.generator).options
+        model = options_of()
         options = model.model_validate(product.options)
         known = options.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        plan = plan_synthetic(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+        made = plan(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
     except ValidationError as error:
         raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
     except CannotGenerate as error:
         raise SpecRefused([spec.finding(*read_message(str(error), product.options))]) from error
-    return spec.with_options(known), plan
+    return spec.with_options(known), made
 
 
 def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:

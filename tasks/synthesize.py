@@ -94,14 +94,14 @@ def synthesize(
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
     counts = SnapshotSource(table, contract)
-    made_by: Generator[Any] = generator(plan.generator)
+    made_by: Generator[Any] = generator(plan.by)
     with step("synthesize") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
     made = Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
     checkpoints = sum(len(each.draws) for each in fitted.trainings)
-    logger.info("fitted %s: %d draws", plan.generator, len(made.drawn) + checkpoints)
+    logger.info("fitted %s: %d draws", plan.by, len(made.drawn) + checkpoints)
     return made
 
 

@@ -57,8 +57,8 @@ def train_classifier(
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
     counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
-    made_by = trainer(plan.trainer)
+    made_by = trainer(plan.by)
     with step("train") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
-    logger.info("trained by %s: %d parameters", plan.trainer, fitted.model.parameters)
+    logger.info("trained by %s: %d parameters", plan.by, fitted.model.parameters)
     return TrainedClassifier(fitted, fitted.model, fitted.seed, fitted.parameters)

@@ -9,10 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from absl import logging as absl_logging
 
 # A shell without job control starts what runs in its background with SIGINT ignored; the tests press Ctrl-C for real.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Prefect closes the handlers that it finds, and the one of absl (which dp-accounting brings) then closes its stream
+# unless it is the standard error of that moment: let it not be the file into which pytest captures.
+absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 @pytest.fixture(scope="session")

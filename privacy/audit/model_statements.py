@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from privacy.audit.statements import Count, Hash, Listed, RecordTerms, ReplayTerms, Statement, Text
-from privacy.audit.synthetic_statements import Seed, SyntheticDraw
+from privacy.audit.statements import Count, Hash, Listed, Statement, Text
+from privacy.audit.synthetic_statements import FittedRecord, FittedReplay, Seed
 
 Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
 
@@ -23,16 +23,14 @@ class WeightsStatement(Statement):
     sha256: Hash
 
 
-class ModelReplay(ReplayTerms):
+class ModelReplay(FittedReplay):
     """All that a stranger needs to check a release of a model."""
 
-    draws: Listed[SyntheticDraw]
     model: WeightsStatement
     seed: Seed | None
-    notes: Listed[Text]
 
 
-class ModelRecord(RecordTerms):
+class ModelRecord(FittedRecord):
     """record.json of a version of a model."""
 
     replay: ModelReplay

@@ -33,7 +33,13 @@ from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
 from privacy.audit.statements import RecordTerms
 from privacy.audit.sums import check_sum
-from privacy.audit.synthetic_statements import StatisticStatement, SyntheticDraw, SyntheticRecord, SyntheticReplay
+from privacy.audit.synthetic_statements import (
+    FittedReplay,
+    StatisticStatement,
+    SyntheticDraw,
+    SyntheticRecord,
+    SyntheticReplay,
+)
 from privacy.audit.trainings import check_trainings
 
 DrawnEvent = (
@@ -43,15 +49,6 @@ CHOICES: Final = "measurements/choices.json"
 STATISTIC_FILES: Final = ("measurements/statistics.json", "measurements/statistics.parquet")
 MODEL_FILES: Final = ("model/model.json", "model/arrays.parquet")
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
-
-
-class FittedReplay(Protocol):
-    """The replay block of what is fitted: synthetic rows, or a model."""
-
-    @property
-    def draws(self) -> tuple[SyntheticDraw, ...]:
-        """The draws, in order."""
-        ...
 
 
 class FittedMeaning(Protocol):

@@ -67,16 +67,27 @@ class RowsStatement(Statement):
     data: Text
 
 
-class SyntheticReplay(ReplayTerms):
-    """All that a stranger needs to check a synthetic release."""
+class FittedReplay(ReplayTerms):
+    """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
 
     draws: Listed[SyntheticDraw]
-    model: ModelStatement
-    rows: RowsStatement
     notes: Listed[Text]
 
 
-class SyntheticRecord(RecordTerms):
+class FittedRecord(RecordTerms):
+    """record.json of a version of what is fitted."""
+
+    replay: FittedReplay
+
+
+class SyntheticReplay(FittedReplay):
+    """All that a stranger needs to check a synthetic release."""
+
+    model: ModelStatement
+    rows: RowsStatement
+
+
+class SyntheticRecord(FittedRecord):
     """record.json of a synthetic version."""
 
     replay: SyntheticReplay

@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 
 from pydantic import BaseModel
 
 from contracts.contract import Contract
 from contracts.model import ModelProduct
-from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up, pico_to_text
-from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import Event
+from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
-from privacy.generators.generator import CannotGenerate, GeneratorPlan
-from privacy.learning.layout import row_layout
-from privacy.marginals.domain import Domain
+from privacy.generators.generator import CannotGenerate
+from privacy.generators.release_plan import FittedPlan, asked_of, composed
 
 
-@dataclass(frozen=True)
-class ModelPlan:
-    """What a release of a model will ask its grant for.
-
-    Args:
-        trainer: name of the trainer.
-        options: its options.
-        asked: what it is asked for.
-        made: its own plan.
-        epsilon: ε of all events composed, at `delta`: the joint guarantee, of all parameters [10⁻¹²], rounded up.
-        delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
-    """
-
-    trainer: str
-    options: BaseModel
-    asked: AskedClassifier
-    made: GeneratorPlan
-    epsilon: int
-    delta: int
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The events that are charged."""
-        return self.made.events
-
-    @property
-    def public_total(self) -> int | None:
-        """The declared public number of rows, where there is one."""
-        return self.asked.public_total
+class ModelPlan(FittedPlan[AskedClassifier]):
+    """What a release of a model will ask its grant for."""
 
 
 def plan_model(
@@ -64,12 +31,7 @@ def plan_model(
     """
     made_by, asked = trainer(product.trainer), asked_classifier(product, contract, epsilon=epsilon, delta=delta)
     made = made_by.plan(asked, options)
-    charged = delta_down(delta) if asked.delta else 0
-    cost = (
-        loss_up(best_epsilon(made.events, Fraction(charged, ATTO))[0])
-        if charged
-        else PureCalculus().cost(made.events)
-    )
+    cost, charged = composed(made, delta)
     if cost > asked.epsilon * PICO:
         raise CannotGenerate(
             f"charge.epsilon: {product.trainer!r} would cost a joint epsilon of {pico_to_text(cost)}; allowed: "
@@ -82,16 +44,5 @@ def asked_classifier(
     product: ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
 ) -> AskedClassifier:
     """Return what a trainer is asked for, from what is public alone."""
-    names = product.names(contract)
-    return AskedClassifier(
-        domain=Domain.of(contract, names),
-        impossible={clique: contract.impossible(clique) for clique in contract.zero_cliques(names)},
-        adjacency=contract.adjacency,
-        rows_per_unit=contract.unit.max_rows_per_unit,
-        epsilon=Fraction(epsilon),
-        delta=Fraction(delta),
-        public_total=None if contract.total is None else contract.total.value,
-        layout=row_layout(contract, names),
-        label=product.label,
-        vectors=model_layout(contract, product),
-    )
+    asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
+    return AskedClassifier(**vars(asked), label=product.label, vectors=model_layout(contract, product))

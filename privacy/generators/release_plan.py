@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from contracts.contract import Contract
+from contracts.model import ModelProduct
 from contracts.synthetic import SyntheticProduct
 from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up, pico_to_text
 from privacy.accounting.calculus import PureCalculus
@@ -20,23 +21,25 @@ from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import Domain
 
+AskedT = TypeVar("AskedT", bound=Asked)
+
 
 @dataclass(frozen=True)
-class SyntheticPlan:
-    """What a release of synthetic rows will ask its grant for.
+class FittedPlan(Generic[AskedT]):
+    """What a release of what is fitted to noisy values will ask its grant for.
 
     Args:
-        generator: name of the generator.
+        by: name of the generator, or of the trainer.
         options: its options.
         asked: what it is asked for.
         made: its own plan.
-        epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up.
+        epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up; of a model that of all parameters jointly.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
     """
 
-    generator: str
+    by: str
     options: BaseModel
-    asked: Asked
+    asked: AskedT
     made: GeneratorPlan
     epsilon: int
     delta: int
@@ -50,6 +53,10 @@ class SyntheticPlan:
     def public_total(self) -> int | None:
         """The declared public number of rows, where there is one."""
         return self.asked.public_total
+
+
+class SyntheticPlan(FittedPlan[Asked]):
+    """What a release of synthetic rows will ask its grant for."""
 
 
 def plan_synthetic(
@@ -73,18 +80,21 @@ def plan_synthetic(
     _refuse_pictures(made_by, product, contract)
     asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
     made = made_by.plan(asked, options)
-    charged = delta_down(delta) if asked.delta else 0
-    cost = (
-        loss_up(best_epsilon(made.events, Fraction(charged, ATTO))[0])
-        if charged
-        else PureCalculus().cost(made.events)
-    )
+    cost, charged = composed(made, delta)
     if cost > asked.epsilon * PICO:
         raise CannotGenerate(
             f"product.generator: {product.generator!r} plans draws of epsilon {pico_to_text(cost)} together; "
             f"allowed: at most {epsilon}, the charge; do: raise epsilon, or mend the generator"
         )
     return SyntheticPlan(product.generator, options, asked, made, cost, charged)
+
+
+def composed(made: GeneratorPlan, delta: Decimal) -> tuple[int, int]:
+    """Return what a plan's events cost together: epsilon [10⁻¹²], rounded up, at delta [10⁻¹⁸], rounded down."""
+    charged = delta_down(delta)
+    if not charged:
+        return PureCalculus().cost(made.events), 0
+    return loss_up(best_epsilon(made.events, Fraction(charged, ATTO))[0]), charged
 
 
 def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contract: Contract) -> None:
@@ -107,7 +117,9 @@ def _takes_pictures(name: str) -> bool:
         return False
 
 
-def asked_of(product: SyntheticProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal) -> Asked:
+def asked_of(
+    product: SyntheticProduct | ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
+) -> Asked:
     """Return what a generator is asked for, from what is public alone."""
     names = product.names(contract)
     return Asked(

@@ -57,7 +57,7 @@ def guarantees(run: Run) -> dict[str, Any]:
         },
         "per_parameter": {
             "epsilon": NONE if alone is None else alone,
-            "bounds": trainer(plan.trainer).says,
+            "bounds": trainer(plan.by).says,
         },
     }
 
@@ -65,7 +65,7 @@ def guarantees(run: Run) -> dict[str, Any]:
 def per_parameter(run: Run) -> str | None:
     """Return the epsilon of each parameter by itself, where the trainer has one that is not the joint one."""
     plan = run.facts.trained[0]
-    return trainer(plan.trainer).per_parameter(plan.asked, plan.options)
+    return trainer(plan.by).per_parameter(plan.asked, plan.options)
 
 
 def clamped(run: Run) -> dict[str, str] | str:
@@ -82,7 +82,7 @@ def seed(run: Run) -> str:
 
 def model_mechanism_choice(run: Run) -> dict[str, Any]:
     """Say who chose what is noisy, and how much."""
-    return {"by": f"the trainer {run.facts.trained[0].trainer}, within the charge"}
+    return {"by": f"the trainer {run.facts.trained[0].by}, within the charge"}
 
 
 def row_count(run: Run) -> str:
@@ -100,7 +100,7 @@ MODEL: Final = Group(
     "K",
     "Model",
     (
-        public("trainer", "What made the model.", lambda run: run.facts.trained[0].trainer),
+        public("trainer", "What made the model.", lambda run: run.facts.trained[0].by),
         public(
             "options",
             "Its options, those that were not written included.",

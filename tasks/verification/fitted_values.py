@@ -14,8 +14,8 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Exponen
 from privacy.audit.readable import printable, read_json, shown
 from privacy.audit.statements import Manifest
 from privacy.audit.sums import MOST_NORMS
-from privacy.audit.synthetic import CHOICES, DrawnEvent, FittedMeaning, FittedReplay, choices
-from privacy.audit.synthetic_statements import SyntheticDraw
+from privacy.audit.synthetic import CHOICES, DrawnEvent, FittedMeaning, choices
+from privacy.audit.synthetic_statements import FittedReplay, SyntheticDraw
 from privacy.learning.statistics import Statistic
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.measured import check_measured

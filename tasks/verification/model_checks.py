@@ -7,17 +7,12 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from contracts.canonical import readable_json
-from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.audit.drawn import check_draws
 from privacy.audit.identity import check_listed
-from privacy.audit.inclusion import JournalledRun
 from privacy.audit.model import (
     CARD,
     INPUTS,
@@ -31,16 +26,14 @@ from privacy.audit.model import (
 from privacy.audit.model_statements import ModelRecord
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Manifest
-from privacy.audit.synthetic import DrawnEvent, check_marginals_and_choices, read_draws
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
 from privacy.classifiers.model_plan import asked_classifier
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
-from privacy.learning.statistics import Statistic
 from tasks.progress import Bar
-from tasks.verification.files import VersionFolder
-from tasks.verification.fitted_values import OpenFiles, check_fitted_values, priced
+from tasks.verification.fitted_checks import FittedChecks
+from tasks.verification.fitted_values import OpenFiles
 from tasks.verification.published_draws import PublishedValues
 from tasks.verification.replay_tables import Outcome
 from tasks.verification.retrain import retrain
@@ -53,46 +46,15 @@ OTHER_WEIGHTS: Final = "the weights are not those that follow from the noisy val
 _OTHER_TEXT: Final = "it says something else than the record: go by the record"
 
 
-class ModelChecks:
-    """The checks of a version of a model.
-
-    Args:
-        record: its record.
-        where: the record's file name.
-        manifest_name: the manifest's.
-    """
-
-    def __init__(self, record: ModelRecord, where: str, manifest_name: str) -> None:
-        self._record, self._where, self._manifest_name = record, where, manifest_name
-        self.meaning: ModelMeaning | None = None
-        self.events: tuple[DrawnEvent, ...] = ()
-        self._sound = True
-        self._values: Mapping[str, NDArray[np.int64]] = {}
-        self._statistics: Mapping[str, Statistic] = {}
-        self._model: ClassifierModel | None = None
-        self._trained_again = False
-
-    @property
-    def record(self) -> ModelRecord:
-        """The record."""
-        return self._record
-
-    @property
-    def contract(self) -> Contract | None:
-        """The contract, where it could be read."""
-        return None if self.meaning is None else self.meaning.contract
+class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
+    """The checks of a version of a model."""
 
     @property
     def untold(self) -> tuple[str, ...]:
         """Where rows are made of the measurements: how their seed was come by, and the training without `--deep`."""
         if self._record.replay.seed is None:
             return ()
-        return (SEED,) if self._trained_again else (WEIGHTS_UNTOLD, SEED)
-
-    @property
-    def whole(self) -> bool:
-        """A training that was not interrupted leaves its reserve undrawn; it is paid for."""
-        return False
+        return (SEED,) if self._fitted_again else (WEIGHTS_UNTOLD, SEED)
 
     @property
     def rules(self) -> Mapping[int, str]:
@@ -102,11 +64,6 @@ class ModelChecks:
             9: "weights, contract of inputs and model card follow from what was published",
             11: "model trained again from the noisy values",
         }
-
-    @property
-    def priced(self) -> bool | None:
-        """Whether the draws' losses can be recomputed."""
-        return priced(self._record.replay, self.events)
 
     def read(self) -> list[Finding]:
         """Read contract and product again."""
@@ -127,46 +84,10 @@ class ModelChecks:
         findings += check_told_model(self._record, self.meaning, where=self._where)
         return findings + self._check_alone(self.meaning)
 
-    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check the draws against journal, charge and contract."""
-        replay, skipped = self._record.replay, []
-        self.events, findings = read_draws(replay, where=self._where)
-        if run is None:
-            skipped.append("the draws against the journal: no readable run")
-        else:
-            findings += check_draws(replay, run, where=self._where, whole=False)
-        if self.meaning is None:
-            skipped.append("the draws against the contract: no valid contract or product")
-        elif self.events:
-            wrong = check_marginals_and_choices(replay, self.events, self.meaning, where=self._where)
-            self._sound = self._sound and not wrong
-            findings += wrong
-        return findings, skipped
+    def _fit_again(self, values: PublishedValues, meaning: ModelMeaning, model: ClassifierModel, bar: Bar) -> Outcome:
+        return retrain(self._record.replay, self.events, values, meaning, model, bar)
 
-    def replay(
-        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
-    ) -> tuple[Outcome, Outcome] | None:
-        """Check what was drawn, then weights, inputs and card."""
-        if self.meaning is None or not self.events or not self._sound:
-            return None
-        files = OpenFiles(folder, manifest, sound)
-        drawn = check_fitted_values(self._record.replay, self.events, self.meaning, files)
-        self._values, self._statistics = drawn.noisy, drawn.statistics
-        measured = drawn.findings, list(files.skipped)
-        files.skipped.clear()
-        return measured, (self._check_model(files, self.meaning), files.skipped)
-
-    def reestimate(self, bar: Bar) -> Outcome | None:
-        """Train again from the published noisy values, and compare the weights."""
-        self._trained_again = True
-        replay = self._record.replay
-        measured = sum(draw.measurements is not None for draw in replay.draws)
-        if self._model is None or self.meaning is None or len(self._values) != measured:
-            return [], ["the model: it or what was measured cannot be read"]
-        values = PublishedValues(self._values, self._statistics)
-        return retrain(replay, self.events, values, self.meaning, self._model, bar)
-
-    def _check_model(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
+    def _check_made(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:
         findings: list[Finding] = []
         replay = self._record.replay
         weights, inputs, card = (files.read(name, findings) for name in (WEIGHTS, INPUTS, CARD))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from contracts.errors import SudareError
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.audit.readable import shown
-from privacy.audit.synthetic import DrawnEvent, FittedMeaning, FittedReplay
-from privacy.audit.synthetic_statements import SyntheticDraw
+from privacy.audit.synthetic import DrawnEvent, FittedMeaning
+from privacy.audit.synthetic_statements import FittedReplay, SyntheticDraw
 from privacy.generators.generator import OutOfTime
 from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
@@ -33,6 +34,8 @@ from privacy.marginals.sensitivity import GaussianNoise, Noise, noise_event
 from privacy.marginals.uncertainty import variance
 from tasks.verification.compare_models import SHARE
 
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+
 
 class OtherDraw(SudareError):
     """The generator asks for something else than what was published."""
@@ -49,6 +52,11 @@ class PublishedValues:
 
     noisy: Mapping[str, NDArray[np.int64]]
     statistics: Mapping[str, Statistic]
+
+
+def without_limit(options: OptionsT) -> OptionsT:
+    """Return a fit's options without its time limit: what is published says how far it came."""
+    return options.model_copy(update={"time_limit": None}) if hasattr(options, "time_limit") else options
 
 
 class NoCounts:

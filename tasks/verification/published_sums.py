@@ -18,8 +18,8 @@ from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.audit.readable import printable, read_json, shown
 from privacy.audit.replay import RELATIVE_TOLERANCE, values_sha256
-from privacy.audit.synthetic import STATISTIC_FILES, FittedMeaning, FittedReplay, statistics
-from privacy.audit.synthetic_statements import SyntheticDraw
+from privacy.audit.synthetic import STATISTIC_FILES, FittedMeaning, statistics
+from privacy.audit.synthetic_statements import FittedReplay, SyntheticDraw
 from privacy.learning.layout import row_layout
 from privacy.learning.statistics import Statistic
 from privacy.learning.written_statistics import PART_NAMES, read_statistic

@@ -24,7 +24,7 @@ from privacy.generators.release_plan import plan_synthetic
 from privacy.ledger.grant import Grant
 from tasks.progress import Bar
 from tasks.verification.compare_models import OTHER_FIT, WHERE, compare_models
-from tasks.verification.published_draws import NoCounts, PublishedDraws, PublishedValues
+from tasks.verification.published_draws import NoCounts, PublishedDraws, PublishedValues, without_limit
 from tasks.verification.published_model import UNREADABLE
 
 
@@ -52,7 +52,7 @@ def reestimate(
         epsilon, delta = Decimal(replay.charge.epsilon), Decimal(replay.charge.delta)
         made_by: Generator[Any] = generator(meaning.product.generator)
         options = made_by.options.model_validate(meaning.product.options)
-        unlimited = options.model_copy(update={"time_limit": None}) if hasattr(options, "time_limit") else options
+        unlimited = without_limit(options)
         plan = plan_synthetic(meaning.product, meaning.contract, unlimited, epsilon=epsilon, delta=delta)
     except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
         return [], [f"the fit: this installation cannot plan it ({printable(str(error))})"]

@@ -26,7 +26,7 @@ from privacy.generators.generator import OutOfTime
 from privacy.ledger.grant import Grant
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.progress import Bar
-from tasks.verification.published_draws import NoCounts, OtherDraw, PublishedDraws, PublishedValues
+from tasks.verification.published_draws import NoCounts, OtherDraw, PublishedDraws, PublishedValues, without_limit
 from tasks.verification.published_model import UNREADABLE
 
 SHARE: Final = 0.01
@@ -58,7 +58,7 @@ def retrain(
         epsilon, delta = Decimal(replay.charge.epsilon), Decimal(replay.charge.delta)
         made_by = trainer(meaning.product.trainer)
         options = made_by.options.model_validate(meaning.product.options)
-        unlimited = options.model_copy(update={"time_limit": None}) if hasattr(options, "time_limit") else options
+        unlimited = without_limit(options)
         plan = plan_model(meaning.product, meaning.contract, unlimited, epsilon=epsilon, delta=delta)
     except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
         return [], [f"the training: this installation cannot plan it ({printable(str(error))})"]

@@ -166,3 +166,18 @@ def grown(place: Place) -> Ledger:
     assert ledger.verify(public_key=KEY) == []
     assert len(ledger.journal()) == SIZE
     return ledger
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    """A ledger's place a site."""
+    made: dict[str, Place] = {}
+
+    def place(name: str) -> Place:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        return made.setdefault(name, Place(f"sqlite:///{folder / 'ledger.db'}", folder))
+
+    yield place
+    for each in made.values():
+        each.close()

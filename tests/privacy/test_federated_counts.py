@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian
 from privacy.federation.counting import FINEST_VARIANCE, CountingPlan
 from privacy.federation.in_process import InProcessSites
@@ -22,7 +20,8 @@ from privacy.learning.errors import CannotTrain
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
-from tests.privacy.ledgers import Counted, Place, bind, request, terms
+from tests.privacy.federating import a_ledger
+from tests.privacy.ledgers import Counted, Place
 
 NAMES = ("north", "east", "south")
 BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_a_person=1)
@@ -30,28 +29,6 @@ SERVER = replace(BLIND, noise="server", server="the office", colluding=0)
 PLAN = CountingPlan((("age",), ("ward",)), Fraction(4), "add_remove", 1, NAMES, (40, 40, 40), BLIND, reserve=1)
 EXACT = {name: np.arange(400).reshape(4, 100) * (place + 1) for place, name in enumerate(NAMES)}
 NOTHING = np.zeros(0, np.float32)
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
-    made: dict[str, Place] = {}
-
-    def place(name: str) -> Place:
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
-        return made.setdefault(name, Place(f"sqlite:///{folder / 'ledger.db'}", folder))
-
-    yield place
-    for each in made.values():
-        each.close()
-
-
-def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
-    ledger = place.open()
-    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=1000))
-    bind(ledger, "2024")
-    ledger.reserve(request(events=events, epsilon=10**14, delta=10**9))
-    return ledger
 
 
 def site(grant: Grant, exact: Any, plan: CountingPlan) -> Callable[[Call], Any]:

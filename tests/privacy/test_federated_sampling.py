@@ -17,9 +17,9 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, initial_state
+from tests.privacy.federating import Site
 from tests.privacy.learning import classifier, mixed_codes, mixed_layout
 from tests.privacy.ledgers import Place
-from tests.privacy.test_federation import Site
 
 ROUNDS, TABLE = 3, 400
 LAYOUT = mixed_layout()

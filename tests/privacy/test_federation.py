@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,118 +15,40 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
-from privacy.federation.coordinator import Attempts, FederatedModel, replayed, train_across
+from privacy.federation.coordinator import Attempts, replayed, train_across
 from privacy.federation.in_process import InProcessSites
-from privacy.federation.plan import FederatedPlan, Trust, at_least_one, plan_from_json
-from privacy.federation.rounds import Call, Collected, Contribution, lifted, residues_of
+from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
+from privacy.federation.rounds import Call, Collected, lifted, residues_of
 from privacy.learning.errors import CannotTrain
-from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Sgd
-from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, initial_state
 from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
-from privacy.ledger.ledger import Ledger
 from privacy.ledger.once import DrawOnce
 from privacy.noise.lattice_gaussian import standard_normals
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
-from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from tests.privacy.learning import classifier, mixed_codes, mixed_layout, p3gm
-from tests.privacy.ledgers import KEYED_HASH, Place, bind, request, terms
-
-LAYOUT = mixed_layout()
-LEARNER = classifier(network=perceptron(18, 4, outputs=3), optimizer=Sgd(0.5))
-CPU = Execution("cpu", rows_at_once=64)
-NAMES = ("north", "east", "south")
-TRAINING = TrainingPlan(Fraction(1, 2), Fraction(60), 3, Fraction(1), Fraction(2), 1, reserve=2)
-BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=2, colluding=0, sites_a_person=1)
-TRUSTED = replace(BLIND, noise="server", secure_aggregation=False, server="the statistics office")
-PLAN = FederatedPlan(TRAINING, NAMES, (40, 40, 40), BLIND)
-SIZE = parameters_of(LEARNER)
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
-    """A ledger's place a site."""
-    made: dict[str, Place] = {}
-
-    def place(name: str) -> Place:
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
-        return made.setdefault(name, Place(f"sqlite:///{folder / 'ledger.db'}", folder))
-
-    yield place
-    for each in made.values():
-        each.close()
-
-
-def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
-    ledger = place.open()
-    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=1000))
-    bind(ledger, "2024")
-    ledger.reserve(request(events=events, epsilon=10**14, delta=10**9))
-    return ledger
-
-
-class Site:
-    """A site with a ledger of its own."""
-
-    def __init__(self, place: Place, codes: Codes, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
-        self.ledger, self.plan, self.asked, self.silent = a_ledger(place, plan.record_events), plan, 0, False
-        self.rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, lambda: codes)
-        self.grant = self.ledger.open_grant("run-1", seeded=seeded)
-        self.sent: list[Contribution] = []
-
-    def __call__(self, call: Call) -> Contribution | None:
-        self.asked += 1
-        if self.silent:
-            return None
-        self.sent.append(self.grant.contribute(self.rows, LEARNER, call, plan=self.plan, key="fed", execution=CPU))
-        return self.sent[-1]
-
-    def drawn(self) -> list[dict[str, Any]]:
-        return [entry.body for entry in self.ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
-
-
-class Federation:
-    """Sites and a coordinator, each with a ledger."""
-
-    def __init__(self, places: Callable[[str], Place], plan: FederatedPlan = PLAN) -> None:
-        self.plan = plan
-        self.sites = {
-            name: Site(places(name), mixed_codes(40, seed=place), plan) for place, name in enumerate(plan.sites)
-        }
-        self.ledger = a_ledger(places("coordinator"), plan.person_events)
-        self.names = count()
-
-    def train(self, **changed: Any) -> FederatedModel:
-        given: dict[str, Any] = {"told": lambda summed: None, **changed}
-        return train_across(
-            self.ledger.open_grant("run-1"),
-            InProcessSites(self.plan, self.sites),
-            LEARNER,
-            LAYOUT,
-            plan=self.plan,
-            key="fed",
-            execution=CPU,
-            attempts=Attempts(lambda: f"{next(self.names):016x}", AttemptLost, **given),
-        )
-
-    def drawn(self) -> list[str]:
-        return [entry.body["key"] for entry in self.ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
-
-
-def call(number: int = 0, attempt: int = 0) -> Call:
-    return Call(number, f"{attempt:016x}", initial_state(LEARNER).parameters)
+from privacy.noise.random_bytes import SecureBytes
+from tests.privacy.federating import (
+    BLIND,
+    CPU,
+    LAYOUT,
+    LEARNER,
+    NAMES,
+    PLAN,
+    SIZE,
+    TRAINING,
+    TRUSTED,
+    Federation,
+    a_ledger,
+    call,
+)
+from tests.privacy.learning import mixed_codes, p3gm
+from tests.privacy.ledgers import KEYED_HASH, Place
 
 
 def test_every_site_and_the_coordinator_pay_each_round_once(places: Callable[[str], Place]) -> None:
