@@ -15,7 +15,8 @@ from privacy.ledger.calendar import Refusal, ScheduledRun, first_refusals, runs_
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Part
 from tasks.charge import request_for
-from tasks.settings import Scheduled, Workspace
+from tasks.settings import Workspace
+from tasks.settings_file import Scheduled
 
 HORIZON: Final = timedelta(days=3653)
 
