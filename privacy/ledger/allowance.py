@@ -9,7 +9,7 @@ from fractions import Fraction
 from contracts.errors import Finding
 from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.amounts import pico_to_text
-from privacy.accounting.events import Event
+from privacy.accounting.events import Event, UnsupportedEvent
 from privacy.ledger.errors import GrantExceeded
 from privacy.ledger.terms import Charge
 
@@ -44,7 +44,13 @@ def check_covered(
         found = f"draw {key!r}: {event.kind} that is not planned, or drawn as often as planned"
         raise GrantExceeded([Finding(where, "plan", found, "the planned events; nothing was drawn")])
     spent = sum((share(budget, before) for before in unplanned(planned, drawn)), Fraction(0))
-    wanted, room = share(budget, event), limit(budget) - spent
+    try:
+        wanted, room = share(budget, event), limit(budget) - spent
+    except UnsupportedEvent as refused:
+        found = f"draw {key!r}: {event.kind} that is not planned, or drawn as often as planned"
+        raise GrantExceeded(
+            [Finding(where, "plan", found, f"the planned events, and what {budget.kind} holds; nothing was drawn")]
+        ) from refused
     if wanted > room:
         found = f"draw {key!r} takes {float(wanted):.12g} of the {budget.kind} budget"
         allowed = f"at most {float(room):.12g}, what is left of it; nothing was drawn"

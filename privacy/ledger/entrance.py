@@ -88,13 +88,18 @@ def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statisti
     check_noise(noise)
     _exactly("noise", noise, GaussianNoise)
     layout = checked_layout(rows)
+    return checked_statistic(statistic, layout), layout
+
+
+def checked_statistic(statistic: object, layout: RowLayout) -> Statistic:
+    """Refuse a statistic of another making or of other rows; return a copy that nobody else holds."""
     if not isinstance(statistic, _STATISTICS) or type(statistic) not in _STATISTICS:
         raise ValueError(f"statistic must be Moments or FeatureSums itself, not {type(statistic).__name__}")
     statistic.__post_init__()
     copied = statistic.rebuilt()
     copied.embedding.check(layout)
     copied.groups.check(copied.embedding, layout)
-    return copied, layout
+    return copied
 
 
 def checked_layout(rows: object) -> RowLayout:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, checked_call
+from privacy.federation.summing_plan import SummingPlan
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner, parameters_of
 from privacy.learning.rows import PrivateRows
-from privacy.ledger.entrance import check_counts, checked_layout, rebuilt_layout
+from privacy.learning.statistics import Statistic
+from privacy.ledger.entrance import check_counts, checked_layout, checked_statistic, rebuilt_layout
 from privacy.ledger.federated_counts import checked_counting, contribute_counts, sum_counts
 from privacy.ledger.federated_entrance import checked_federation
+from privacy.ledger.federated_sums import checked_summing, contribute_sums, sum_sums
 from privacy.ledger.once import DrawOnce
 from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts
@@ -129,3 +132,46 @@ class FederatedDraws:
         """
         own = checked_counting(plan, self._charge.request)
         return sum_counts(own, shape, number, collect, attempt, key=key, once=self._once, source=self._random_bytes)
+
+    def contribute_sums(
+        self, rows: PrivateRows, statistic: Statistic, call: Call, *, plan: SummingPlan, key: str
+    ) -> Contribution:
+        """Make this site's sums of bounded vectors over its rows; they leave once. As `contribute`.
+
+        Args:
+            rows: handle on the site's rows.
+            statistic: what is added up; of the bounds that the plan has for the round.
+            call: the round and the attempt; no parameters.
+            plan: bounds, sites, trust and noise; the charge holds `plan.record_events`.
+            key: what the keys of its draws begin with, unique inside the run.
+        """
+        layout = checked_layout(rows)
+        own, checked = checked_statistic(statistic, layout), checked_summing(plan, self._charge.request)
+        asked = checked_call(call, checked.rounds, 0)
+        return contribute_sums(rows, own, layout, checked, asked, key=key, once=self._once, source=self._random_bytes)
+
+    def sum_sums(
+        self,
+        layout: RowLayout,
+        statistic: Statistic,
+        number: int,
+        collect: Collect,
+        *,
+        attempt: str,
+        plan: SummingPlan,
+        key: str,
+    ) -> RoundSum:
+        """Collect one sum of bounded vectors from the sites and release it, or replay it. As `sum_round`.
+
+        Args:
+            layout: how rows lie in vectors at every site.
+            statistic: what is added up, as for `contribute_sums`.
+            number, collect, attempt, plan, key: as for `sum_round`; the charge holds `plan.person_events`.
+        Returns:
+            RoundSum: in sent units (`SummingPlan.unit`).
+        """
+        whole = rebuilt_layout(layout)
+        own, checked = checked_statistic(statistic, whole), checked_summing(plan, self._charge.request)
+        return sum_sums(
+            checked, own, whole, number, collect, attempt, key=key, once=self._once, source=self._random_bytes
+        )

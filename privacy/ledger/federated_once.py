@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Collect, Collected, RoundSum, checked_collected, lifted
+from privacy.federation.summing_plan import SummingPlan
 from privacy.ledger.errors import AttemptBroken, AttemptLost, refusal
 from privacy.ledger.measurement import Asked
 from privacy.ledger.once import DrawOnce, Private, Reserve
@@ -40,7 +41,8 @@ def sent_once(
 ) -> Steps:
     """Make what a site sends, unless it was sent before.
 
-    An attempt whose receipt was written when the site was killed, and not entered, is paid, and is sent to nobody.
+    An attempt whose receipt was written when the site was killed, and not entered, is paid, and is sent to nobody;
+    phases of one run have keys that begin alike, so that the next phase's first attempt pays it as well.
 
     Raises:
         LedgerRefusal: it was.
@@ -52,7 +54,7 @@ def sent_once(
         made.append(make(exact))
         return receipt
 
-    draw = once.drawn(asked, private, read, receipted, attempts_of=f"{asked.key.rsplit('/', 2)[0]}/")
+    draw = once.drawn(asked, private, read, receipted, attempts_of=f"{asked.key.partition('/')[0]}/")
     if not made or not np.array_equal(draw.values, receipt):
         found, allowed = "answered already", "an attempt that is new: what a site sends leaves it once"
         raise refusal(f"draw {asked.key!r}", "attempt", found, allowed, "make another attempt")
@@ -65,7 +67,7 @@ def summed_once(
     collect: Collect,
     attempt: str,
     *,
-    plan: FederatedPlan | CountingPlan,
+    plan: FederatedPlan | CountingPlan | SummingPlan,
     size: int,
     noise: Callable[[], Steps],
     reserve: Reserve,

@@ -101,8 +101,8 @@ class DrawOnce:
         """Replay a draw; or check that it is covered, read what is exact, make the draw of it, and enter it.
 
         With a reserve, the draw is marked as begun before anything is read, and may be made again if it is lost.
-        Where `attempts_of` is what keys of attempts begin with, another attempt of the same plan that was written and
-        not entered before a crash is entered first.
+        Where `attempts_of` is what keys of attempts begin with, another attempt that was written and not entered
+        before a crash is entered first: of the same plan, or of another phase of the run.
         """
         request = self._charge.request
         with self._database.reading() as connection:
@@ -150,7 +150,10 @@ class DrawOnce:
         """Enter another attempt that is in its file and not in the journal; say whether there was such a thing."""
         if draw is None or not attempts_of or draw.key == asked.key or not draw.key.startswith(attempts_of):
             return False
-        if (draw.about.get("plan"), draw.security) != (asked.about.get("plan"), self._charge.security or "none"):
+        phases = {each.key.rsplit("/", 2)[0] for each in (draw, asked)}
+        if len(phases) == 1 and draw.about.get("plan") != asked.about.get("plan"):
+            return False
+        if draw.security != (self._charge.security or "none"):
             return False
         self._enter(draw, event_from_json(dict(draw.event)))
         return True
