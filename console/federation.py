@@ -79,6 +79,33 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
     answer(payload, people, as_json=as_json)
 
 
+@app.command("key")
+def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> None:
+    """Make this site's key, unless it has one, and print its public half for the federation spec.
+
+    The link takes no node but those whose keys the spec names, and each as
+    the site that it names. The secret half stays in this workspace.
+
+    Examples:
+
+        sudare federation key north.yaml
+    """
+    from contracts.federation import load_site
+    from tasks.federation.keys import key_file, site_key
+
+    mine, spec = load_site(site_file)
+    where = workspace_at(workspace)
+    public = site_key(where, spec.federation, mine.site)
+    file = key_file(where, spec.federation, mine.site)
+    payload = {"site": mine.site, "federation": spec.federation, "key": public, "file": str(file)}
+
+    def people(console: Console) -> None:
+        print_facts(console, [("secret half", str(file)), ("for the spec", f"sites: the entry {mine.site}")])
+        console.print(f"key: {public}", soft_wrap=True, highlight=False)
+
+    answer(payload, people, as_json=as_json)
+
+
 @app.command("run")
 def run(
     federation: FederationSpec,
@@ -108,10 +135,12 @@ def run(
         sudare federation run federation.yaml --host 192.0.2.1 \\
           --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
+    from contracts.federation import load_federation
     from flows.federated import Network, coordinate
     from tasks.settings import federation_environment
 
-    certificates = _certificates(host, ca, certificate, key, closed=link_is_closed)
+    keyed = bool(load_federation(federation).keys)
+    certificates = _certificates(host, ca, certificate, key, closed=link_is_closed, keyed=keyed)
     where = workspace_at(workspace)
     network = Network(federation_environment(), host, port, certificates, joining, answering, between)
     quiet = Console(stderr=True)
@@ -166,10 +195,12 @@ def site(
     """
     import time
 
+    from contracts.federation import load_site
     from flows.federated import site as joining
     from tasks.settings import federation_environment
 
-    certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed)
+    keyed = bool(load_site(site_file)[1].keys)
+    certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed, keyed=keyed)
     where, quiet = workspace_at(workspace), Console(stderr=True)
     with (
         Stop(),
@@ -218,26 +249,25 @@ def _noise(plan: FederatedPlan | CountingPlan) -> str:
 
 
 def _certificates(
-    host: str, ca: Path | None, certificate: Path | None, key: Path | None, *, closed: bool
+    host: str, ca: Path | None, certificate: Path | None, key: Path | None, *, closed: bool, keyed: bool
 ) -> Certificates | None:
     """Return the certificates; without any, contributions travel in the clear, which is for loopback alone.
 
-    Beyond loopback somebody must also say that the link is closed to others: it asks nobody who they are.
+    Beyond loopback, sites have keys, or somebody says that the link is closed to others: without keys it asks nobody
+    who they are. What a key signs is the time, and must not be overheard: keys need TLS everywhere.
     """
     from contracts.errors import Finding, SpecRefused
     from tasks.federation.flower import Certificates
 
     findings, remedy = [], "docs/federation.md says how"
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        if ca is None:
-            allowed = "TLS wherever other machines are reached"
-            findings.append(Finding("the command", "--ca", f"no --ca for {host}", allowed, remedy))
-        if not closed:
-            found = f"{host} without --link-is-closed"
-            allowed = (
-                "a link that only the parties can reach (a private network, a firewall): it asks nobody who they are"
-            )
-            findings.append(Finding("the command", "--link-is-closed", found, allowed, remedy))
+    beyond = host not in ("127.0.0.1", "localhost", "::1")
+    if ca is None and (beyond or keyed):
+        allowed = "TLS wherever other machines are reached, or sites have keys"
+        findings.append(Finding("the command", "--ca", f"no --ca for {host}", allowed, remedy))
+    if beyond and not (closed or keyed):
+        found = f"{host} without --link-is-closed, and sites without keys"
+        allowed = "a `key:` for every site, or a link that only the parties can reach (a private network, a firewall)"
+        findings.append(Finding("the command", "--link-is-closed", found, allowed, remedy))
     if findings:
         raise SpecRefused(findings)
     if ca is None:

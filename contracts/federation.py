@@ -10,7 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from contracts import canonical
 from contracts.contract import Contract
@@ -30,10 +37,38 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class Member(Frozen):
-    """A site, and about how many rows it has; declared, public."""
+    """A site: about how many rows it has, declared, and by which public key it is known (OpenSSH); public."""
 
     name: Label
     rows_about: Whole
+    key: Label | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _public_key(cls, key: str | None) -> str | None:
+        if key is not None and not _is_key(key):
+            allowed = "ecdsa-sha2-nistp384 and a key in base64"
+            refuse([Problem("another text", allowed, "write what sudare federation key prints")])
+        return key
+
+    @model_serializer(mode="wrap")
+    def _without_no_key(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a key that is not there, so that a spec without keys has the digest that it had before keys."""
+        written: dict[str, Any] = write(self)
+        return {name: value for name, value in written.items() if name != "key" or value is not None}
+
+
+def _is_key(text: str) -> bool:
+    """Tell whether a text is a public key on the curve P-384, without a comment."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    try:
+        key = load_ssh_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP384R1) and text.count(" ") == 1
 
 
 class LearnerTerms(Frozen):
@@ -99,6 +134,9 @@ class FederationFile(Frozen):
         names = [site.name for site in self.sites]
         if len(set(names)) < len(names) or not 1 <= len(names) <= MOST_SITES:
             refuse([Problem(f"{len(names)} sites", f"1 to {MOST_SITES}, each name once", at=("sites",))])
+        keys = [site.key for site in self.sites if site.key is not None]
+        if len(set(keys)) < len(keys):
+            refuse([Problem("a key that two sites have", "a key of its own for each", at=("sites",))])
         given = tuple(part is not None for part in (self.learner, self.training, self.tables))
         if given not in ((True, True, False), (False, False, True)):
             refuse(
@@ -122,6 +160,11 @@ class FederationSpec(FederationFile):
     def digest(self) -> str:
         """SHA-256 (hex) of what all parties must agree on: all but where the contract lies and results go."""
         return canonical.digest(self.model_dump(mode="json", exclude={"path", "contract", "publish"}))
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The public key of each site; empty where sites have none."""
+        return {site.name: site.key for site in self.sites if site.key is not None}
 
 
 class SiteFile(Frozen):
@@ -163,6 +206,10 @@ def load_site(path: Path) -> tuple[SiteFile, FederationSpec]:
 
 def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
     """List what in a federation spec does not fit its contract; empty means that it fits."""
+    without = [site.name for site in spec.sites if site.key is None]
+    if spec.keys and without:
+        found = f"no key for {', '.join(without)}"
+        return [Finding(str(spec.path), "sites", found, "a key for every site, or for none")]
     if spec.tables is not None:
         return _table_findings(spec.path, spec.tables, contract)
     if spec.learner is None:

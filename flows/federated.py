@@ -26,6 +26,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from tasks.federation.flower import Certificates, Engine, Running
 from tasks.federation.flower_sites import FlowerSites
+from tasks.federation.keys import key_of
 from tasks.federation.released import Made, Released, write_released
 from tasks.federation.site import DRAWS, Answering, joined
 from tasks.federation.sockets import answering, awaited
@@ -143,7 +144,8 @@ def over_flower(known: Federation, workspace: Workspace, network: Network) -> It
     link = f"{network.host}:{network.port}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
-        linked = stack.enter_context(engine.link(network.port, network.certificates, host=network.host))
+        keys = known.spec.keys
+        linked = stack.enter_context(engine.link(network.port, network.certificates, host=network.host, keys=keys))
         address = folder / "coordinator"
         app = stack.enter_context(engine.app(address, link, network.certificates))
 
@@ -152,7 +154,8 @@ def over_flower(known: Federation, workspace: Workspace, network: Network) -> It
             app.check()
 
         line = stack.enter_context(awaited(address, seconds=STARTING_SECONDS, alive=alive))
-        sites = FlowerSites(line, known, seconds=network.answering, running=(linked, app))
+        running, nodes = (linked, app), engine.nodes() if keys else None
+        sites = FlowerSites(line, known, seconds=network.answering, running=running, nodes=nodes)
         try:
             yield sites
         finally:
@@ -174,9 +177,11 @@ def site(
     Yields:
         Running: the node; its `check` raises when it has ended.
     Raises:
+        SpecRefused: the spec names another key for this site than its workspace has.
         GateBroken, LedgerRefusal, SudareError: as `tasks.federation.site.joined`; the site does not join.
     """
     mine, spec = load_site(site_path)
+    key = key_of(mine, spec, workspace)
     engine = Engine(environment, workspace.private / "flower" / mine.site)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
@@ -184,5 +189,5 @@ def site(
         answers = Answering(stack.enter_context(joined(mine, spec, workspace)))
         stack.enter_context(answering(address, answers))
         stack.enter_context(answering(masked, answers.masked))
-        node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates))
+        node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates, key=key))
         yield node

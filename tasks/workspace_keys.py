@@ -27,7 +27,7 @@ def create_keys(folder: Path, *, told: bytes | None) -> None:
     """
     for name in ("signing.key", "snapshot.key") if told is None else ("snapshot.key",):
         if not (folder / name).exists():
-            _write_secret(folder / name, secrets.token_bytes(32))
+            write_secret(folder / name, secrets.token_bytes(32))
     public = public_half(told or read_key(folder / "signing.key"))
     (folder / "signing.pub").write_text(public + "\n", encoding="ascii")
 
@@ -39,7 +39,7 @@ def public_half(seed: bytes) -> str:
     return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
 
 
-def _write_secret(path: Path, secret: bytes) -> None:
+def write_secret(path: Path, secret: bytes) -> None:
     """Write a file that only its owner may read; it appears whole or not at all."""
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)

@@ -1,14 +1,17 @@
-"""Runs Flower's link, or a site's node, so that it takes no app but the one beside this file.
+"""Runs Flower's link, or a site's node, so that it takes no app but the one beside this file; or Flower's `flwr`.
 
-    python own_app.py superlink|supernode OPTIONS      options as Flower's own commands have them
+    python own_app.py superlink|supernode|flwr OPTIONS      options as Flower's own commands have them, and
+        --site-keys FILE --site-nodes FILE                  of the link, where sites have keys (`own_nodes`)
 
 Flower runs whatever app is sent to the link by whoever reaches it. Here an app is compared with the party's own copy,
-file by file, before any of it is stored or run: the link refuses another, a node ignores its messages.
+file by file, before any of it is stored or run: the link refuses another, a node ignores its messages. Each ends when
+the process that started it is gone (`own_end`).
 """
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
@@ -75,11 +78,23 @@ def pin() -> None:
 
 
 def main() -> None:
-    """Run the link or a node."""
-    party = sys.argv.pop(1)
-    started = {"superlink": "flwr.superlink.cli", "supernode": "flwr.supernode.cli"}[party]
+    """Run the link, a node, or `flwr`."""
+    sys.path.append(str(APP.parent))
+    own_end, own_nodes = import_module("own_end"), import_module("own_nodes")
+    options = ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("party", choices=("superlink", "supernode", "flwr"))
+    options.add_argument("--site-keys", type=Path)
+    options.add_argument("--site-nodes", type=Path)
+    told, sys.argv[1:] = options.parse_known_args()
+    own_end.end_with_parent()
+    if told.party == "flwr":
+        import_module("flwr.cli.app").app()
+        return
     pin()
-    getattr(import_module(started), f"flower_{party}")()
+    if told.party == "superlink":
+        own_nodes.close_doors(told.site_keys, told.site_nodes)
+    started = {"superlink": "flwr.superlink.cli", "supernode": "flwr.supernode.cli"}[told.party]
+    getattr(import_module(started), f"flower_{told.party}")()
 
 
 if __name__ == "__main__":

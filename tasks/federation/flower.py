@@ -1,17 +1,18 @@
 """Flower's processes: the link and the app beside the coordinator, a node beside each site.
 
 They run in an environment of their own (`deploy/federation`, `make federation`), know nothing of Sudare but one Unix
-socket, and end with the block that started them.
+socket, and end with the block that started them, or with this process, however it goes (`own_end`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ APP: Final = Path(__file__).resolve().parents[2] / "deploy" / "federation" / "ap
 OWN_APP: Final = APP.parent / "own_app.py"
 """Starts the link and nodes so that they run no app but this."""
 GRACE_SECONDS: Final = 10.0
+TURNED_AWAY_IN_LOG: Final = "Failed to activate SuperNode"
+TURNED_AWAY: Final = ": the link turned it away, as its key is of no site of the federation that the coordinator runs"
 
 
 class EngineMissing(Refused):
@@ -71,9 +74,21 @@ class Engine:
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @contextmanager
-    def link(self, port: int, certificates: Certificates | None, *, host: str = "127.0.0.1") -> Iterator[Running]:
+    def link(
+        self,
+        port: int,
+        certificates: Certificates | None,
+        *,
+        host: str = "127.0.0.1",
+        keys: Mapping[str, str] | None = None,
+    ) -> Iterator[Running]:
         """Run the link that nodes connect to.
 
+        Args:
+            port: where it listens.
+            certificates: TLS; keys need it.
+            host: where it listens.
+            keys: the public key of each site; then it takes no node but theirs, and `nodes` says which is whose.
         Raises:
             EngineMissing: the app that it is pinned to is not there: this is no clone of the repository.
         """
@@ -90,19 +105,51 @@ class Engine:
         else:
             told += ["--ssl-ca-certfile", str(certificates.authority)]
             told += ["--ssl-certfile", str(certificates.certificate), "--ssl-keyfile", str(certificates.key)]
+        self._nodes.unlink(missing_ok=True)
+        if keys:
+            (self.home / "keys.json").write_text(json.dumps(dict(keys)), encoding="utf-8")
+            told += ["--enable-supernode-auth"]
+            told += ["--site-keys", str(self.home / "keys.json"), "--site-nodes", str(self._nodes)]
         with self._running(told, "link") as running:
             running.wait_for_port(host, port)
             yield running
 
+    @property
+    def _nodes(self) -> Path:
+        return self.home / "nodes.json"
+
+    def nodes(self) -> dict[str, int] | None:
+        """Return each site's node, which the link that runs knows by its key; None where sites have none."""
+        if not self._nodes.is_file():
+            return None
+        nodes: dict[str, int] = json.loads(self._nodes.read_bytes())
+        return nodes
+
     @contextmanager
     def node(
-        self, site: str, addresses: tuple[Path, Path], link: str, certificates: Certificates | None
+        self,
+        site: str,
+        addresses: tuple[Path, Path],
+        link: str,
+        certificates: Certificates | None,
+        *,
+        key: Path | None = None,
     ) -> Iterator[Running]:
-        """Run a site's node; it reaches the site's Sudare by Unix sockets, for queries and for what is masked."""
+        """Run a site's node; it reaches the site's Sudare by Unix sockets, for queries and for what is masked.
+
+        Args:
+            site: its name.
+            addresses: the two sockets.
+            link: where the link is, HOST:PORT.
+            certificates: TLS.
+            key: the site's secret key (OpenSSH), by which the link knows it; None where sites have none.
+        """
         queries, masked = addresses
         told = [*_own_app("supernode"), "--superlink", link, "--port", str(free_port())]
         told += ["--node-config", f'site="{site}" socket="{queries}" masked="{masked}"']
         told += ["--insecure"] if certificates is None else ["--root-certificates", str(certificates.authority)]
+        if key is not None:
+            told += ["--auth-supernode-private-key", str(key)]
         with self._running(told, f"node-{site}") as running:
             yield running
 
@@ -113,11 +160,10 @@ class Engine:
         Raises:
             EngineMissing: the app is not there: this is no clone of the repository.
         """
-        _own_app("app")
         lines = ["[superlink]", 'default = "sudare"', "[superlink.sudare]", f'address = "{link}"']
         lines += ["insecure = true"] if certificates is None else [f'root-certificates = "{certificates.authority}"']
         (self.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        told = ["flwr", "run", str(APP), "sudare", "--stream", "--run-config", f'socket="{address}"']
+        told = [*_own_app("flwr"), "run", str(APP), "sudare", "--stream", "--run-config", f'socket="{address}"']
         with self._running(told, "app") as running:
             yield running
 
@@ -128,7 +174,7 @@ class Engine:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [str(binaries / told[0]), *told[1:]],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment_for_flower(binaries, self.home),
@@ -164,7 +210,16 @@ class Running:
         """
         code = self.process.poll()
         if code is not None:
-            raise EngineFailed(f"Flower's {self.name} ended with exit code {code}; what it said is in {self.log}")
+            why = TURNED_AWAY if TURNED_AWAY_IN_LOG in self._said() else ""
+            raise EngineFailed(
+                f"Flower's {self.name} ended with exit code {code}{why}; what it said is in {self.log}"
+            )
+
+    def _said(self) -> str:
+        """What it said last."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+            return log.read().decode(errors="replace")
 
     def wait_for_port(self, host: str, port: int, *, seconds: float = 60.0) -> None:
         """Wait until somebody listens there."""
@@ -190,6 +245,8 @@ class Running:
             except subprocess.TimeoutExpired:
                 continue
         self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
 
 def _own_app(party: str) -> list[str]:

@@ -19,6 +19,9 @@ from tasks.federation.wire import packed, unpacked
 
 MORE_SECONDS: Final = 120.0
 """What the app may take beyond the time that sites have."""
+TWICE: Final = "two nodes call themselves that"
+OTHER_NAME: Final = "the node with its key calls itself another site"
+"""What the app on the link says of nodes (`sudare_federation.server`)."""
 
 
 class SitesMissing(Refused):
@@ -35,12 +38,20 @@ class FlowerSites:
         federation: as the coordinator understands it.
         seconds: how long a site has to answer a stage of a round.
         running: Flower's processes here, that must live.
+        nodes: which node is which site's, by its key; None where a node is the site that it says it is.
     """
 
     def __init__(
-        self, line: Connection, federation: Federation, *, seconds: float, running: tuple[Running, ...]
+        self,
+        line: Connection,
+        federation: Federation,
+        *,
+        seconds: float,
+        running: tuple[Running, ...],
+        nodes: Mapping[str, int] | None = None,
     ) -> None:
         self._line, self._federation, self._seconds, self._running = line, federation, seconds, running
+        self._nodes = None if nodes is None else dict(nodes)
         self._hello = {"op": "join", "spec": federation.spec.digest, "contract": federation.contract.digest}
 
     def join(self, *, seconds: float) -> dict[str, str]:
@@ -55,6 +66,7 @@ class FlowerSites:
         """
         plan = self._federation.plan
         asked = {"op": "sites", "sites": list(plan.sites), "message": self._hello, "seconds": seconds}
+        asked["nodes"] = self._nodes
         told: dict[str, Any] = self._ask(packed(asked), seconds + MORE_SECONDS)[0]["told"]
         absent = {
             name: _known(told[name].get("refused")) if name in told else NO_ANSWER
@@ -104,7 +116,7 @@ class FlowerSites:
 
 def _known(why: object) -> str:
     """Return a reason of the closed set; a site could say anything."""
-    return why if isinstance(why, str) and why in (*REASONS, NO_ANSWER) else FAILED
+    return why if isinstance(why, str) and why in (*REASONS, NO_ANSWER, TWICE, OTHER_NAME) else FAILED
 
 
 def _missing(federation: Federation, absent: Mapping[str, str]) -> SitesMissing:

@@ -126,6 +126,8 @@ def words(known: Federation) -> list[str]:
         said.append(f"the server {trust.server!r} is trusted: it sees each site's contribution")
     if trust.secure_aggregation:
         said.append("secure aggregation holds against a server that follows the protocol and looks")
+    if known.spec.keys:
+        said.append("each site is known by its key, which the spec names: nobody else can take part in its name")
     gates = ", ".join(check.name for check in checks(known.contract) if check.gate)
     if gates:
         said.append(f"unprotected: that the rows of each site that took part passed the gates {gates}")

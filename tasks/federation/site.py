@@ -182,7 +182,10 @@ class Answering:
         return {**told, "mark": self._site.mark}, b""
 
     def _round(self, header: dict[str, Any], body: bytes) -> Answer:
-        """Answer one attempt, once."""
+        """Answer one attempt, once; a site that was started anew may meanwhile have another spec."""
+        if header.get("spec") not in (None, self._site.federation.spec.digest):
+            self._why = OTHER_SPEC
+            return {"refused": OTHER_SPEC}, b""
         parameters = np.frombuffer(body, dtype="<f4").astype(np.float32)
         sent = self._site.contribution(Call(header["number"], header["attempt"], parameters))
         return {"largest": 2 * self._site.federation.plan.largest_entry}, sent.residues.astype("<u4").tobytes()

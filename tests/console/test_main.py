@@ -92,6 +92,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "deploy",
         "evaluate",
         "federation check",
+        "federation key",
         "federation plan",
         "federation run",
         "federation site",

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import subprocess
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from shutil import copytree
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from contracts.federation import load_federation, load_site
 from flows import federated
 from flows.federated import Network, coordinate
 from privacy.learning.training import initial_state
-from tasks.federation.flower import APP, OWN_APP, Certificates, Engine, Running, free_port
+from tasks.federation.flower import APP, OWN_APP, Engine, Running, free_port
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import check_released
 from tasks.federation.site import PLAIN, Answering, joined
 from tasks.federation.sockets import answering
 from tasks.federation.understood import understood
 from tasks.settings import environment_for_flower, federation_environment
+from tests.tasks.certificates import loopback_certificates
 from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
 
 
@@ -122,34 +116,6 @@ try:
 except node.RunNotRunningException:
     pass
 """
-
-
-def loopback_certificates(folder: Path) -> Certificates:
-    """A certificate for this machine, of an authority of its own."""
-    today, names = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority")])
-    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-
-    def signed(subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, ca: bool) -> bytes:
-        built = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer)
-            .public_key(public_key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(today - timedelta(days=1))
-            .not_valid_after(today + timedelta(days=2))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-            .add_extension(names, critical=False)
-        )
-        return built.sign(authority_key, hashes.SHA256()).public_bytes(Encoding.PEM)
-
-    paths = [folder / name for name in ("ca.pem", "server.pem", "server.key")]
-    paths[0].write_bytes(signed(issuer, authority_key.public_key(), ca=True))
-    paths[1].write_bytes(signed(owner, key.public_key(), ca=False))
-    paths[2].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return Certificates(*paths)
 
 
 def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Path) -> None:

@@ -141,7 +141,9 @@ def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> 
 def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
     """The federation spec and the site file of docs/federation.md, beside the tests' contract."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
-    federation, tables, site = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    federation, tables, site = (
+        text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "..." not in text
+    )
     for name, text in (("federation.yaml", federation), ("site.yaml", site), ("wards.odcs.yaml", CONTRACT)):
         (tmp_path / name).write_text(text)
     mine, spec = load_site(tmp_path / "site.yaml")

@@ -1,6 +1,7 @@
 """Beside the coordinator: does on Flower's grid what the coordinator's Sudare asks for over one Unix socket.
 
-    {"op": "sites", "sites", "message", "seconds"}    find the sites, hand each the message, answer with what they say
+    {"op": "sites", "sites", "message", "seconds",    find the sites, hand each the message, answer with what they say
+     "nodes"}                                         (whose node is which by its key, or null)
     {"op": "round", "sites", "secure", ...}, call     one attempt of a round; answers with the sum
     {"op": "stop"}                                    end
 
@@ -27,6 +28,7 @@ RECORD = "sudare"
 NO_ANSWER = "no answer"
 EVERY_SECONDS = 0.3
 TWICE = "two nodes call themselves that"
+OTHER_NAME = "the node with its key calls itself another site"
 
 
 @app.main()
@@ -80,10 +82,12 @@ class Serving:
         self._grid, self._context = grid, context
         self._nodes: dict[str, int] = {}
         self._met: set[int] = set()
+        self._named: dict[int, str] = {}
 
     def sites(self, header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         """Wait until every site has joined or refused, or the time is over."""
         told: dict[str, Any] = {}
+        self._named = {node: name for name, node in (header["nodes"] or {}).items()}
         until = time.monotonic() + header["seconds"]
         while True:
             told |= self._meet(header["message"])
@@ -110,11 +114,12 @@ class Serving:
         self, nodes: dict[str, int], header: dict[str, Any], body: bytes
     ) -> tuple[list[str], np.ndarray | None]:
         """Add up contributions that this server may see."""
-        call = packed({"op": "round", "number": header["number"], "attempt": header["attempt"]}, body)
+        told = {"number": header["number"], "attempt": header["attempt"], "spec": header["message"]["spec"]}
+        call = packed({"op": "round", **told}, body)
         total: np.ndarray | None = None
         names = []
-        for name, (told, sent) in self._ask(nodes, call, header["seconds"]).items():
-            if "refused" not in told:
+        for name, (answer, sent) in self._ask(nodes, call, header["seconds"]).items():
+            if "refused" not in answer:
                 numbers = np.frombuffer(sent, dtype="<u4").astype(np.int64)
                 total = numbers if total is None else total + numbers
                 names.append(name)
@@ -132,19 +137,20 @@ class Serving:
         }
 
     def _meet(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Hand the message to nodes that are new; who they are, they say.
+        """Hand the message to nodes that are new; who they are, their keys say, or where sites have none they say.
 
         One that calls itself a site whose node is there is not taken in its place; it is asked again, as a site that
         was started anew is known by its old node for a while.
         """
         here = set(self._grid.get_node_ids())
-        taken = {name for name, node in self._nodes.items() if node in here}
+        self._met &= here
+        taken = {name: node for name, node in self._nodes.items() if node in here}
         new = [node for node in sorted(here) if node not in self._met]
         answers = self._ask({str(node): node for node in new}, packed(message), 60.0) if new else {}
-        told = {}
+        told: dict[str, Any] = {}
         for node, (answer, _) in answers.items():
-            name = answer.get("site")
-            if name in taken:
+            name, answer = self._who(int(node), answer)
+            if taken.get(name, int(node)) != int(node):
                 continue
             self._met.add(int(node))
             if name is not None:
@@ -156,6 +162,14 @@ class Serving:
                 else:
                     self._nodes.pop(name, None)
         return told
+
+    def _who(self, node: int, answer: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return which site a node is, and its answer; one whose key is another site's is refused."""
+        said = answer.get("site")
+        if not self._named:
+            return said, answer
+        name = self._named.get(node)
+        return name, answer if said in (None, name) else {"site": name, "refused": OTHER_NAME}
 
     def _ask(self, nodes: dict[str, int], message: bytes, seconds: float) -> dict[str, tuple[dict[str, Any], bytes]]:
         """Ask nodes one thing; those that do not answer are not in the result."""
