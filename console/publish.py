@@ -34,10 +34,11 @@ def publish(
         sudare publish adult-tables --version 2 --to postgresql://db.example/open
     """
     from contracts.source import written_address
+    from tasks.settings import blocks_of
     from tasks.sink.copying import copy_published
 
     address, place = written_address(to, "--to"), workspace_at(workspace)
-    with ledger_at(workspace) as ledger:
+    with ledger_at(workspace) as ledger, blocks_of(place):
         entry, where = copy_published(ledger, place.releases, release, version, address, credentials)
     payload = {"release": release, "version": entry.number, "status": entry.status, "where": where}
     told = f"{release} v{entry.number} is whole at {where}"

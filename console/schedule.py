@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from time import sleep
@@ -19,6 +20,7 @@ from console.render import answer, print_facts, terminal
 
 if TYPE_CHECKING:
     from contracts.period import Period
+    from flows.arrivals import Arrival
     from flows.deployment import Deployed
     from tasks.settings import Workspace
 
@@ -140,37 +142,70 @@ def watch(
         str | None, typer.Option(metavar="A..B", help="Which periods; without it the last that is over.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Queue runs for workers (sudare work) rather than run them here.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="With --queue: name of the deployment, as for sudare deploy.")
+    ] = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Release periods as their files arrive: those that are over, not published, and delivered.
 
-    A source of files counts as delivered when nobody has written to it for a
-    while, and since the last attempt somebody has. Sources at addresses are not
-    watched: schedule them.
+    A source of files, here or in an S3-compatible store, counts as delivered when
+    nobody has written to it for a while, and since the last attempt somebody has.
+    Tables of servers are not watched: schedule them.
 
     Examples:
 
         sudare watch visits.yaml --periods 2024Q1..2025Q4
 
         sudare watch visits.yaml --once
+
+        sudare watch visits.yaml --queue
     """
-    from console.backfill import granularity_of, release_periods
+    from console.backfill import granularity_of
     from contracts.period import last_complete, read_periods
     from flows.arrivals import arrived
     from flows.clock import today
+    from flows.deployment import server_of
+    from tasks.settings import blocks_of
 
     where, granularity = workspace_at(workspace), granularity_of(spec)
-    while True:
-        chosen = (last_complete(today(), granularity),) if periods is None else read_periods(periods, granularity)
-        ready = arrived(spec, chosen, where, today=today(), quiet=timedelta(seconds=quiet))
-        if ready:
-            release_periods(spec, where, ready, as_json=as_json, carry_on=not once)
-        elif once:
-            answer({"periods": []}, lambda console: console.print("Nothing has arrived."), as_json=as_json)
-        if once:
-            return
-        sleep(every)
+    told: set[str] = set()
+    with server_of(where) if queue else blocks_of(where):
+        while True:
+            chosen = (last_complete(today(), granularity),) if periods is None else read_periods(periods, granularity)
+            found = arrived(spec, chosen, where, today=today(), quiet=timedelta(seconds=quiet))
+            ready = [each for each in found if each.key not in told]
+            if ready and queue:
+                _queue(spec, ready, name, as_json=as_json)
+                told |= {each.key for each in ready}
+            elif ready:
+                _release(spec, ready, where, as_json=as_json, carry_on=not once)
+            elif once:
+                answer({"periods": []}, lambda console: console.print("Nothing has arrived."), as_json=as_json)
+            if once:
+                return
+            sleep(every)
+
+
+def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json: bool, carry_on: bool) -> None:
+    """Run what has arrived here."""
+    from console.backfill import release_periods
+
+    release_periods(spec, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
+
+
+def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:
+    """Queue what has arrived for the workers."""
+    from flows.deployment import queue_arrivals
+
+    queued = asyncio.run(queue_arrivals(spec, ready, name=name))
+    payload = {"deployment": queued.name, "pool": queued.pool, "submitted": list(queued.submitted)}
+    facts = [("deployment", queued.name), ("queued", ", ".join(queued.submitted))]
+    answer(payload, lambda console: print_facts(console, facts), as_json=as_json)
 
 
 def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:

@@ -46,8 +46,7 @@ def postgres_server(user: str, password: str, log: Path) -> Iterator[int]:
             "-U",
             user,
             "--auth-host=scram-sha-256",
-            "-A",
-            "trust",
+            "--auth-local=trust",
         ]
         if who:
             os.chown(folder / "password", who["user"], who["group"])

@@ -3,47 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from contracts.address import S3Address
 from contracts.errors import Finding, SpecRefused
 from contracts.period import Period
+from contracts.source import Source
 from contracts.spec import load_spec
 from flows.standing import MISSING, Standing, standings
 from tasks.run_folder import LOST
 from tasks.settings import Workspace
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """A period that can be released now.
+
+    Args:
+        period: which.
+        key: another one whenever its files are written, or an attempt at it ends: what is queued under it is queued
+            once.
+    """
+
+    period: Period
+    key: str
+
+
 def arrived(
     spec: Path, periods: Sequence[Period], workspace: Workspace, *, today: date, quiet: timedelta
-) -> list[Period]:
+) -> list[Arrival]:
     """Return the periods that can be released now.
 
     Args:
-        spec: a release spec with `period:`, of files.
+        spec: a release spec with `period:`, of files, here or in an S3-compatible store.
         periods: which periods.
         workspace: knows what is published, and what was tried when.
         today: periods that end later are not over.
         quiet: for how long nobody must have written to a source.
     Raises:
-        SpecRefused: the source is at an address, of which nobody hears when it is written to.
+        SpecRefused: the source is a table of a server, of which nobody hears when it is written to.
+        StoreRefuses, StoreAway: the store does not let us in, or does not answer.
     """
     found = standings(spec, periods, workspace, today=today, foresee=False)
-    return [each.period for each in found if each.state in MISSING and _is_ready(spec, each, quiet)]
+    ready = ((each, _ready(spec, each, quiet)) for each in found if each.state in MISSING)
+    return [Arrival(each.period, _key(each, written)) for each, written in ready if written is not None]
 
 
-def _is_ready(spec: Path, standing: Standing, quiet: timedelta) -> bool:
-    """Say whether a period's files are there, at rest, and newer than the last attempt; a charged run goes on."""
-    if standing.state == "charged" and (standing.attempt is None or standing.attempt.charge != LOST):
-        return True
-    source = load_spec(spec, str(standing.period)).source.path
-    if not isinstance(source, Path):
-        found, remedy = "a source at an address", "schedule it: sudare deploy --cron, or --on-event"
-        raise SpecRefused([Finding(str(spec), "source.path", found, "files here", remedy)])
-    written = max((_time(path.stat().st_mtime) for path in _files(source)), default=None)
+def _ready(spec: Path, standing: Standing, quiet: timedelta) -> datetime | None:
+    """Say since when a period's files are at rest; None where they are not there, or no newer than the last attempt.
+
+    A charged run goes on, whatever became of its files: since when it was tried.
+    """
+    attempt = standing.attempt
+    if standing.state == "charged" and (attempt is None or attempt.charge != LOST):
+        return datetime.min.replace(tzinfo=UTC)
+    written = _written(spec, load_spec(spec, str(standing.period)).source)
     if written is None or datetime.now(UTC) - written < quiet:
-        return False
-    return standing.attempt is None or written > datetime.fromisoformat(standing.attempt.at)
+        return None
+    return written if attempt is None or written > datetime.fromisoformat(attempt.at) else None
+
+
+def _key(standing: Standing, written: datetime) -> str:
+    tried = "never" if standing.attempt is None else standing.attempt.at
+    return f"{standing.release}: written {written.isoformat()}, tried {tried}"
+
+
+def _written(spec: Path, source: Source) -> datetime | None:
+    """Return when a source was last written; None where it is not there."""
+    if isinstance(source.path, Path):
+        return max((_time(path.stat().st_mtime) for path in _files(source.path)), default=None)
+    if isinstance(source.path, S3Address):
+        from tasks.source.objects import last_written
+
+        return last_written(source, source.path)
+    found, remedy = "a table of a server", "schedule it: sudare deploy --cron, or --on-event"
+    raise SpecRefused([Finding(str(spec), "source.path", found, "files, here or in a store", remedy)])
 
 
 def _files(source: Path) -> Iterator[Path]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from prefect.client.orchestration import PrefectClient
 
+    from flows.arrivals import Arrival
+
 POOL: Final = "sudare"
 EVENT: Final = "sudare.partition.arrived"
 
@@ -120,15 +122,53 @@ async def deploy(
     return Deployed(f"{scheduled_release.name}/{name}", made, pool, queue, cron, told)
 
 
-async def _submit(client: PrefectClient, deployment: UUID, spec: Path, pool: str, period: Period) -> None:
-    """Queue the run of a period behind the other runs of its account."""
+async def queue_arrivals(spec: Path, arrivals: Sequence[Arrival], *, name: str | None) -> Deployed:
+    """Queue runs of periods that have arrived, for the workers of a deployment's pool; the same arrival once only.
+
+    Args:
+        spec: the release spec.
+        arrivals: which periods, each with the key of its arrival.
+        name: of the deployment; the spec's release without its period, if none is given.
+    Raises:
+        SpecRefused: the server has no such deployment.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    from flows.scheduled import scheduled_release
+
+    release, account = _names(spec, pattern_of(spec))
+    full = f"{scheduled_release.name}/{name or release}"
+    async with get_client() as client:
+        try:
+            known = await client.read_deployment_by_name(full)
+        except ObjectNotFound:
+            known = None
+        if known is None or known.work_pool_name is None:
+            found, allowed = f"no deployment {full!r} with a work pool", "one that `sudare deploy` made"
+            raise SpecRefused([Finding(str(spec), "deployment", found, allowed, f"sudare deploy {spec}")])
+        pool = known.work_pool_name
+        for each in arrivals:
+            await _submit(client, known.id, spec, pool, each.period, once=each.key)
+    told = tuple(str(each.period) for each in arrivals)
+    return Deployed(full, known.id, pool, queue_of(account), None, told)
+
+
+async def _submit(
+    client: PrefectClient, deployment: UUID, spec: Path, pool: str, period: Period, *, once: str | None = None
+) -> None:
+    """Queue the run of a period behind the other runs of its account; under one key `once` only."""
     loaded = load_spec(spec, str(period))
     queue = queue_of(loaded.charge.account)
     await _have_queue(client, pool, queue)
     parameters = {"spec_path": str(spec.absolute()), "period": str(period)}
     known = await client.read_deployment(deployment)
     await client.create_flow_run_from_deployment(
-        deployment, name=loaded.release, parameters=dict(known.parameters) | parameters, work_queue_name=queue
+        deployment,
+        name=loaded.release,
+        parameters=dict(known.parameters) | parameters,
+        work_queue_name=queue,
+        idempotency_key=once,
     )
 
 

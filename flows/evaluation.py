@@ -29,7 +29,7 @@ from tasks.evaluation.published_tables import evaluate_tables
 from tasks.evaluation.score_files import ScoreFiles
 from tasks.ingest import ingest
 from tasks.run_folder import hold
-from tasks.settings import Workspace
+from tasks.settings import Workspace, blocks_of
 from tasks.verification.files import open_version
 from tasks.verification.published_record import (
     is_of_tables,
@@ -134,7 +134,8 @@ def _evaluate_model(
 @contextmanager
 def private_snapshot(source: Source, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
     """Take in the real rows inside the block; nothing of them is kept."""
-    with hold(workspace.runs, f"evaluation-of-{contract.digest[:24]}", keep_snapshot=False) as run:
+    name = f"evaluation-of-{contract.digest[:24]}"
+    with blocks_of(workspace), hold(workspace.runs, name, keep_snapshot=False) as run:
         yield ingest(
             source, contract, folder=run.path, key=workspace.snapshot_key(), memory_limit=workspace.memory_limit
         )

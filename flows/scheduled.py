@@ -23,12 +23,13 @@ from flows.clock import today
 from flows.outcome import Outcome
 from flows.release import release
 from privacy.ledger.errors import LedgerConflict, LedgerOutdated, LedgerUnavailable
+from tasks.credentials import CredentialsAway
 from tasks.liveness import alive
 from tasks.object_store import StoreAway
 from tasks.run_folder import RunBusy
 from tasks.settings import Workspace, switch_telemetry_off
 
-PASSING: Final = (LedgerConflict, LedgerUnavailable, StoreAway, RunBusy)
+PASSING: Final = (LedgerConflict, LedgerUnavailable, StoreAway, CredentialsAway, RunBusy)
 PAUSES: Final = (2.0, 5.0, 15.0, 30.0)
 
 

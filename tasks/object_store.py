@@ -11,6 +11,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -42,11 +43,19 @@ class StoreAway(SudareError):
 
 @dataclass(frozen=True)
 class Listed:
-    """An object as the store lists it."""
+    """An object as the store lists it.
+
+    Args:
+        key: its key.
+        size: in bytes.
+        etag: changes when it is written.
+        written: when it was last written, by the store's clock.
+    """
 
     key: str
     size: int
     etag: str
+    written: datetime
 
 
 class ObjectStore:
@@ -61,7 +70,7 @@ class ObjectStore:
     def __init__(self, address: S3Address, credentials: str | None, *, field: str) -> None:
         self.address = address
         self._field = field
-        given = credentials_of(credentials, _KEYS, str(address))
+        given = credentials_of(credentials, _KEYS, str(address), field=field)
         self._client = _client(address, given, field)
 
     def list(self, prefix: str) -> list[Listed]:
@@ -70,7 +79,9 @@ class ObjectStore:
         def ask() -> list[Listed]:
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.address.bucket, Prefix=prefix)
             return [
-                Listed(each["Key"], each["Size"], each["ETag"]) for page in pages for each in page.get("Contents", ())
+                Listed(each["Key"], each["Size"], each["ETag"], each["LastModified"])
+                for page in pages
+                for each in page.get("Contents", ())
             ]
 
         return self._asked("list", ask)
@@ -83,7 +94,7 @@ class ObjectStore:
             )
         except _Absent:
             return None
-        return Listed(key, head["ContentLength"], head["ETag"])
+        return Listed(key, head["ContentLength"], head["ETag"], head["LastModified"])
 
     def fetch(self, listed: Listed, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
         """Copy an object in the state in which it was listed to a file; False where it is gone or another by now."""

@@ -243,6 +243,13 @@ def exported(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def blocks_of(workspace: Workspace) -> Iterator[None]:
+    """Let named credentials be looked for at the Prefect server that sudare.toml names, inside the block."""
+    with exported({"PREFECT_API_URL": workspace.prefect_api_url} if workspace.prefect_api_url else {}):
+        yield
+
+
 def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with `own` as its only Prefect settings, for a server of our own."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}

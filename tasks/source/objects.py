@@ -7,6 +7,7 @@ there: what is looked at is what is read. The copies go when the snapshot is mad
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from contracts.address import S3Address
@@ -45,6 +46,19 @@ def objects_origin(source: Source, address: S3Address, contract: Contract) -> Or
     return Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
 
 
+def last_written(source: Source, address: S3Address) -> datetime | None:
+    """Return when an object of a source was last written, by the store's clock; None where there is none.
+
+    Raises:
+        StoreRefuses, StoreAway: see `objects_origin`.
+    """
+    store = ObjectStore(address, source.credentials, field="source.path")
+    if source.files is None:
+        one = store.find(address.key)
+        return None if one is None else one.written
+    return max((each.written for each in _below(store)), default=None)
+
+
 def _marks(found: list[Listed]) -> list[list[object]]:
     return [[each.key, each.size, each.etag] for each in found]
 
@@ -52,8 +66,7 @@ def _marks(found: list[Listed]) -> list[list[object]]:
 def _listed(source: Source, store: ObjectStore) -> list[Listed]:
     key = store.address.key
     if source.files is not None:
-        listed = sorted(store.list(f"{key}/"), key=lambda each: each.key.encode())
-        found = [each for each in listed if not each.key.endswith("/") and _counts(each.key[len(key) + 1 :])]
+        found = _below(store)
         parts_named(source.name, source.files, [(Path(each.key), *_named(each, key)) for each in found])
         return found
     one = store.find(key)
@@ -61,6 +74,13 @@ def _listed(source: Source, store: ObjectStore) -> list[Listed]:
         remedy = "correct `path:`; for all objects below a prefix add `files: parquet` or `files: csv`"
         refuse(source.name, "source.path", "no such object", "an existing object", remedy)
     return [one]
+
+
+def _below(store: ObjectStore) -> list[Listed]:
+    """List the objects below the prefix that count, in the order of their keys."""
+    key = store.address.key
+    listed = sorted(store.list(f"{key}/"), key=lambda each: each.key.encode())
+    return [each for each in listed if not each.key.endswith("/") and _counts(each.key[len(key) + 1 :])]
 
 
 def _counts(relative: str) -> bool:

@@ -91,7 +91,7 @@ def connected(
     """
     import psycopg
 
-    given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where))
+    given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where, field=field))
     if not address.is_local:
         given["sslmode"] = _encryption(where)
     try:

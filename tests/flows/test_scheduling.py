@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from prefect.logging import disable_run_logger
 
 from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from console.main import execute
+from contracts.errors import SpecRefused
 from contracts.period import period_of, read_periods
 from flows.arrivals import arrived
 from flows.clock import PeriodNotOver, check_over, today
@@ -120,7 +122,10 @@ def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attem
 
     def ready() -> list[str]:
         quiet = timedelta(seconds=30)
-        return [str(p) for p in arrived(place.spec, periods, place.workspace, today=date(2024, 7, 2), quiet=quiet)]
+        return [
+            str(each.period)
+            for each in arrived(place.spec, periods, place.workspace, today=date(2024, 7, 2), quiet=quiet)
+        ]
 
     def written(seconds: float) -> None:
         at = (datetime.now(UTC) + timedelta(seconds=seconds)).timestamp()
@@ -137,6 +142,17 @@ def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attem
     file.rename(file.with_suffix(".away"))
     assert ready() == []
     file.with_suffix(".away").rename(file)
+
+
+def test_a_table_of_a_server_is_not_watched(place: Periodic, tmp_path: Path) -> None:
+    """Nothing tells that somebody wrote to it; the remedy is a schedule or an event."""
+    shutil.copy(place.folder / "visits.odcs.yaml", tmp_path)
+    spec = tmp_path / "visits.yaml"
+    spec.write_text(SPEC.replace("{path: visits.csv,", "{path: 'postgresql://localhost/x', table: visits,"))
+    periods = read_periods("2024Q1", "quarter")
+    with pytest.raises(SpecRefused, match="a table of a server") as refused:
+        arrived(spec, periods, place.workspace, today=date(2024, 7, 2), quiet=timedelta())
+    assert "--on-event" in str(refused.value)
 
 
 def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contracts.address import S3Address
 from contracts.errors import GateBroken, SourceUnreadable, SudareError
 from contracts.source import Source
 from tasks import object_store, progress
 from tasks.object_store import StoreAway, StoreRefuses
+from tasks.source.objects import last_written
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
 if TYPE_CHECKING:
@@ -180,3 +183,20 @@ def test_missing_and_named_credentials(tmp_path: Path, object_server: ObjectServ
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     message = refusal(tmp_path / "second", source_at(f"{bucket}/people.csv"), StoreRefuses)
     assert "with these credentials" in message
+
+
+def test_when_a_source_was_last_written_is_what_the_store_says(object_server: ObjectServer):
+    """Of the newest object that counts; None before there is one. It is what `sudare watch` goes by."""
+    bucket = object_server.bucket()
+    whole, one = source_at(f"{bucket}/town", files="csv"), source_at(f"{bucket}/town/people.csv")
+    object_server.put(f"{bucket}/town/_SUCCESS", b"")
+
+    def found() -> list[datetime | None]:
+        return [last_written(source, cast(S3Address, source.path)) for source in (whole, one)]
+
+    assert found() == [None, None]
+    object_server.put(f"{bucket}/town/people.csv", csv_bytes(*ROWS))
+    at_first = found()
+    assert at_first[0] == at_first[1]
+    assert at_first[0] is not None
+    assert abs(datetime.now(UTC) - at_first[0]) < timedelta(minutes=5)
