@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from benchmarks.orchestration import release_plainly
-from tests.console.conftest import Place, Typed
+from tests.console.conftest import Place, Said, Typed
 
 
 def model(place: Place, name: str, *changes: tuple[str, str]) -> Path:
@@ -22,10 +23,29 @@ def model(place: Place, name: str, *changes: tuple[str, str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(shared: Place) -> str:
+def released(shared: Place) -> Said:
+    """A model by the Prefect flow, in a process of its own."""
     short = ("{rows_about: 48000}", "{rows_about: 48000, epochs: 1, checkpoints: 2}")
-    release_plainly(model(shared, "told", short), shared.workspace.root)
-    return str(shared.workspace.releases / "told" / "v1")
+    return shared.run("run", str(model(shared, "told", short)), "--json")
+
+
+@pytest.fixture(scope="module")
+def folder(released: Said) -> str:
+    assert released.code == 0, released.err
+    return str(released.json["folder"])
+
+
+def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place, released: Said, folder: str) -> None:
+    """A flow run and its task `train` are completed in Prefect's database; the auditors' record names the run."""
+    assert "train" in released.err
+    with sqlite3.connect(shared.workspace.prefect_home / "prefect.db") as database:
+        steps = dict(database.execute("select name, state_type from task_run").fetchall())
+        runs = dict(database.execute("select id, state_type from flow_run").fetchall())
+    assert {state for name, state in steps.items() if name.startswith("train")} == {"COMPLETED"}
+    assert not [name for name in steps if name.startswith(("measure", "refine", "synthesize"))]
+    assert list(runs.values()) == ["COMPLETED"]
+    for_auditors = "".join(path.read_text() for path in shared.workspace.records.rglob("*.json"))
+    assert str(UUID(*runs)) in for_auditors
 
 
 def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed) -> None:
