@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_fit import ArrayRows, opened
 from benchmarks._neural_tables import Table
-from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.classifier_model import ClassifierModel, layers_of
 from privacy.classifiers.perturbation_options import joint_epsilon
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
+from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -96,6 +97,27 @@ def trained(
             asked, read, plan, ArrayRows(table), grant, lambda share, what: None, lambda: PostProcessingSeed(seed)
         )
     return Trained(fitted.model, float(joint), time.perf_counter() - begun)
+
+
+def trained_plainly(table: Table, options: Mapping[str, Any], *, seed: int) -> ClassifierModel:
+    """Train without privacy; nothing of it may be published."""
+    layout, label = cells_layout(table.layout), table.label
+    head = next(each for each in layout.heads if each.column == label)
+    vectors = layout.vectors(table.codes()).astype(np.float64)
+    kept = np.r_[0 : head.start, head.stop : layout.width]
+    widths = (kept.size, *options["hidden"], head.stop - head.start)
+    vector = train_plainly(
+        initial_vector(widths, seed),
+        widths,
+        vectors[:, kept],
+        vectors[:, head.start : head.stop],
+        epochs=options["epochs"],
+        batch=options["batch"],
+        learning_rate=options["learning_rate"],
+        regulariser=0.001,
+        seed=seed,
+    )
+    return ClassifierModel(layout, label, layers_of(vector.astype(np.float32), widths))
 
 
 def scores(cells: NDArray[np.int64], labels: NDArray[np.int64]) -> Scores:

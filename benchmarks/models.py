@@ -20,14 +20,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._model_runs import Scores, cells_layout, scored, scores, trained
+from benchmarks._model_runs import Scores, scored, scores, trained, trained_plainly
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine, write
-from privacy.classifiers.classifier_model import ClassifierModel, layers_of
+from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.evaluation.membership import attack, likelihood_ratios, scaled_confidence
-from privacy.learning.feed_forward import initial_vector, train_plainly
 
 PLAIN: Final[dict[str, Any]] = {"hidden": [16, 16, 16], "epochs": 40, "batch": 50, "learning_rate": 0.01}
 """The paper's rate, batch and regulariser; 500 epochs are more than this table needs, and overfit it."""
@@ -88,7 +87,7 @@ def plain(table: Table, folds: int) -> Iterator[Row]:
     """Cross-validate an ordinary training: no privacy."""
     each = []
     for train, test in folds_of(len(table), folds):
-        each.append(scored(_plain(table.some(train), PLAIN, seed=1), table.some(test)))
+        each.append(scored(trained_plainly(table.some(train), PLAIN, seed=1), table.some(test)))
         print("fold", each[-1], flush=True)
     accuracy, f_measure = (float(np.mean([getattr(one, name) for one in each])) for name in ("accuracy", "f_measure"))
     about = _about(PLAIN, folds=folds)
@@ -141,7 +140,7 @@ def membership(table: Table, folds: int) -> Iterator[Row]:
     sides = [rng.permutation(2 * MEMBERS)[:MEMBERS] for _ in range(SHADOWS + 1)]
     for name, make, target in (
         ("at epsilon 1", lambda rows, seed: _private(rows, seed), "<= 0.53"),
-        ("overfitted, without privacy", lambda rows, seed: _plain(rows, OVERFITTED, seed=seed), "> 0.6"),
+        ("overfitted, without privacy", lambda rows, seed: trained_plainly(rows, OVERFITTED, seed=seed), "> 0.6"),
     ):
         confidences = np.stack([_confidences(make, pool, side, seed) for seed, side in enumerate(sides)])
         inside = np.zeros((SHADOWS + 1, 2 * MEMBERS), dtype=bool)
@@ -182,27 +181,6 @@ def _run(
     joint = f"joint epsilon {made.joint:.4g}"
     yield Row(f"{name}, {what}, {joint}: accuracy", found.accuracy, "share", settings=about)
     print(name, what, joint, found, round(made.seconds), flush=True)
-
-
-def _plain(table: Table, options: dict[str, Any], *, seed: int) -> ClassifierModel:
-    """Train without privacy; nothing of it may be published."""
-    layout, label = cells_layout(table.layout), table.label
-    head = next(each for each in layout.heads if each.column == label)
-    vectors = layout.vectors(table.codes()).astype(np.float64)
-    kept = np.r_[0 : head.start, head.stop : layout.width]
-    widths = (kept.size, *options["hidden"], head.stop - head.start)
-    vector = train_plainly(
-        initial_vector(widths, seed),
-        widths,
-        vectors[:, kept],
-        vectors[:, head.start : head.stop],
-        epochs=options["epochs"],
-        batch=options["batch"],
-        learning_rate=options["learning_rate"],
-        regulariser=0.001,
-        seed=seed,
-    )
-    return ClassifierModel(layout, label, layers_of(vector.astype(np.float32), widths))
 
 
 def _private(table: Table, seed: int) -> ClassifierModel:
