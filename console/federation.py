@@ -163,6 +163,7 @@ def run(
             console,
             [
                 ("release", str(released.folder)),
+                ("for people", str(released.folder / "federation.html")),
                 ("cost", f"ε = {released.epsilon} at δ = {released.delta}"),
                 ("left out", missing),
                 ("lost", f"{released.lost} attempts, paid"),

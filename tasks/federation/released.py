@@ -4,6 +4,7 @@
     weights.safetensors   the classifier; or
     NAME.csv              a table each, with its noisy counts
     federation.json       spec, plan, trust, cost, who took part in which round, digests of the other files
+    federation.html       the same for people
     federation.sig        the coordinator's signature of federation.json
 
 The rules of the check, in this order:
@@ -13,6 +14,7 @@ The rules of the check, in this order:
     3. epsilon, recomputed by independent code from the plan's events, is not above what is claimed
     4. every round was summed over at least the fewest sites
     5. weights or tables are what the sums lead to
+    6. the page says what federation.json says
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from privacy.federation.coordinator import FederatedModel
 from privacy.federation.rounds import RoundSum
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer, signature_holds
+from privacy.ledger.signing import Signer, key_id, signature_holds
+from tasks.federation.page import PAGE, page_errors, page_statement, render_federation
 from tasks.federation.products import made_files, wrong_files
 from tasks.federation.understood import Federation
 
@@ -99,9 +102,12 @@ def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, 
     files = {**sums, **made_files(known, made.rounds, None if made.model is None else made.model.parameters)}
     epsilon, delta = pico_to_text(charge.request.epsilon), atto_to_text(charge.request.delta)
     account = _account(known, made.rounds, files, {"epsilon": epsilon, "delta": delta, "lost_attempts": lost})
+    account["key_id"] = key_id(signer.public_key)
+    account["page"] = page_statement(account)
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         _write(folder / name, data)
+    _write(folder / PAGE, render_federation(account))
     _write(folder / ACCOUNT, canonical_json(account))
     signature = {"public_key": signer.public_key, "signature": signer.sign(PURPOSE, account)}
     _write(folder / SIGNATURE, canonical_json(signature))
@@ -143,7 +149,7 @@ def check_released(folder: Path, known: Federation, *, public_key: str) -> list[
             return [_finding(folder / SIGNATURE, "signature", "not of the key that was given", "of that key")]
         data = {name: (folder / name).read_bytes() for name in account["files"]}
         found = [*_files(folder, account, data), *_belongs(folder, account, known)]
-        return found or _numbers(folder, account, data, known)
+        return [*found, *_page(folder, account, public_key)] or _numbers(folder, account, data, known)
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [_finding(folder, "release", f"what cannot be read ({type(error).__name__})", "a released federation")]
 
@@ -159,10 +165,39 @@ def _account(
         "contract": {"id": contract.id, "version": contract.version, "sha256": contract.digest},
         "plan": plan.to_json(),
         "cost": {**cost, "event": plan.person_event.to_json(), "times": len(plan.person_events)},
+        "guarantee": guarantee(known),
         "trust": words(known),
         "rounds": [{"present": list(each.present), "sha256": each.sha256} for each in rounds],
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
+
+
+def guarantee(known: Federation) -> dict[str, Any]:
+    """Say whom it protects, and what all rounds and the reserve cost a person, and a record at its site."""
+    contract, plan = known.contract, known.plan
+    person, record = (
+        known.request(events, run_key="", account="", source="", snapshot_hash="")
+        for events in (plan.person_events, plan.record_events)
+    )
+    return {
+        "adjacency": contract.adjacency,
+        "unit": contract.unit.column or "row",
+        "rows_per_unit": contract.unit.max_rows_per_unit,
+        "sites_a_person": plan.trust.sites_a_person,
+        "epsilon_person": pico_to_text(person.epsilon),
+        "epsilon_record": pico_to_text(record.epsilon),
+        "delta": atto_to_text(person.delta),
+    }
+
+
+def _page(folder: Path, account: dict[str, Any], public_key: str) -> list[Finding]:
+    """Compare the page with the account; accounts from before there were pages name none."""
+    if "page" not in account:
+        return []
+    if account["key_id"] != key_id(public_key):
+        return [_finding(folder / ACCOUNT, "key_id", "another", "the key that was given")]
+    wrong = page_errors(account, (folder / PAGE).read_bytes())
+    return [_finding(folder / PAGE, "the page", found, allowed) for found, allowed in wrong]
 
 
 def _files(folder: Path, account: dict[str, Any], data: dict[str, bytes]) -> list[Finding]:
@@ -188,6 +223,7 @@ def _belongs(folder: Path, account: dict[str, Any], known: Federation) -> list[F
         "contract": (account["contract"]["sha256"], known.contract.digest),
         "plan": (account["plan"], known.plan.to_json()),
         "cost.event": (account["cost"]["event"], known.plan.person_event.to_json()),
+        "guarantee": (account.get("guarantee", guarantee(known)), guarantee(known)),
         "cost.times": (account["cost"]["times"], len(known.plan.person_events)),
     }
     return [

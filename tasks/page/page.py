@@ -146,8 +146,13 @@ def _budget(values: dict[str, Any]) -> Markup:
     return charts.budget_bar([(name, float(values[key])) for name, key in parts])
 
 
-@cache
 def _template() -> Any:
+    return environment().get_template("record.html.j2")
+
+
+@cache
+def environment() -> Environment:
+    """Return the one environment of pages: every text is escaped, nothing may be missing."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -164,7 +169,7 @@ def _template() -> Any:
     environment.tests["uniform"] = uniform
     environment.tests["command"] = lambda value: isinstance(value, str) and value.startswith("sudare verify ")
     environment.globals["most_items"] = MOST_ITEMS
-    return environment.get_template("record.html.j2")
+    return environment
 
 
 def uniform(value: object) -> bool:

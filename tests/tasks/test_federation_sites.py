@@ -7,6 +7,7 @@ import json
 import re
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from privacy.ledger.signing import Signer
 from tasks.federation import flower, sockets
 from tasks.federation.flower import Certificates, Engine, EngineMissing
 from tasks.federation.flower_sites import FlowerSites, SitesMissing
+from tasks.federation.page import PAGE, page_statement, render_federation
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import Released, check_released, words, write_released
 from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
@@ -204,15 +206,17 @@ def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) 
         (("contract", "version"), "9.9.9"),
         (("trust",), ["nobody sees anything"]),
         (("cost", "delta"), "1e-9"),
+        (("guarantee", "epsilon_record"), "0.1"),
     ]
     for at, value in told_otherwise:
-        assert ".".join(at[:2]) in otherwise(tmp_path / "m", at, value, known, workspace)
+        found = otherwise(tmp_path / "m", at, value, known, workspace)
+        assert {at[0], ".".join(at[:2])} & found
     assert forged(tmp_path / "m", WEIGHTS, known, workspace) == ["what the sums lead to"]
 
 
 def otherwise(folder: Path, at: tuple[str, ...], value: object, known: Federation, workspace: Workspace) -> set[str]:
     """The fields that are found wrong when a coordinator signs another account, which is put back."""
-    kept = {name: (folder / name).read_bytes() for name in ("federation.json", "federation.sig")}
+    kept = {name: (folder / name).read_bytes() for name in ("federation.json", "federation.sig", PAGE)}
     account = json.loads(kept["federation.json"])
     place = account
     for name in at[:-1]:
@@ -226,7 +230,10 @@ def otherwise(folder: Path, at: tuple[str, ...], value: object, known: Federatio
     return found
 
 
-def sign(folder: Path, account: object, workspace: Workspace) -> None:
+def sign(folder: Path, account: dict[str, Any], workspace: Workspace) -> None:
+    """Sign an account, and make its page again."""
+    account["page"] = page_statement(account)
+    (folder / PAGE).write_bytes(render_federation(account))
     signer = Signer(workspace.signing_seed())
     signature = {"public_key": signer.public_key, "signature": signer.sign("federation", account)}
     (folder / "federation.json").write_bytes(canonical_json(account))
