@@ -97,18 +97,19 @@ class Publish(Frozen):
         to: the release store as it is written; a relative path counts from the workspace's root, not from the spec.
             An address is where each version is copied once it is whole in the workspace's store.
         credentials: the name of the credentials of an address; None for those that the environment gives any program.
-        formats: of the tables; Parquet where nothing is said.
+        formats: of tables and rows. One Parquet file each is always written, since it is what is verified; csv is a
+            copy of it, and parts are its rows in files of 2^20 rows each.
     """
 
     to: WrittenPath
-    formats: Annotated[tuple[Literal["parquet", "csv"], ...], BeforeValidator(as_tuple)] = ("parquet",)
+    formats: Annotated[tuple[Literal["parquet", "csv", "parts"], ...], BeforeValidator(as_tuple)] = ("parquet",)
     credentials: CredentialsName | None = None
 
     @field_validator("formats")
     @classmethod
     def _some_and_each_once(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         if not formats or len(set(formats)) < len(formats):
-            refuse([Problem("[" + ", ".join(formats) + "]", "parquet, csv or both, each once")])
+            refuse([Problem("[" + ", ".join(formats) + "]", "some of parquet, csv and parts, each once")])
         return formats
 
 
@@ -326,9 +327,10 @@ def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Con
 
 def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
     """A model is published as safetensors, and what was measured for it as Parquet."""
-    if "csv" not in spec.publish.formats:
+    if spec.publish.formats == ("parquet",):
         return []
-    problem = Problem("csv with a model", "parquet alone", "write formats: [parquet], or drop the key")
+    found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
+    problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
     return [spec.finding(("publish", "formats"), problem)]
 
 

@@ -20,6 +20,7 @@ from tasks.record.field import Run
 from tasks.record.record import build_record, public_copy
 from tasks.version.croissant import croissant
 from tasks.version.model_files import write_model_files
+from tasks.version.parts import write_parts
 from tasks.version.synthetic_files import write_synthetic_files
 from tasks.version.tidy import WrittenFile, write_data, write_listed, write_measurement
 
@@ -75,11 +76,15 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
         return write_synthetic_files(facts, folder, marks=marks)
     if facts.total is not None and any(table.name.casefold() == TOTAL_KEY for table in facts.tables):
         raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
-    csv = "csv" in facts.spec.publish.formats
+    formats = facts.spec.publish.formats
     files: list[WrittenFile] = []
     drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
     for table in facts.tables:
-        files += write_data(table, facts.contract, folder, marks=marks, csv=csv)
+        written = write_data(table, facts.contract, folder, marks=marks, csv="csv" in formats)
+        files += written
+        if "parts" in formats:
+            whole = [file for file in written if file.path.endswith(".parquet")]
+            files += [part for file in whole for part in write_parts(folder, file)]
         drawn += [(each.measurement, level_name(table.name, each.level.name), each.level) for each in table.levels]
         drawn.append((table.measurement, table.name, facts.contract))
     if facts.total is not None:

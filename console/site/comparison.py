@@ -112,7 +112,7 @@ def _brief(value: Any) -> str | None:
 def _common_tables(one: Folder, other: Folder) -> list[str]:
     """Return the tables that both versions have: refined ones, or what was measured where there are none in both."""
     common = [name for name in one.files if name.endswith(".parquet") and name in other.files]
-    refined = [name for name in common if name.startswith("data/")]
+    refined = [name for name in common if name.startswith("data/") and name.count("/") == 1]
     measured = [name for name in common if name.startswith("measurements/")]
     return [*refined, *(name for name in measured if f"data/{name.removeprefix('measurements/')}" not in refined)]
 

@@ -27,6 +27,7 @@ from contracts.product import AUTO, TableSpec, TablesProduct
 from contracts.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.audit.inclusion import JournalledRun
+from privacy.audit.parts import parts_among
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
     FIRST_RECORD,
@@ -305,8 +306,10 @@ def check_files(replay: Replay, names: Iterable[str], *, where: str) -> list[Fin
 def check_listed(
     required: Iterable[str], optional: Iterable[str], names: Iterable[str], *, where: str
 ) -> list[Finding]:
-    """Check that all required files are there, and besides only optional ones."""
+    """Check that all required files are there, and besides only optional ones, and parts of data files."""
     required, optional, listed = set(required), set(optional), set(names)
+    for name in required:
+        optional |= set(parts_among(name, listed)) if name.startswith("data/") else set()
     missing = [
         Finding(where, "files", f"no {printable(n)}", "every file of the record", OTHER) for n in required - listed
     ]

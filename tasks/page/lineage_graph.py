@@ -110,10 +110,10 @@ def _made(values: Values, lang: Language) -> list[Box]:
 
 
 def _files(values: Values, lang: Language) -> list[Box]:
-    """The data files of the version, or its weights; the measurements and CSV copies stand in the record."""
+    """The data files of the version, or its weights; measurements, CSV copies and parts stand in the record."""
     if "K.network" in values:
         return list(_column(2, "file", [(values["K.files"][0], "safetensors", "")], lang))
-    files = [file for file in values["P.files"] if file["path"].startswith("data/")]
+    files = [file for file in values["P.files"] if file["path"].startswith("data/") and file["path"].count("/") == 1]
     files = [file for file in files if file["path"].endswith(".parquet")] or files
     tables = _tables(values)
     boxes = [

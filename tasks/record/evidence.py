@@ -25,9 +25,15 @@ def _file(file: WrittenFile) -> dict[str, Any]:
 
 
 def partitioning(run: Run) -> str:
-    """Say how many files hold how many draws."""
-    draws = {file.draw for file in run.files}
-    return f"none: {len(run.files)} files for {len(draws)} draws, each with all rows of its draw"
+    """Say how many files hold how many draws, and how many hold parts of them."""
+    draws, parts = {file.draw for file in run.files}, sum(file.role == "part" for file in run.files)
+    whole = f"{len(run.files) - parts} files for {len(draws)} draws, each with all rows of its draw"
+    return f"{whole}; {in_parts(parts)}" if parts else f"none: {whole}"
+
+
+def in_parts(parts: int) -> str:
+    """Say what parts are."""
+    return f"the rows of the data files once more in parts, a row group each: {parts} files"
 
 
 def row_count_origin(run: Run) -> str:

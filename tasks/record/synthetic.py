@@ -14,7 +14,7 @@ from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.record import parameters, trainings
 from tasks.record.account import LEDGER, noise_words
-from tasks.record.evidence import OUTPUT
+from tasks.record.evidence import OUTPUT, in_parts
 from tasks.record.field import NONE, Fill, Group, Run
 from tasks.record.guarantee import CONVERSION, GUARANTEE, conversion
 from tasks.record.making import NOISE, SAMPLERS
@@ -131,8 +131,9 @@ def row_count_origin(run: Run) -> str:
 def partitioning(run: Run) -> str:
     """Say how the files are split."""
     _, made = run.facts.synthetic
-    files = len(made.measured) + len(made.fitted.trainings)
-    return f"none: all rows in one file, each of {files} measurements in one of its own"
+    files, parts = len(made.measured) + len(made.fitted.trainings), sum(file.role == "part" for file in run.files)
+    whole = f"all rows in one file, each of {files} measurements in one of its own"
+    return f"{whole}; {in_parts(parts)}" if parts else f"none: {whole}"
 
 
 def synthetic_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:

@@ -100,7 +100,8 @@ def _make(
         f"INSERT INTO {quoted}.version VALUES (%s, %s, %s, %s, %s, %s)".encode(),
         [version.release, version.number, version.digest, digest, version.manifest.decode(), record.decode()],
     )
-    files = [name for name in version.files if name.startswith(FOLDERS) and name.endswith(".parquet")]
+    whole = [name for name in version.files if name.startswith(FOLDERS) and name.count("/") == 1]
+    files = [name for name in whole if name.endswith(".parquet")]
     for done, name in enumerate(files, start=1):
         _fill(connection, f"{quoted}.{identifier(table_name(name))}", version.folder / name)
         advance(done / (len(files) + 1))

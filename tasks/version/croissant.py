@@ -68,6 +68,7 @@ _TYPES = {
 _ROLES = {
     "data": "Refined tables.",
     "rows": "Synthetic rows.",
+    "part": "Some rows of a data file once more.",
     "measurements": "Noisy counts as they were drawn.",
     "sums": "Noisy sums over rows as they were drawn.",
     "statistics": "What was added up in each sum over rows.",
@@ -117,7 +118,9 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         for name, field in group["fields"].items()
     }
     synthetic = fields["A.product_type"] == "synthetic"
-    tables = [(number, file) for number, file in enumerate(files) if file.path.endswith(".parquet")]
+    tables = [
+        (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
+    ]
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

@@ -28,6 +28,7 @@ from privacy.marginals.uncertainty import half_width
 from tasks.facts import RunFacts
 from tasks.synthesize import Synthesis
 from tasks.version.array_file import ARRAY_COLUMNS, write_arrays
+from tasks.version.parts import write_parts
 from tasks.version.row_arrays import arrow_array, row_schema
 from tasks.version.sum_files import sum_name, write_sums
 from tasks.version.tidy import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
@@ -98,14 +99,15 @@ def choice_entry(selection: Selection) -> dict[str, Any]:
 def write_rows(
     made: Synthesis, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
-    """Write the synthetic rows to `data/`, as Parquet, and as CSV where that was asked for."""
+    """Write the synthetic rows to `data/`, as Parquet, and as CSV and in parts where that was asked for."""
     (folder / DATA).mkdir(parents=True, exist_ok=True)
     paths = [f"{DATA}/{facts.spec.release}.parquet"]
     paths += [f"{DATA}/{facts.spec.release}.csv"] if "csv" in facts.spec.publish.formats else []
     pieces = synthetic_rows(made.model, facts.contract, made.seed, made.rows)
     schema = write_pieces(pieces, [folder / path for path in paths], marks=marks)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
-    return tuple(written(folder, path, "", "data", made.rows, columns) for path in paths)
+    files = tuple(written(folder, path, "", "data", made.rows, columns) for path in paths)
+    return files + (write_parts(folder, files[0]) if "parts" in facts.spec.publish.formats else ())
 
 
 def write_pieces(

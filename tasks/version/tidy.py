@@ -41,6 +41,7 @@ _OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
 Values = Mapping[str, NDArray[np.generic]]
 Role = Literal[
     "data",
+    "part",
     "measurements",
     "sums",
     "statistics",
@@ -61,9 +62,9 @@ class WrittenFile:
     Args:
         path: relative to the version's folder, with slashes.
         draw: key of the draw that it shows; empty where it shows none or many.
-        role: refined or synthetic data, raw measurements of marginals or of sums over rows, what these sums are of,
-            checkpoints of trainings, noisy parameters, private choices, the model that rows come from; or weights,
-            contract of inputs and card of a model.
+        role: refined or synthetic data, a part of it once more, raw measurements of marginals or of sums over rows,
+            what these sums are of, checkpoints of trainings, noisy parameters, private choices, the model that rows
+            come from; or weights, contract of inputs and card of a model.
         rows: number of rows; of a dense table fixed by the declared domain, else released like its values.
         columns: name and type of each column, in order.
         sha256: digest of the file (hex).
