@@ -15,6 +15,7 @@ from console.verify import VerificationFailed
 
 if TYPE_CHECKING:
     from privacy.federation.counting import CountingPlan
+    from privacy.federation.phases import PhasedPlan
     from privacy.federation.plan import FederatedPlan
     from tasks.federation.flower import Certificates
 
@@ -240,10 +241,14 @@ def check(
     answer(payload, lambda console: console.print(f"{folder} holds"), as_json=as_json)
 
 
-def _noise(plan: FederatedPlan | CountingPlan) -> str:
+def _noise(plan: FederatedPlan | CountingPlan | PhasedPlan) -> str:
     """Say how much noise the accounting counts on."""
+    from privacy.federation.phases import PhasedPlan
     from privacy.federation.plan import FederatedPlan
 
+    if isinstance(plan, PhasedPlan):
+        sums = " ".join(f"{float(2 * each.rho) ** -0.5:.3g}" for each in plan.sums.sums)
+        return f"{sums} times a person's bound, sum after sum; then {_noise(plan.training)}"
     if isinstance(plan, FederatedPlan):
         return f"{float(plan.training.noise_multiplier):.4g} times the clipping norm, every round"
     return f"standard deviation {float(plan.sigma_squared) ** 0.5:.4g} rows a cell, every table"

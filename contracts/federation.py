@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
+    Field,
     SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
@@ -26,6 +27,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.located_yaml import Document, located
 from contracts.source import FilePath, Source, WrittenPath
 from contracts.spec import ChargeTerms
+from contracts.synthetic import ALL, MOST_ROWS, Columns, SyntheticProduct, synthetic_problems
 from contracts.validation_errors import from_problem, from_validation
 from contracts.written import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
 
@@ -90,6 +92,32 @@ class TrainingTerms(Frozen):
     reserve: Whole
 
 
+class GeneratorTerms(Frozen):
+    """Which generator makes rows of what is summed and trained, and how many.
+
+    `options` are the generator's own; sampling and clipping are `training`'s. `rows` are as many as the sites declare
+    together where none are given. `reserve` is for sums: so many lost attempts of them may be made up for.
+    """
+
+    name: Literal["p3gm"]
+    columns: Columns = ALL
+    options: dict[str, Any] = Field(default_factory=dict)
+    rows: Whole | None = None
+    reserve: Whole = 1
+
+    @field_validator("rows")
+    @classmethod
+    def _some_rows(cls, rows: int | None) -> int | None:
+        if rows is not None and not 1 <= rows <= MOST_ROWS:
+            refuse([Problem(str(rows), f"a whole number from 1 to {MOST_ROWS}")])
+        return rows
+
+    @property
+    def product(self) -> SyntheticProduct:
+        """The same as a release of one place has it."""
+        return SyntheticProduct(kind="synthetic", generator=self.name, columns=self.columns)
+
+
 class TablesTerms(Frozen):
     """Which tables are counted over all sites: columns of each."""
 
@@ -118,8 +146,15 @@ class FederationFile(Frozen):
     learner: LearnerTerms | None = None
     training: TrainingTerms | None = None
     tables: TablesTerms | None = None
+    generator: GeneratorTerms | None = None
     trust: TrustTerms
     publish: WrittenPath
+
+    @model_serializer(mode="wrap")
+    def _without_a_generator(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a generator that there is not, so that specs without one keep their digests."""
+        written: dict[str, Any] = handler(self)
+        return {name: value for name, value in written.items() if name != "generator" or value is not None}
 
     @field_validator("federation")
     @classmethod
@@ -137,11 +172,10 @@ class FederationFile(Frozen):
         keys = [site.key for site in self.sites if site.key is not None]
         if len(set(keys)) < len(keys):
             refuse([Problem("a key that two sites have", "a key of its own for each", at=("sites",))])
-        given = tuple(part is not None for part in (self.learner, self.training, self.tables))
-        if given not in ((True, True, False), (False, False, True)):
-            refuse(
-                [Problem("another choice of products", "`learner` and `training`, or `tables`", "keep one of them")]
-            )
+        given = [name for name in ("learner", "generator", "tables", "training") if getattr(self, name) is not None]
+        if given not in (["learner", "training"], ["generator", "training"], ["tables"]):
+            allowed = "`learner` and `training`, `generator` and `training`, or `tables`"
+            refuse([Problem("another choice of products", allowed, "keep one of them")])
         if not self.charge.delta:
             refuse([Problem("delta 0", "a delta above 0", "give it a small positive value", at=("charge", "delta"))])
         return self
@@ -212,6 +246,8 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
         return [Finding(str(spec.path), "sites", found, "a key for every site, or for none")]
     if spec.tables is not None:
         return _table_findings(spec.path, spec.tables, contract)
+    if spec.generator is not None:
+        return _generator_findings(spec.path, spec.generator, contract)
     if spec.learner is None:
         return []
     names, findings = [column.name for column in contract.columns], []
@@ -220,11 +256,31 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
         if column not in given or column not in names:
             allowed = listed(list(given) if column in names else names)
             findings.append(Finding(str(spec.path), "learner", f"the column {column!r}", allowed))
+    return [*findings, *_relation_findings(spec.path, contract)]
+
+
+def _relation_findings(path: Path, contract: Contract) -> list[Finding]:
+    """Rows are sampled by coins, which is accounted for under one relation only."""
     terms = (contract.adjacency, contract.unit.max_rows_per_unit)
-    if terms != ("add_remove", 1):
-        found = f"adjacency {terms[0]}, up to {terms[1]} rows a unit"
-        findings.append(Finding(str(spec.path), "contract", found, "add_remove, one row a unit: rows are sampled"))
-    return findings
+    if terms == ("add_remove", 1):
+        return []
+    found = f"adjacency {terms[0]}, up to {terms[1]} rows a unit"
+    return [Finding(str(path), "contract", found, "add_remove, one row a unit: rows are sampled")]
+
+
+def _generator_findings(path: Path, terms: GeneratorTerms, contract: Contract) -> list[Finding]:
+    """Columns are single values that can be published, and options are those that a federation may give."""
+    problems = [
+        Finding(str(path), ".".join(("generator", *map(str, at))), problem.found, problem.allowed, problem.remedy)
+        for at, problem in synthetic_problems(terms.product, contract)
+    ]
+    if problems:
+        return problems
+    pictures = contract.pictures(terms.product.names(contract))
+    if pictures:
+        allowed = "columns of single values: rows are written as CSV"
+        problems.append(Finding(str(path), "generator.columns", f"{pictures[0]!r} holds pictures", allowed))
+    return [*problems, *_relation_findings(path, contract)]
 
 
 def _table_findings(path: Path, tables: TablesTerms, contract: Contract) -> list[Finding]:

@@ -19,6 +19,7 @@ from contracts.federation import load_federation, load_site
 from contracts.source import source_name
 from privacy.federation.coordinator import Attempts, count_across, train_across
 from privacy.federation.counting import CountingPlan
+from privacy.federation.phased_rounds import run_phases
 from privacy.federation.rounds import Call, Collected, RoundSum, Sites
 from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
@@ -90,7 +91,7 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
 
 
 def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> Made:
-    """Charge the coordinator's account, and train or count round after round."""
+    """Charge the coordinator's account, and sum, train or count round after round."""
     plan, source = known.plan, source_name(known.spec.path)
     account, mark = known.spec.charge.account, known.spec.digest
     ledger.reserve(
@@ -112,6 +113,12 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
     if isinstance(plan, CountingPlan):
         shapes = [known.shape(clique) for clique in plan.cliques]
         return Made(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))
+    if known.generated is not None:
+        phased, execution = known.generated, Execution("cpu")
+        sums, trained = run_phases(
+            grant, heard, phased, plan=phased.plan, key=DRAWS, execution=execution, attempts=attempts
+        )
+        return Made((*sums, *trained.rounds), trained)
     layout, learner, training = known.training
     model = train_across(
         grant, heard, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts

@@ -131,7 +131,7 @@ def train_across(
     asked = partial(grant.sum_round, layout, learner, plan=plan, key=key, execution=execution)
     for number in range(plan.rounds):
         collect = partial(_collect, sites, number, moved.parameters)
-        rounds.append(attempts.until_summed(partial(_attempted, asked, number, collect)))
+        rounds.append(attempts.until_summed(partial(attempted, asked, number, collect)))
         moved.step(rounds[-1])
     return FederatedModel(learner, layout, plan, tuple(rounds), moved.trained)
 
@@ -164,7 +164,7 @@ def count_across(
     for number, shape in enumerate(shapes):
         asked = partial(grant.sum_counts, shape, plan=plan, key=key)
         collect = partial(_collect, sites, number, nothing)
-        rounds.append(attempts.until_summed(partial(_attempted, asked, number, collect)))
+        rounds.append(attempts.until_summed(partial(attempted, asked, number, collect)))
     return tuple(rounds)
 
 
@@ -172,7 +172,8 @@ def _collect(sites: Sites, number: int, parameters: Vector, attempt: str) -> Col
     return sites.collect(Call(number, attempt, parameters))
 
 
-def _attempted(asked: Callable[..., RoundSum], number: int, collect: Collect, attempt: str) -> RoundSum:
+def attempted(asked: Callable[..., RoundSum], number: int, collect: Collect, attempt: str) -> RoundSum:
+    """Ask a grant for one attempt of a round."""
     return asked(number, collect, attempt=attempt)
 
 

@@ -17,7 +17,7 @@ from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Literal
 
 from privacy.accounting.amounts import Number
-from privacy.accounting.events import PoissonSampledGaussian
+from privacy.accounting.events import Event, PoissonSampledGaussian
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
 from privacy.learning.plan import Schedule, TrainingPlan
@@ -198,6 +198,7 @@ def planned(
     reserve: int,
     epsilon: Number,
     delta: Number,
+    beside: tuple[Event, ...] = (),
 ) -> FederatedPlan:
     """Plan a training whose people lose at most (epsilon, delta), with the least noise that does it.
 
@@ -211,9 +212,11 @@ def planned(
         reserve: lost attempts that may be made up for.
         epsilon: what all rounds and the reserve may cost a person, > 0.
         delta: at this probability.
+        beside: what else is drawn about the same people, of what they lose at all sites together.
     Raises:
         CannotTrain: a field out of range, or no noise multiplier will do.
-    Privacy: reads no data. `person_events` together are (epsilon, delta)-DP; `record_events` cost no more.
+    Privacy: reads no data. `person_events` and what is beside them are (epsilon, delta)-DP together; `record_events`
+        cost no more.
     """
     check_sites(sites, rows_about)
     check_trust(trust, len(sites))
@@ -221,7 +224,8 @@ def planned(
     probability = whole.sampling_probability
     seen = at_least_one(probability, trust.sites_a_person) if trust.sites_a_person > 1 else probability
     schedule = Schedule(seen.denominator, seen.numerator, rounds * seen, checkpoints=rounds, reserve=reserve)
-    multiplier = calibrated_multiplier(schedule, epsilon=epsilon, delta=delta) * trust.sites_a_person
+    least = calibrated_multiplier(schedule, epsilon=epsilon, delta=delta, beside=beside)
+    multiplier = least * trust.sites_a_person
     training = TrainingPlan(probability, Fraction(batch), rounds, clipping_norm, multiplier, 1, reserve)
     return FederatedPlan(training, sites, rows_about, trust)
 

@@ -16,7 +16,7 @@ from the contract, and of numbers a measured part of it; labels that own compone
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -44,10 +44,11 @@ from privacy.learning.groups import Labels
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, LatentModel
 from privacy.learning.mixture import Mixture
-from privacy.learning.moments import Moments
+from privacy.learning.moments import Blocks, Moments
 from privacy.learning.network import Network, perceptron
 from privacy.learning.optimizer import Adam
 from privacy.ledger.grant import Grant
+from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1)
@@ -58,7 +59,7 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, eq=False)
-class _Form:
+class Form:
     """What the options make of the columns; public."""
 
     layout: RowLayout
@@ -70,6 +71,7 @@ class _Form:
 
     @property
     def parameters(self) -> int:
+        """How many parameters are trained."""
         trained = self.deviation.parameters if isinstance(self.deviation, Network) else 0
         return self.decoder.parameters + trained
 
@@ -101,7 +103,7 @@ class P3gm:
             CannotGenerate: no such label, replace_one, several rows a unit, a batch of more than the declared rows,
                 too small a charge, or too little memory or time.
         """
-        form = self._form(asked, options)
+        form = self.form(asked, options)
         statistics = form.statistics
         events = sum_events(asked, statistics, self._noises(asked, options, form), self.name)
         plan = planned_training(asked, options, parameters=form.parameters, beside=events, what=self.name)
@@ -126,21 +128,39 @@ class P3gm:
             GrantExceeded: more was planned than the grant holds; nothing was drawn.
         Privacy: exactly the planned events; those of the reserve only after a crash.
         """
-        timer, form = Timer(options, progress), self._form(asked, options)
+        timer, form = Timer(options, progress), self.form(asked, options)
         noises = self._noises(asked, options, form)
         sums = Sums(grant, counts.rows(asked.domain.columns), noises, timer)
         # PHASE ONE: centre, axes, mixture
-        made = projected(form.projection, sums.measure)
-        mixture = form.prior.fit(form.projection, made, sums.blocks, deviation=sqrt(1.5 / float(noises[-1].rho)))
+        made, mixture = self.embedded(form, sums.measure, deviation=sqrt(1.5 / float(noises[-1].rho)))
         # PHASE TWO: variance and decoder
-        learner = self._learner(form, options, made, mixture)
+        learner = self.learner(form, options, made, mixture)
         trained_rows = counts.rows(form.projection.names)
         trained = train(grant, trained_rows, learner, plan_of(options, plan.events), options, timer)
-        model, notes = self._model(asked, options, form, made, mixture, layers_of(trained, "decoder"))
+        model, notes = self.model(asked, options, form, made, mixture, layers_of(trained, "decoder"))
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
-    def _form(self, asked: Asked, options: PhasedOptions) -> _Form:
+    def embedded(
+        self, form: Form, measure: Callable[[Moments], SumMeasurement], *, deviation: float
+    ) -> tuple[Projected, Mixture]:
+        """Measure centre, axes and mixture, in the order of `Form.statistics`.
+
+        Args:
+            form: what the options make of the columns.
+            measure: draws a sum, or tells one that was released.
+            deviation: of the noise of a component's count [rows].
+        Privacy: that of the draws.
+        """
+
+        def blocks(statistic: Moments, _turn: int) -> Blocks:
+            drawn = measure(statistic)
+            return statistic.blocks(drawn.values, variance=drawn.variance)
+
+        made = projected(form.projection, measure)
+        return made, form.prior.fit(form.projection, made, blocks, deviation=deviation)
+
+    def form(self, asked: Asked, options: PhasedOptions) -> Form:
         """Return what the options make of the columns, or refuse what must fail."""
         layout = checked_layout(asked, options.label, self.name)
         check_relation(asked, self.name)
@@ -154,13 +174,13 @@ class P3gm:
         width, latent = projection.width, projection.latent
         decoder = perceptron(latent, *options.hidden, outputs=width)
         variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
-        return _Form(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
+        return Form(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
 
-    def _noises(self, asked: Asked, options: PhasedOptions, form: _Form) -> tuple[GaussianNoise, ...]:
+    def _noises(self, asked: Asked, options: PhasedOptions, form: Form) -> tuple[GaussianNoise, ...]:
         return sum_noises(asked, options.first_share, form.weights)
 
     def _told(
-        self, form: _Form, options: PhasedOptions, events: Sequence[DiscreteGaussian], statistics: Sequence[Moments]
+        self, form: Form, options: PhasedOptions, events: Sequence[DiscreteGaussian], statistics: Sequence[Moments]
     ) -> list[tuple[str, int, float, str]]:
         """Say what is measured before the training: name, draws, share of the budget, noise."""
         names = form.projection.steps
@@ -170,7 +190,8 @@ class P3gm:
         told = [(name, 1, shares[place], noise[place]) for place, name in enumerate(names)]
         return [*told, ("mixture", rounds, sum(shares[len(names) :]), noise[-1])]
 
-    def _learner(self, form: _Form, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
+    def learner(self, form: Form, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
+        """Return what is trained once the sums are released: decoder and variance."""
         scale = form.prior.scale(made)
         return LatentModel(
             form.projection.latent,
@@ -184,11 +205,11 @@ class P3gm:
             window=made.window,
         )
 
-    def _model(
+    def model(
         self,
         asked: Asked,
         options: PhasedOptions,
-        form: _Form,
+        form: Form,
         made: Projected,
         mixture: Mixture,
         layers: Layers,

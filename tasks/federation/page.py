@@ -80,6 +80,7 @@ def render_federation(account: Account) -> bytes:
             at_most=words.at_most,
             lost=partial(words.brief, up=True),
             product=_product(account["spec"]["says"]),
+            events=charged(account),
             sums=[name for name in account["files"] if name.endswith(".npy")],
             style=style(FOLDER / "record.css", FOLDER / "federation.css"),
         )
@@ -101,6 +102,12 @@ def page_errors(account: Account, held: bytes) -> Iterator[tuple[str, str]]:
         yield "other numbers", "those of federation.json"
     elif stated["code"] == software().code and held != render_federation(account):
         yield "other bytes", "byte for byte what this code makes of federation.json"
+
+
+def charged(account: Account) -> list[dict[str, Any]]:
+    """Return the events that were charged, each with how often."""
+    cost = account["cost"]
+    return [cost] if "event" in cost else list(cost["events"])
 
 
 def _numbers(account: Account) -> list[str]:

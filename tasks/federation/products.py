@@ -1,4 +1,4 @@
-"""What comes of released sums: the weights of a classifier, or a table of noisy counts a clique. Post-processing."""
+"""What comes of released sums: a classifier's weights, a table of noisy counts a clique, or rows. Post-processing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from privacy.federation.rounds import RoundSum
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_slots
 from privacy.marginals.counts import Clique
+from tasks.federation.generated import generated_files, wrong_generated
 from tasks.federation.understood import Federation
 
 WEIGHTS: Final = "weights.safetensors"
@@ -29,6 +30,8 @@ def made_files(
     known: Federation, rounds: Sequence[RoundSum], parameters: NDArray[np.float32] | None
 ) -> dict[str, bytes]:
     """Return the files that say what the sums lead to, by name."""
+    if known.generated is not None and parameters is not None:
+        return generated_files(known, rounds, parameters)
     if parameters is not None:
         return {WEIGHTS: classifier(known, parameters).to_bytes()}
     cliques = known.counting.cliques
@@ -37,6 +40,8 @@ def made_files(
 
 def wrong_files(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str, bytes]) -> list[str]:
     """Return the names of files that are not what the sums lead to."""
+    if known.generated is not None:
+        return wrong_generated(known, rounds, data)
     if known.trained is None:
         return [name for name, held in made_files(known, rounds, None).items() if data.get(name) != held]
     layout, learner, plan = known.training

@@ -2,7 +2,8 @@
 
     round-00000.npy ...   the noisy sum of each round, int64 [lattice steps, or fine units]
     weights.safetensors   the classifier; or
-    NAME.csv              a table each, with its noisy counts
+    NAME.csv              a table each, with its noisy counts; or
+    rows.csv              rows, with their seed and the model that they are of (`generated`)
     federation.json       spec, plan, trust, cost, who took part in which round, digests of the other files
     federation.html       the same for people
     federation.sig        the coordinator's signature of federation.json
@@ -13,7 +14,7 @@ The rules of the check, in this order:
        again, calibration included
     3. epsilon, recomputed by independent code from the plan's events, is not above what is claimed
     4. every round was summed over at least the fewest sites
-    5. weights or tables are what the sums lead to
+    5. weights, tables, or model and rows are what the sums lead to
     6. the page says what federation.json says
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -42,7 +44,7 @@ from privacy.federation.rounds import RoundSum
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer, key_id, signature_holds
-from tasks.federation.page import PAGE, page_errors, page_statement, render_federation
+from tasks.federation.page import PAGE, charged, page_errors, page_statement, render_federation
 from tasks.federation.products import made_files, wrong_files
 from tasks.federation.understood import Federation
 
@@ -98,7 +100,7 @@ def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, 
         raise LedgerCorrupt(f"run {known.run_key} was summed but has no charge")
     drawn = [entry.body["key"] for entry in ledger.entries_of(known.run_key) if entry.kind == "noise_drawn"]
     lost = sum("/lost-" in key for key in drawn)
-    sums = {_sum_name(each.number): _npy(each.steps) for each in made.rounds}
+    sums = {_sum_name(number): _npy(each.steps) for number, each in enumerate(made.rounds)}
     files = {**sums, **made_files(known, made.rounds, None if made.model is None else made.model.parameters)}
     epsilon, delta = pico_to_text(charge.request.epsilon), atto_to_text(charge.request.delta)
     account = _account(known, made.rounds, files, {"epsilon": epsilon, "delta": delta, "lost_attempts": lost})
@@ -164,7 +166,7 @@ def _account(
         "spec": {"sha256": known.spec.digest, "says": known.spec.model_dump(mode="json", exclude=_OWN)},
         "contract": {"id": contract.id, "version": contract.version, "sha256": contract.digest},
         "plan": plan.to_json(),
-        "cost": {**cost, "event": plan.person_event.to_json(), "times": len(plan.person_events)},
+        "cost": {**cost, **_events(known)},
         "guarantee": guarantee(known),
         "trust": words(known),
         "rounds": [{"present": list(each.present), "sha256": each.sha256} for each in rounds],
@@ -200,6 +202,13 @@ def _page(folder: Path, account: dict[str, Any], public_key: str) -> list[Findin
     return [_finding(folder / PAGE, "the page", found, allowed) for found, allowed in wrong]
 
 
+def _events(known: Federation) -> dict[str, Any]:
+    """Write what a person may lose: the event and how often it is charged; where events differ, all of them."""
+    counted = Counter(known.plan.person_events)
+    events = [{"event": event.to_json(), "times": times} for event, times in counted.items()]
+    return events[0] if len(events) == 1 else {"events": events}
+
+
 def _files(folder: Path, account: dict[str, Any], data: dict[str, bytes]) -> list[Finding]:
     return [
         _finding(folder / name, "sha256", "other bytes", "those that federation.json names")
@@ -222,9 +231,8 @@ def _belongs(folder: Path, account: dict[str, Any], known: Federation) -> list[F
         "spec": (account["spec"]["sha256"], known.spec.digest),
         "contract": (account["contract"]["sha256"], known.contract.digest),
         "plan": (account["plan"], known.plan.to_json()),
-        "cost.event": (account["cost"]["event"], known.plan.person_event.to_json()),
+        "cost.events": ({name: account["cost"].get(name) for name in _events(known)}, _events(known)),
         "guarantee": (account.get("guarantee", guarantee(known)), guarantee(known)),
-        "cost.times": (account["cost"]["times"], len(known.plan.person_events)),
     }
     return [
         _finding(folder / ACCOUNT, name, "another", "what spec and contract say")
@@ -236,7 +244,8 @@ def _belongs(folder: Path, account: dict[str, Any], known: Federation) -> list[F
 def _numbers(folder: Path, account: dict[str, Any], data: dict[str, bytes], known: Federation) -> list[Finding]:
     """Recompute epsilon, and what the sums lead to."""
     findings, plan = [], known.plan
-    epsilon, events = Decimal(account["cost"]["epsilon"]), [account["cost"]["event"]] * account["cost"]["times"]
+    epsilon = Decimal(account["cost"]["epsilon"])
+    events = [told["event"] for told in charged(account) for _ in range(told["times"])]
     again = recompute(events, account["cost"]["delta"], {"kind": "pure"}).epsilon_best
     if again is None or again > epsilon or epsilon > known.spec.charge.epsilon:
         findings.append(_finding(folder / ACCOUNT, "cost.epsilon", "another than the events cost", "what they cost"))

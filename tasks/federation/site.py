@@ -19,6 +19,7 @@ from contracts.checks import checks
 from contracts.errors import GateBroken, SudareError
 from contracts.federation import FederationSpec, SiteFile
 from privacy.federation.in_process import FAILED, LEDGER, reason
+from privacy.federation.phased_rounds import contribute_phase
 from privacy.federation.rounds import Call, Contribution
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
@@ -54,6 +55,7 @@ class Joined:
         rows: handle on its rows; None where tables are counted.
         counts: gives handles on its marginals.
         mark: the public mark of its snapshot.
+        trained_rows: handle on the columns that are trained on after sums; None where nothing is summed first.
     """
 
     federation: Federation
@@ -62,10 +64,16 @@ class Joined:
     rows: PrivateRows | None
     counts: SnapshotCounts
     mark: str
+    trained_rows: PrivateRows | None = None
 
     def contribution(self, call: Call) -> Contribution:
         """Answer one attempt of a round, once."""
         known = self.federation
+        if known.generated is not None and self.rows is not None and self.trained_rows is not None:
+            handles, phased = (self.rows, self.trained_rows), known.generated
+            return contribute_phase(
+                self.grant, phased, *handles, call, plan=phased.plan, key=DRAWS, execution=Execution("cpu")
+            )
         if self.rows is None:
             plan = known.counting
             if not 0 <= call.number < plan.rounds:
@@ -117,10 +125,13 @@ def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterat
 
 def _answering(known: Federation, name: str, grant: Grant, table: PrivateTable, mark: str) -> Joined:
     """Return the site with handles on what its federation asks for."""
-    rows = None
+    rows = trained = None
+    source, counts = SnapshotRows(table, known.contract), SnapshotCounts(table, known.contract)
     if known.trained is not None:
-        rows = SnapshotRows(table, known.contract).rows(known.trained[0].names)
-    return Joined(known, name, grant, rows, SnapshotCounts(table, known.contract), mark)
+        rows = source.rows(known.trained[0].names)
+    if known.generated is not None:
+        rows, trained = source.rows(known.generated.layout.names), source.rows(known.generated.trained_layout.names)
+    return Joined(known, name, grant, rows, counts, mark, trained)
 
 
 def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:

@@ -16,7 +16,9 @@ from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import Event
 from privacy.federation.counting import CountingPlan
+from privacy.federation.phases import PhasedPlan
 from privacy.federation.plan import FederatedPlan, Trust, planned
+from privacy.generators.p3gm_across import P3gmAcross
 from privacy.learning.layout import RowLayout, row_layout
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
@@ -24,6 +26,7 @@ from privacy.learning.optimizer import Adam
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import marginal_moves
+from tasks.federation.generator_terms import Parties, generator_across
 
 
 @dataclass(frozen=True)
@@ -34,23 +37,25 @@ class Federation:
         spec: the spec.
         contract: the contract that this party has.
         plan: sites, trust, and how a model is trained or tables are counted.
-        trained: how rows lie in vectors, and what is trained; None where tables are counted.
+        trained: how rows lie in vectors, and what is trained; None where no classifier is.
+        generated: what released sums are made into; None where no rows are made.
     """
 
     spec: FederationSpec
     contract: Contract
-    plan: FederatedPlan | CountingPlan
+    plan: FederatedPlan | CountingPlan | PhasedPlan
     trained: tuple[RowLayout, Classifier] | None
+    generated: P3gmAcross | None = None
 
     @property
     def training(self) -> tuple[RowLayout, Classifier, FederatedPlan]:
         """Layout, learner and plan of a training.
 
         Raises:
-            TypeError: tables are counted.
+            TypeError: no classifier is trained.
         """
         if self.trained is None or not isinstance(self.plan, FederatedPlan):
-            raise TypeError(f"federation {self.spec.federation} counts tables")
+            raise TypeError(f"federation {self.spec.federation} trains no classifier")
         return (*self.trained, self.plan)
 
     @property
@@ -58,10 +63,10 @@ class Federation:
         """The plan of tables.
 
         Raises:
-            TypeError: a model is trained.
+            TypeError: no tables are counted.
         """
         if not isinstance(self.plan, CountingPlan):
-            raise TypeError(f"federation {self.spec.federation} trains a model")
+            raise TypeError(f"federation {self.spec.federation} counts no tables")
         return self.plan
 
     @property
@@ -105,7 +110,7 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
         contract_path: this party's copy of the contract.
     Raises:
         SpecRefused, ContractRefused: it does not fit the contract.
-        CannotTrain: no such training can be planned.
+        CannotTrain, CannotGenerate: no such training can be planned.
     Privacy: reads no data.
     """
     contract = load_contract(contract_path)
@@ -117,8 +122,11 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
     if spec.tables is not None:
         return Federation(spec, contract, _counting(spec, spec.tables, contract, sites, rows_about, trust), None)
     terms, training = spec.learner, spec.training
+    if spec.generator is not None and training is not None:
+        generated = generator_across(spec, spec.generator, training, contract, Parties(sites, rows_about, trust))
+        return Federation(spec, contract, generated.plan, None, generated)
     if terms is None or training is None:
-        raise TypeError("a federation trains a model or counts tables")
+        raise TypeError("a federation trains a model, makes rows or counts tables")
     layout = row_layout(contract, terms.columns)
     label = layout.column(terms.label)
     network = perceptron(layout.width - label.width, *terms.hidden, outputs=label.width)

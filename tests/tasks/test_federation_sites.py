@@ -143,7 +143,7 @@ def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> 
 def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
     """The federation spec and the site file of docs/federation.md, beside the tests' contract."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
-    federation, tables, site = (
+    federation, tables, generator, site = (
         text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "..." not in text
     )
     for name, text in (("federation.yaml", federation), ("site.yaml", site), ("wards.odcs.yaml", CONTRACT)):
@@ -152,6 +152,8 @@ def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
     plan = known_of(tmp_path / "federation.yaml").training[2]
     (tmp_path / "tables.yaml").write_text(re.sub(r"learner: .*\ntraining: .*\n", tables, federation))
     assert known_of(tmp_path / "tables.yaml").counting.cliques == (("ward", "long"), ("age",))
+    (tmp_path / "rows.yaml").write_text(re.sub(r"learner: .*\ntraining: .*\n", generator, federation))
+    assert known_of(tmp_path / "rows.yaml").plan.rounds == 105
     assert (mine.site, spec.federation, plan.rounds, plan.trust.fewest) == ("north", "long-stays", 100, 2)
 
 

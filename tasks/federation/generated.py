@@ -1,0 +1,124 @@
+"""What comes of the sums of a generator's federation: a model in whole numbers, a public seed, and rows.
+
+    model.json, model-arrays.parquet    the model, as single releases publish theirs
+    rows.csv                            rows of the model
+    rows.json                           how many, and their seed
+
+The seed is made of the released sums by SHA-256: nobody chooses it, and anybody finds it again. All post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+
+from contracts.canonical import digest, readable_json
+from contracts.contract import Contract
+from privacy.federation.coordinator import replayed
+from privacy.federation.phases import PhasedPlan
+from privacy.federation.rounds import RoundSum, Vector
+from privacy.generators.generator import Model
+from privacy.generators.models import read_model
+from privacy.generators.p3gm_across import P3gmAcross
+from privacy.generators.rows import seed_text, synthetic_rows
+from privacy.learning.execution import Execution
+from privacy.marginals.seeds import PostProcessingSeed
+from tasks.federation.understood import Federation
+from tasks.verification.array_file import read_arrays
+from tasks.version.array_file import write_arrays
+from tasks.version.synthetic_files import write_pieces
+
+MODEL, ARRAYS, ROWS, SAMPLED = "model.json", "model-arrays.parquet", "rows.csv", "rows.json"
+TOLERANCE: Final = 1e-4
+"""The model computed again may differ by so much of an array's largest number: processors round floats otherwise."""
+_LEAST: Final = 2
+"""Or by so many of its units."""
+
+
+def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Vector) -> dict[str, bytes]:
+    """Return the files that the sums and the trained parameters lead to, by name."""
+    phased, plan = _phased(known)
+    model, _ = phased.model(rounds[: plan.sums.rounds], parameters)
+    return {**_model_files(model), **_row_files(known, model, rounds)}
+
+
+def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str, bytes]) -> list[str]:
+    """Return the names of files that are not what the sums lead to.
+
+    Raises:
+        ValueError, KeyError, TypeError: files, or sums, of another form.
+    """
+    phased, plan = _phased(known)
+    sums, trained = rounds[: plan.sums.rounds], rounds[plan.sums.rounds :]
+    learner = phased.learner(sums)
+    parameters = replayed(learner, phased.trained_layout, plan.training, trained, execution=Execution("cpu"))
+    again, _ = phased.model(sums, parameters)
+    told = json.loads(data[MODEL])
+    published = read_model(told["kind"], told["values"], read_arrays(data[ARRAYS], told["shapes"]))
+    wrong = [ARRAYS] if _apart(again, published) else []
+    rows = _row_files(known, published, rounds)
+    return wrong + [name for name, held in rows.items() if data[name] != held]
+
+
+def _phased(known: Federation) -> tuple[P3gmAcross, PhasedPlan]:
+    if known.generated is None:
+        raise TypeError(f"federation {known.spec.federation} makes no rows")
+    return known.generated, known.generated.plan
+
+
+def _model_files(model: Model) -> dict[str, bytes]:
+    values, arrays = model.to_arrays()
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    with TemporaryDirectory(prefix="sudare-") as folder:
+        path = Path(folder) / ARRAYS
+        write_arrays(arrays, path, marks={})
+        written = path.read_bytes()
+    return {MODEL: readable_json({"kind": model.kind, "shapes": shapes, "values": values}), ARRAYS: written}
+
+
+def _row_files(known: Federation, model: Model, rounds: Sequence[RoundSum]) -> dict[str, bytes]:
+    """Sample and decode the rows."""
+    seed, rows = _seed(known, rounds), _rows(known)
+    told = {"rows": rows, "seed": seed_text(seed)}
+    return {ROWS: _csv(model, known.contract, seed, rows), SAMPLED: readable_json(told)}
+
+
+def _csv(model: Model, contract: Contract, seed: PostProcessingSeed, rows: int) -> bytes:
+    with TemporaryDirectory(prefix="sudare-") as folder:
+        path = Path(folder) / ROWS
+        write_pieces(synthetic_rows(model, contract, seed, rows), [path], marks={})
+        return path.read_bytes()
+
+
+def _rows(known: Federation) -> int:
+    """Return how many rows are made: the spec's number, or what the sites declare together."""
+    terms = known.spec.generator
+    declared = sum(site.rows_about for site in known.spec.sites)
+    return declared if terms is None or terms.rows is None else terms.rows
+
+
+def _seed(known: Federation, rounds: Sequence[RoundSum]) -> PostProcessingSeed:
+    """Return the seed: the first 16 bytes of SHA-256 over run and released sums."""
+    sums = [hashlib.sha256(each.steps.astype("<i8").tobytes()).hexdigest() for each in rounds]
+    return PostProcessingSeed(int(digest({"run": known.run_key, "sums": sums})[:32], 16))
+
+
+def _apart(again: Model, published: Model) -> bool:
+    """Whether two models differ by more than the rounding of floats makes."""
+    (values, ours), (told, theirs) = again.to_arrays(), published.to_arrays()
+    if json.loads(readable_json(values)) != json.loads(readable_json(told)) or set(ours) != set(theirs):
+        return True
+    for name, array in ours.items():
+        other = theirs[name]
+        if array.shape != other.shape:
+            return True
+        allowed = _LEAST + TOLERANCE * float(np.abs(array).max(initial=0))
+        if np.abs(array.astype(np.float64) - other).max(initial=0) > allowed:
+            return True
+    return False

@@ -1,0 +1,81 @@
+"""What the `generator` of a federation spec means: options, sums and training, worked out without data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pydantic import ValidationError
+
+from contracts.contract import Contract
+from contracts.errors import Finding, SpecRefused
+from contracts.federation import FederationSpec, GeneratorTerms, TrainingTerms
+from contracts.written import listed, nearest
+from privacy.federation.plan import Trust
+from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.p3gm_across import FEDERATED, Across, P3gmAcross
+from privacy.generators.release_plan import asked_of
+
+
+@dataclass(frozen=True)
+class Parties:
+    """Sites and trust, as of `FederatedPlan`."""
+
+    sites: tuple[str, ...]
+    rows_about: tuple[int, ...]
+    trust: Trust
+
+
+def generator_across(
+    spec: FederationSpec, terms: GeneratorTerms, training: TrainingTerms, contract: Contract, parties: Parties
+) -> P3gmAcross:
+    """Plan the generator over the sites.
+
+    Raises:
+        SpecRefused: options that there are not, or that are not the generator's to set in a federation.
+        CannotGenerate, CannotTrain: no such sums or training can be planned.
+    Privacy: reads no data.
+    """
+    options = _options(spec, terms, sum(parties.rows_about))
+    asked = asked_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+    across = Across(
+        parties.sites,
+        parties.rows_about,
+        parties.trust,
+        rounds=training.rounds,
+        batch=training.batch,
+        clipping_norm=Fraction(training.clipping_norm),
+        reserve=training.reserve,
+        sums_reserve=terms.reserve,
+    )
+    return P3gmAcross(asked, options, across)
+
+
+def _options(spec: FederationSpec, terms: GeneratorTerms, rows_about: int) -> PhasedOptions:
+    """Read the options; those of sampling, clipping and rounds are the federation's."""
+    allowed, where = sorted(FEDERATED), "generator.options"
+    found, of_training = (
+        "an option that a federation does not take",
+        "what is sampled and clipped stands in `training`",
+    )
+    findings = [
+        Finding(str(spec.path), f"{where}.{name}", found, listed(allowed), nearest(name, allowed) or of_training)
+        for name in terms.options
+        if name not in FEDERATED
+    ]
+    if findings:
+        raise SpecRefused(findings)
+    try:
+        return PhasedOptions.model_validate({**terms.options, "rows_about": rows_about})
+    except ValidationError as error:
+        raise SpecRefused(
+            [
+                Finding(
+                    str(spec.path),
+                    ".".join((where, *map(str, each["loc"]))),
+                    "another value",
+                    each["msg"],
+                )
+                for each in error.errors(include_input=False, include_url=False)
+            ]
+        ) from None
