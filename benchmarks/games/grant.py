@@ -10,11 +10,12 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, GeneratorPlan
 from privacy.learning.layout import Codes
 from privacy.learning.moments import Moments
@@ -31,8 +32,13 @@ from privacy.ledger.terms import Charge, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
+from privacy.private_table import snapshot_mark
 
 HASH, CONTRACT = "c" * 64, "b" * 64
+RUN: Final = "run"
+ACCOUNT: Final = "people"
+SOURCE: Final = "file:people.parquet"
+_SPEC: Final = "a" * 64
 
 
 class _Book:
@@ -69,6 +75,20 @@ class UnrecordedGrant(Grant):
 
     def __init__(self, asked: Asked, plan: GeneratorPlan) -> None:
         self._charge = Charge(_request(asked, plan), (), "opened", "csprng")
+        self._random_bytes = SecureBytes()
+        self._once = _Book()  # type: ignore[assignment]
+
+
+class UnrecordedSite(Grant):
+    """A site's grant without a ledger, one row a unit, under add_remove.
+
+    Args:
+        events: what its draws cost.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        request = request_of(events, epsilon=PICO, delta=ATTO // 10**6)
+        self._charge = Charge(request, (), "opened", "csprng")
         self._random_bytes = SecureBytes()
         self._once = _Book()  # type: ignore[assignment]
 
@@ -160,20 +180,31 @@ def _louder(noise: Noise) -> Noise:
 
 
 def _request(asked: Asked, plan: GeneratorPlan) -> ChargeRequest:
+    request = request_of(plan.events, epsilon=int(asked.epsilon * PICO), delta=int(Fraction(asked.delta) * ATTO))
+    relation = {"adjacency": asked.adjacency, "rows_per_unit": asked.rows_per_unit}
+    return replace(request, **relation, public_total=asked.public_total)
+
+
+def request_of(events: Sequence[Event], *, epsilon: int, delta: int) -> ChargeRequest:
+    """Return what a game asks a ledger for: one row a unit, under add_remove.
+
+    Args:
+        events: what the draws cost.
+        epsilon, delta: of the charge, in the ledger's units.
+    """
     return ChargeRequest(
-        run_key="game",
-        account="people",
-        source="file:people.parquet",
-        release="synthetic",
-        spec_digest="a" * 64,
+        run_key=RUN,
+        account=ACCOUNT,
+        source=SOURCE,
+        release="game",
+        spec_digest=_SPEC,
         contract_digest=CONTRACT,
-        snapshot_hash="d" * 64,
-        adjacency=asked.adjacency,
+        snapshot_hash=snapshot_mark(HASH, _SPEC),
+        adjacency="add_remove",
         unit="row",
         scope="block",
-        rows_per_unit=asked.rows_per_unit,
-        events=plan.events,
-        epsilon=int(asked.epsilon * PICO),
-        delta=int(Fraction(asked.delta) * ATTO),
-        public_total=asked.public_total,
+        rows_per_unit=1,
+        events=tuple(events),
+        epsilon=epsilon,
+        delta=delta,
     )

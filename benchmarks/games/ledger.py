@@ -6,7 +6,8 @@ adds up what it gave each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,21 +16,21 @@ from typing import Final
 import numpy as np
 
 from benchmarks.games.attackers import Whole
+from benchmarks.games.grant import ACCOUNT, CONTRACT, HASH, RUN, SOURCE, request_of
 from contracts.blocks import time_block
 from privacy.accounting.amounts import PICO
-from privacy.accounting.calculus import PureCalculus
+from privacy.accounting.calculus import Calculus, PureCalculus
+from privacy.accounting.events import Event
 from privacy.audit.games.distinguishing import Scores
 from privacy.audit.games.game import Game
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
-from privacy.private_table import snapshot_mark
 
 TRIALS: Final = 100_000
 RESUMED: Final = 4
 _NOISE: Final = LaplaceNoise(Fraction(1))
-_HASH, _SPEC, _CONTRACT = "c" * 64, "a" * 64, "b" * 64
 _COUNT: Final = 7
 
 
@@ -53,40 +54,39 @@ def whole_grant() -> Game:
     return Game("a marginal through the whole grant", threat, 1.0, 0.0, TRIALS, shipped, twin, broken, way=way)
 
 
-def _drawn(folder: Path, there: bool, cells: int) -> Whole:
-    """Start a run in a folder, or resume it; return its noisy marginal."""
-    exact = np.full(cells, _COUNT + there, dtype=np.int64)
+@contextmanager
+def opened(
+    folder: Path, events: Sequence[Event], calculus: Calculus, *, epsilon: int, delta: int
+) -> Iterator[Ledger]:
+    """Open a ledger in a folder, or open it again, and reserve what a run needs; `RUN` is the run.
+
+    Args:
+        folder: of the ledger.
+        events: what the run's draws cost.
+        calculus: of the account.
+        epsilon, delta: of the charge; what the account holds is as much as that.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
     try:
         if not ledger.accounts():
             ledger.open_account(
-                AccountTerms("people", "people", "2024", "row", "add_remove", PureCalculus(), PICO, 0)
+                AccountTerms(ACCOUNT, "people", "2024", "row", "add_remove", calculus, epsilon, delta)
             )
-            ledger.bind_source("file:people.parquet", "people", time_block("2024"))
-        ledger.reserve(_request())
-        counts = PrivateCounts(("place",), exact.shape, _HASH, _CONTRACT, lambda: exact)
-        return ledger.open_grant("run").measure(counts, noise=_NOISE, key="place").values
+            ledger.bind_source(SOURCE, "people", time_block("2024"))
+        ledger.reserve(request_of(events, epsilon=epsilon, delta=delta))
+        yield ledger
     finally:
         ledger.close()
 
 
-def _request() -> ChargeRequest:
-    return ChargeRequest(
-        run_key="run",
-        account="people",
-        source="file:people.parquet",
-        release="places",
-        spec_digest=_SPEC,
-        contract_digest=_CONTRACT,
-        snapshot_hash=snapshot_mark(_HASH, _SPEC),
-        adjacency="add_remove",
-        unit="row",
-        scope="block",
-        rows_per_unit=1,
-        events=(noise_event(_NOISE, adjacency="add_remove", rows_per_unit=1),),
-        epsilon=PICO,
-        delta=0,
-    )
+def _drawn(folder: Path, there: bool, cells: int) -> Whole:
+    """Start a run in a folder, or resume it; return its noisy marginal."""
+    exact = np.full(cells, _COUNT + there, dtype=np.int64)
+    event = noise_event(_NOISE, adjacency="add_remove", rows_per_unit=1)
+    with opened(folder, (event,), PureCalculus(), epsilon=PICO, delta=0) as ledger:
+        counts = PrivateCounts(("place",), exact.shape, HASH, CONTRACT, lambda: exact)
+        return ledger.open_grant(RUN).measure(counts, noise=_NOISE, key="place").values
 
 
 def _odds(drawn: list[Whole]) -> Scores:

@@ -17,6 +17,8 @@ SOURCES: Final = (
     "ledger/*drawing*.py",
     "ledger/training.py",
     "ledger/perturbing.py",
+    "ledger/federated*.py",
+    "federation/*.py",
     "marginals/sensitivity.py",
     "marginals/scores.py",
     "learning/*.py",
