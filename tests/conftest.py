@@ -15,6 +15,10 @@ from absl import logging as absl_logging
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Several processes of tests share the cores: threads of their own in each would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Prefect closes the handlers that it finds, and the one of absl (which dp-accounting brings) then closes its stream
 # unless it is the standard error of that moment: let it not be the file into which pytest captures.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
