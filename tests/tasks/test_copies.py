@@ -6,12 +6,14 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pyarrow.parquet as pq
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from contracts.address import PostgresAddress, S3Address, read_address
 from contracts.errors import SudareError
@@ -31,6 +33,15 @@ if TYPE_CHECKING:
     from tests.tasks.object_server import ObjectServer
 
 SECRET = "Xq7-secret"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def described_once() -> Iterator[None]:
+    """Each session of botocore reads its descriptions of services anew, which outlasts the requests: once here."""
+    read = cache(JSONFileLoader().load_file)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda loader, path: read(path))
+        yield
 
 
 @pytest.fixture(autouse=True)
