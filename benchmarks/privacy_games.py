@@ -37,7 +37,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("class_gaussian", "fixed", "independent"),
     ),
     "training": ("dp_sgd_rarely_sampled", "dp_sgd_sampled", "dp_sgd", "lattice_noise"),
-    "federated": ("federated_training", "federated_counts"),
+    "federated": ("federated_training", "federated_counts", "federated_sums"),
     "perturbed": ("perturbed_batches", "perturbed_parameters", "perturbed_changes"),
     "tables": ("refined_table",),
     "ledger": ("whole_grant",),

@@ -13,16 +13,17 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.games.attackers import claimed
+from benchmarks.games.attackers import claimed, log_odds
 from benchmarks.games.grant import CONTRACT, HASH, RUN, UnrecordedSite
 from benchmarks.games.ledger import opened
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE
+from benchmarks.games.sums import Repeated, second_moment
 from benchmarks.games.training import LEARNER, START
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
@@ -31,14 +32,18 @@ from privacy.audit.games.game import Game
 from privacy.federation.counting import CountingPlan
 from privacy.federation.in_process import Answer, InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
-from privacy.federation.rounds import Call, Contribution, HasSites, lifted
+from privacy.federation.rounds import Call, Contribution, HasSites, lifted, residues_of
+from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import Statistic
 from privacy.learning.training import Session
+from privacy.ledger.federated_sums import _noisy_sums
 from privacy.ledger.grant import Grant
 from privacy.marginals.counts import PrivateCounts
+from privacy.noise.random_bytes import SecureBytes
 
 TRIALS: Final = 4_000
 CELLS: Final = 100_000
@@ -88,6 +93,42 @@ def counts_across() -> Game:
     plays = [partial(_asked_often, plan=plan, forgets=each) for each in (False, True)]
     epsilon, what = claimed(plan.person_events, COUNT_DELTA), "marginal counts across sites, noise in shares"
     return Game(what, threat, epsilon, COUNT_DELTA, CELLS, plays[0], plays[1], broken, way=way)
+
+
+def sums_across() -> Game:
+    """A second moment, rounded to 32 bits, of people with rows at two sites; the twin charges for the rows of one."""
+    statistic = second_moment()
+    plan, twin = (_summing_plan(statistic, sites_a_person) for sites_a_person in (2, 1))
+    threat = (
+        "a person with a row at each of two sites, or with none; the coordinator sees the sum, and colludes with the "
+        "third site"
+    )
+    return Game(
+        "second moment across sites, people at two of them, noise in shares",
+        threat,
+        claimed(plan.person_events, COUNT_DELTA),
+        COUNT_DELTA,
+        CELLS,
+        partial(_summed, plan=plan, statistic=statistic),
+        partial(_summed, plan=twin, statistic=statistic),
+        "people at two sites are charged for their rows at one",
+    )
+
+
+def _summing_plan(statistic: Statistic, sites_a_person: int) -> SummingPlan:
+    trust = Trust("sites", True, None, fewest=3, colluding=1, sites_a_person=sites_a_person)
+    bounds = SumBounds.of(statistic, adjacency="add_remove", rows_per_unit=1, rho=Fraction(1, 2))
+    return SummingPlan((bounds,), "add_remove", 1, SITES, (1_000_000,) * 3, trust, reserve=0)
+
+
+def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Statistic) -> Scores:
+    """Add up what two sites send, so often, and weigh it by the noise that is left without the third's."""
+    many, source = cast(Statistic, Repeated(statistic, trials)), SecureBytes()
+    rows = ONE if there else NOBODY
+    drawn = partial(_noisy_sums, rows, statistic=many, layout=LAYOUT, plan=plan, number=0, source=source)
+    seen = lifted(residues_of(drawn()) + residues_of(drawn())).reshape(trials, statistic.length)
+    moved = 2 * plan.sent(0, statistic.total(ONE, LAYOUT))
+    return log_odds(seen, (np.zeros_like(moved), moved), plan.person_event(0))
 
 
 def _training_plan(trust: Trust) -> FederatedPlan:
@@ -173,4 +214,5 @@ def _counted(home: Path, there: bool, cells: int, plan: CountingPlan, attempt: s
 GAMES: Final[Mapping[str, Callable[[], Game]]] = {
     "federated_training": training_across,
     "federated_counts": counts_across,
+    "federated_sums": sums_across,
 }

@@ -84,7 +84,7 @@ def _game(
 
 def axes() -> Game:
     """The second moment for principal axes; the twin adds Wishart noise, as P3GM's first version did."""
-    return _game(AXES, _second_moment(), wishart, "Wishart noise on the second moment")
+    return _game(AXES, second_moment(), wishart, "Wishart noise on the second moment")
 
 
 AXES: Final = "second moment for principal axes"
@@ -92,7 +92,7 @@ AXES: Final = "second moment for principal axes"
 
 def axes_clipped() -> Game:
     """The same; the twin does not clip."""
-    statistic = _second_moment()
+    statistic = second_moment()
     event = sum_event(statistic, NOISE, adjacency="add_remove", rows_per_unit=1)
     loose = Moments(ball(4 * statistic.embedding.bound, BITS + 2), Everyone(), ("full",))
     twin = partial(weighed, tables=(NOBODY, ONE), statistic=loose, event=event)
@@ -119,7 +119,7 @@ def wishart(there: bool, trials: int) -> Scores:
 
     Source: Jiang, Xie, Zhang 2016, "Wishart mechanism for differentially private principal components analysis".
     """
-    statistic = _second_moment()
+    statistic = second_moment()
     epsilon = claimed([sum_event(statistic, NOISE, adjacency="add_remove", rows_per_unit=1)], DELTA)
     exact = _matrix(statistic, ONE)
     size, radius = exact.shape[0], float(np.sqrt(np.trace(exact)))
@@ -128,7 +128,8 @@ def wishart(there: bool, trials: int) -> Scores:
     return np.asarray(np.linalg.eigvalsh(outputs - exact)[:, 0])
 
 
-def _second_moment() -> Moments:
+def second_moment() -> Moments:
+    """Return the second moment of all rows in the ball."""
     return Moments(ball(), Everyone(), ("full",))
 
 

@@ -30,6 +30,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     "lattice_noise": (training.lattice_noise, 1.0),
     "dp_sgd": (training.whole_batches, 0.125),
     "federated_counts": (federated.counts_across, 0.3),
+    "federated_sums": (federated.sums_across, 1.0),
     "refined_table": (tables.refined, 0.1),
     "fixed": (
         lambda: game_on(marginals_of("fixed", cliques=PAIRS), 144, "exact n", look=exact_rows),
