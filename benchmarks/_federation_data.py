@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._neural_data import adult
+from benchmarks._neural_tables import Table
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier, learner_slots
 from privacy.learning.network import Relu, perceptron
@@ -55,12 +56,18 @@ def split(data: Path, *, seed: int) -> Split:
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(codes))
     held, kept = order[: len(codes) // 5], order[len(codes) // 5 :]
-    groups = np.asarray(table.values["education"], dtype=np.int64) * 2 + np.asarray(table.values[LABEL], np.int64)
-    owners = np.empty(len(kept), np.int64)
-    for group in np.unique(groups[kept]):
-        places = np.flatnonzero(groups[kept] == group)
-        owners[places] = generator.choice(len(SITES), len(places), p=generator.dirichlet([ALPHA] * len(SITES)))
+    owners = owned(table.some(kept), generator)
     return Split(layout, tuple(codes[kept[owners == site]] for site in range(len(SITES))), codes[held])
+
+
+def owned(table: Table, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return the site of each row: shared out by education and income, Dirichlet(0.5) each."""
+    groups = np.asarray(table.values["education"], dtype=np.int64) * 2 + np.asarray(table.values[LABEL], np.int64)
+    owners = np.empty(len(groups), np.int64)
+    for group in np.unique(groups):
+        places = np.flatnonzero(groups == group)
+        owners[places] = generator.choice(len(SITES), len(places), p=generator.dirichlet([ALPHA] * len(SITES)))
+    return owners
 
 
 def learner(layout: RowLayout, *, rate: float, hidden: tuple[int, ...], seed: int = 1) -> Classifier:

@@ -3,7 +3,8 @@
 Adult's complete rows; a fifth is held out, the others are shared out by education and income (Dirichlet 0.5). One
 network, one number of rounds and one expected batch for all; each number is the mean over the splits. The sites are
 in one process: what carries the rounds changes no number (tests/tasks/test_federation_loopback.py is over Flower).
-`--data DIR` holds adult/adult_full.csv.gz.
+`--data DIR` holds adult/adult_full.csv.gz. `--rows` measures P3GM across the sites instead (`_federation_rows`), into
+results/federation_rows.json.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks._federation_data import ALPHA, SITES, Split, accuracy, learner, split
+from benchmarks._federation_rows import made_up_rows
 from benchmarks._federation_runs import DELTA, EPSILON, NORM, Rounds, central, local, pooled, without_privacy
 from benchmarks.results import Row, Setting, machine, write
 from privacy.federation.plan import Trust
@@ -37,11 +39,16 @@ Scores = dict[str, float]
 
 
 def main() -> None:
-    """Measure and write results/federation.json."""
+    """Measure and write results/federation.json, or results/federation_rows.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    data = parser.parse_args().data
+    parser.add_argument("--rows", action="store_true", help="made-up rows of P3GM instead of classifiers")
+    given = parser.parse_args()
+    data = given.data
     torch.set_num_threads(1)
+    if given.rows:
+        write("federation_rows", made_up_rows(data, SHARES, SERVER))
+        return
     scores = [_scores(split(data, seed=seed), seed) for seed in SEEDS]
     write("federation", _rows(scores, split(data, seed=SEEDS[0])))
 

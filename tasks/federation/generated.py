@@ -2,7 +2,7 @@
 
     model.json, model-arrays.parquet    the model, as single releases publish theirs
     rows.csv                            rows of the model
-    rows.json                           how many, and their seed
+    rows.json                           how many, their seed, and what a reader should know of the model
 
 The seed is made of the released sums by SHA-256: nobody chooses it, and anybody finds it again. All post-processing.
 """
@@ -20,6 +20,7 @@ import numpy as np
 
 from contracts.canonical import digest, readable_json
 from contracts.contract import Contract
+from contracts.synthetic import MOST_ROWS
 from privacy.federation.coordinator import replayed
 from privacy.federation.phases import PhasedPlan
 from privacy.federation.rounds import RoundSum, Vector
@@ -28,6 +29,8 @@ from privacy.generators.models import read_model
 from privacy.generators.p3gm_across import P3gmAcross
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.learning.execution import Execution
+from privacy.learning.learners import parameters_of
+from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.federation.understood import Federation
 from tasks.verification.array_file import read_arrays
@@ -44,8 +47,8 @@ _LEAST: Final = 2
 def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Vector) -> dict[str, bytes]:
     """Return the files that the sums and the trained parameters lead to, by name."""
     phased, plan = _phased(known)
-    model, _ = phased.model(rounds[: plan.sums.rounds], parameters)
-    return {**_model_files(model), **_row_files(known, model, rounds)}
+    model, notes = phased.model(rounds[: plan.sums.rounds], parameters)
+    return {**_model_files(model), **_row_files(known, model, notes, rounds)}
 
 
 def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str, bytes]) -> list[str]:
@@ -57,12 +60,17 @@ def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping
     phased, plan = _phased(known)
     sums, trained = rounds[: plan.sums.rounds], rounds[plan.sums.rounds :]
     learner = phased.learner(sums)
+    if any(each.steps.shape != (parameters_of(learner),) for each in trained):
+        raise ValueError("a round of the training has other numbers than there are parameters")
     parameters = replayed(learner, phased.trained_layout, plan.training, trained, execution=Execution("cpu"))
-    again, _ = phased.model(sums, parameters)
+    again, notes = phased.model(sums, parameters)
     told = json.loads(data[MODEL])
     published = read_model(told["kind"], told["values"], read_arrays(data[ARRAYS], told["shapes"]))
     wrong = [ARRAYS] if _apart(again, published) else []
-    rows = _row_files(known, published, rounds)
+    try:
+        rows = _row_files(known, published, notes, rounds)
+    except NothingPossible:
+        return [*wrong, ROWS]
     return wrong + [name for name, held in rows.items() if data[name] != held]
 
 
@@ -82,10 +90,10 @@ def _model_files(model: Model) -> dict[str, bytes]:
     return {MODEL: readable_json({"kind": model.kind, "shapes": shapes, "values": values}), ARRAYS: written}
 
 
-def _row_files(known: Federation, model: Model, rounds: Sequence[RoundSum]) -> dict[str, bytes]:
+def _row_files(known: Federation, model: Model, notes: Sequence[str], rounds: Sequence[RoundSum]) -> dict[str, bytes]:
     """Sample and decode the rows."""
     seed, rows = _seed(known, rounds), _rows(known)
-    told = {"rows": rows, "seed": seed_text(seed)}
+    told = {"rows": rows, "seed": seed_text(seed), "notes": list(notes)}
     return {ROWS: _csv(model, known.contract, seed, rows), SAMPLED: readable_json(told)}
 
 
@@ -99,7 +107,7 @@ def _csv(model: Model, contract: Contract, seed: PostProcessingSeed, rows: int) 
 def _rows(known: Federation) -> int:
     """Return how many rows are made: the spec's number, or what the sites declare together."""
     terms = known.spec.generator
-    declared = sum(site.rows_about for site in known.spec.sites)
+    declared = min(MOST_ROWS, sum(site.rows_about for site in known.spec.sites))
     return declared if terms is None or terms.rows is None else terms.rows
 
 

@@ -79,6 +79,9 @@ def test_a_forged_model_other_rows_and_other_sums_are_found(tmp_path: Path) -> N
         "round-00000.npy": moved(0),
         f"round-{sums:05d}.npy": moved(sums),
     }
+    np.save(tmp_path / "fewer.npy", np.load(folder / f"round-{sums:05d}.npy")[:-1])
+    for name in ("round-00000.npy", f"round-{sums:05d}.npy"):
+        assert found(folder, name, (tmp_path / "fewer.npy").read_bytes(), known, workspace) == {folder.name}
     wanted = {ROWS: {ROWS}, SAMPLED: {SAMPLED}, ARRAYS: {ARRAYS, ROWS}}
     for name, data in forgeries.items():
         assert found(folder, name, data, known, workspace) >= wanted.get(name, {ARRAYS}), name
