@@ -93,13 +93,13 @@ class TrainingTerms(Frozen):
 
 
 class GeneratorTerms(Frozen):
-    """Which generator makes rows of what is summed and trained, and how many.
+    """Which generator makes rows of what is summed, counted and trained, and how many.
 
     `options` are the generator's own; sampling and clipping are `training`'s. `rows` are as many as the sites declare
-    together where none are given. `reserve` is for sums: so many lost attempts of them may be made up for.
+    together where none are given. `reserve` is for sums and tables: so many lost attempts of them may be made up for.
     """
 
-    name: Literal["p3gm"]
+    name: Literal["p3gm", "marginals"]
     columns: Columns = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: Whole | None = None
@@ -116,6 +116,17 @@ class GeneratorTerms(Frozen):
     def product(self) -> SyntheticProduct:
         """The same as a release of one place has it."""
         return SyntheticProduct(kind="synthetic", generator=self.name, columns=self.columns)
+
+    @property
+    def tables(self) -> TablesTerms | None:
+        """The tables that `marginals` is estimated from; None for a generator that counts none.
+
+        Raises:
+            ValidationError: other options than cliques.
+        """
+        if self.name != "marginals":
+            return None
+        return TablesTerms.model_validate({"cliques": (), **self.options, "reserve": self.reserve})
 
 
 class TablesTerms(Frozen):
@@ -173,8 +184,10 @@ class FederationFile(Frozen):
         if len(set(keys)) < len(keys):
             refuse([Problem("a key that two sites have", "a key of its own for each", at=("sites",))])
         given = [name for name in ("learner", "generator", "tables", "training") if getattr(self, name) is not None]
-        if given not in (["learner", "training"], ["generator", "training"], ["tables"]):
-            allowed = "`learner` and `training`, `generator` and `training`, or `tables`"
+        counts = self.generator is not None and self.generator.name == "marginals"
+        generating = ["generator"] if counts else ["generator", "training"]
+        if given not in (["learner", "training"], generating, ["tables"]):
+            allowed = "`learner` or `generator` and `training`, `generator` alone for marginals, or `tables`"
             refuse([Problem("another choice of products", allowed, "keep one of them")])
         if not self.charge.delta:
             refuse([Problem("delta 0", "a delta above 0", "give it a small positive value", at=("charge", "delta"))])
@@ -245,7 +258,7 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
         found = f"no key for {', '.join(without)}"
         return [Finding(str(spec.path), "sites", found, "a key for every site, or for none")]
     if spec.tables is not None:
-        return _table_findings(spec.path, spec.tables, contract)
+        return _table_findings(spec.path, "tables.cliques", spec.tables, contract)
     if spec.generator is not None:
         return _generator_findings(spec.path, spec.generator, contract)
     if spec.learner is None:
@@ -280,15 +293,28 @@ def _generator_findings(path: Path, terms: GeneratorTerms, contract: Contract) -
     if pictures:
         allowed = "columns of single values: rows are written as CSV"
         problems.append(Finding(str(path), "generator.columns", f"{pictures[0]!r} holds pictures", allowed))
-    return [*problems, *_relation_findings(path, contract)]
+    try:
+        tables = terms.tables
+    except ValidationError as error:
+        wrong = ", ".join(".".join(map(str, each["loc"])) for each in error.errors(include_url=False))
+        allowed = "cliques alone: lists of columns"
+        return [*problems, Finding(str(path), "generator.options", f"something else in {wrong}", allowed)]
+    if tables is None:
+        return [*problems, *_relation_findings(path, contract)]
+    problems += _table_findings(path, "generator.options.cliques", tables, contract)
+    outside = {name for clique in tables.cliques for name in clique} - set(terms.product.names(contract))
+    if outside and not problems:
+        found, allowed = f"the column {min(outside)!r}", "columns of the rows that are made"
+        problems.append(Finding(str(path), "generator.options.cliques", found, allowed))
+    return problems
 
 
-def _table_findings(path: Path, tables: TablesTerms, contract: Contract) -> list[Finding]:
+def _table_findings(path: Path, where: str, tables: TablesTerms, contract: Contract) -> list[Finding]:
     """Tables name columns that have cells, each once, and are not too large to be sent."""
     names = [column.name for column in contract.columns if column.name not in contract.pictures()]
     findings = []
     for place, clique in enumerate(tables.cliques):
-        at = f"tables.cliques[{place}]"
+        at = f"{where}[{place}]"
         unknown = [name for name in clique if name not in names]
         findings += [Finding(str(path), at, f"the column {name!r}", listed(names)) for name in unknown]
         if not clique or len(set(clique)) < len(clique):
@@ -297,7 +323,7 @@ def _table_findings(path: Path, tables: TablesTerms, contract: Contract) -> list
             found = f"{contract.cells(clique)} cells"
             findings.append(Finding(str(path), at, found, f"at most {MOST_CELLS}", "take fewer columns"))
     if not tables.cliques or len({*tables.cliques}) < len(tables.cliques):
-        findings.append(Finding(str(path), "tables.cliques", "no tables, or one of them twice", "tables, each once"))
+        findings.append(Finding(str(path), where, "no tables, or one of them twice", "tables, each once"))
     return findings
 
 

@@ -1,6 +1,6 @@
 """What comes of the sums of a generator's federation: a model in whole numbers, a public seed, and rows.
 
-    model.json, model-arrays.parquet    the model, as single releases publish theirs
+    model.json, model-arrays.parquet    the model, as releases of one place publish theirs
     rows.csv                            rows of the model
     rows.json                           how many, their seed, and what a reader should know of the model
 
@@ -22,16 +22,16 @@ from contracts.canonical import digest, readable_json
 from contracts.contract import Contract
 from contracts.synthetic import MOST_ROWS
 from privacy.federation.coordinator import replayed
-from privacy.federation.phases import PhasedPlan
 from privacy.federation.rounds import RoundSum, Vector
 from privacy.generators.generator import Model
-from privacy.generators.models import read_model
+from privacy.generators.models import FORBIDDEN, read_model
 from privacy.generators.p3gm_across import P3gmAcross
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.learning.execution import Execution
 from privacy.learning.learners import parameters_of
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
+from tasks.federation.estimated import estimated_model
 from tasks.federation.understood import Federation
 from tasks.verification.array_file import read_arrays
 from tasks.version.array_file import write_arrays
@@ -44,10 +44,9 @@ _LEAST: Final = 2
 """Or by so many of its units."""
 
 
-def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Vector) -> dict[str, bytes]:
-    """Return the files that the sums and the trained parameters lead to, by name."""
-    phased, plan = _phased(known)
-    model, notes = phased.model(rounds[: plan.sums.rounds], parameters)
+def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Vector | None) -> dict[str, bytes]:
+    """Return the files that the sums, and where there are some the trained parameters, lead to, by name."""
+    model, notes = _model(known, rounds, parameters)
     return {**_model_files(model), **_row_files(known, model, notes, rounds)}
 
 
@@ -57,13 +56,7 @@ def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping
     Raises:
         ValueError, KeyError, TypeError: files, or sums, of another form.
     """
-    phased, plan = _phased(known)
-    sums, trained = rounds[: plan.sums.rounds], rounds[plan.sums.rounds :]
-    learner = phased.learner(sums)
-    if any(each.steps.shape != (parameters_of(learner),) for each in trained):
-        raise ValueError("a round of the training has other numbers than there are parameters")
-    parameters = replayed(learner, phased.trained_layout, plan.training, trained, execution=Execution("cpu"))
-    again, notes = phased.model(sums, parameters)
+    again, notes = _model(known, rounds, None if known.generated is None else _trained_again(known.generated, rounds))
     told = json.loads(data[MODEL])
     published = read_model(told["kind"], told["values"], read_arrays(data[ARRAYS], told["shapes"]))
     wrong = [ARRAYS] if _apart(again, published) else []
@@ -74,10 +67,21 @@ def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping
     return wrong + [name for name, held in rows.items() if data[name] != held]
 
 
-def _phased(known: Federation) -> tuple[P3gmAcross, PhasedPlan]:
-    if known.generated is None:
-        raise TypeError(f"federation {known.spec.federation} makes no rows")
-    return known.generated, known.generated.plan
+def _model(known: Federation, rounds: Sequence[RoundSum], parameters: Vector | None) -> tuple[Model, tuple[str, ...]]:
+    """Return the model, and what a reader should know."""
+    if known.generated is None or parameters is None:
+        return estimated_model(known, rounds), ()
+    return known.generated.model(rounds[: known.generated.plan.sums.rounds], parameters)
+
+
+def _trained_again(phased: P3gmAcross, rounds: Sequence[RoundSum]) -> Vector:
+    """Compute the trained parameters again."""
+    plan = phased.plan
+    sums, trained = rounds[: plan.sums.rounds], rounds[plan.sums.rounds :]
+    learner = phased.learner(sums)
+    if any(each.steps.shape != (parameters_of(learner),) for each in trained):
+        raise ValueError("a round of the training has other numbers than there are parameters")
+    return replayed(learner, phased.trained_layout, plan.training, trained, execution=Execution("cpu"))
 
 
 def _model_files(model: Model) -> dict[str, bytes]:
@@ -124,9 +128,10 @@ def _apart(again: Model, published: Model) -> bool:
         return True
     for name, array in ours.items():
         other = theirs[name]
-        if array.shape != other.shape:
+        if array.shape != other.shape or ((array == FORBIDDEN) != (other == FORBIDDEN)).any():
             return True
-        allowed = _LEAST + TOLERANCE * float(np.abs(array).max(initial=0))
-        if np.abs(array.astype(np.float64) - other).max(initial=0) > allowed:
+        ours_, theirs_ = (np.where(each == FORBIDDEN, 0, each).astype(np.float64) for each in (array, other))
+        allowed = _LEAST + TOLERANCE * float(np.abs(ours_).max(initial=0))
+        if np.abs(ours_ - theirs_).max(initial=0) > allowed:
             return True
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,9 +13,13 @@ from contracts.errors import Finding, SpecRefused
 from contracts.federation import FederationSpec, GeneratorTerms, TrainingTerms
 from contracts.written import listed, nearest
 from privacy.federation.plan import Trust
+from privacy.generators.generator import Asked
 from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.options import Options
 from privacy.generators.p3gm_across import FEDERATED, Across, P3gmAcross
+from privacy.generators.planning import check, check_size
 from privacy.generators.release_plan import asked_of
+from privacy.marginals.counts import Clique
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,24 @@ def generator_across(
         sums_reserve=terms.reserve,
     )
     return P3gmAcross(asked, options, across)
+
+
+def estimated_of(spec: FederationSpec, terms: GeneratorTerms, contract: Contract) -> Asked:
+    """Return what a model estimated from tables is asked for."""
+    return asked_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+
+
+def check_estimation(
+    spec: FederationSpec, terms: GeneratorTerms, contract: Contract, cliques: Sequence[Clique]
+) -> None:
+    """Refuse tables whose model would be too large, or that leave no row.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    asked = estimated_of(spec, terms, contract)
+    check(asked, Options(), cliques)
+    check_size(asked, Options(), cliques, "the cliques together")
 
 
 def _options(spec: FederationSpec, terms: GeneratorTerms, rows_about: int) -> PhasedOptions:

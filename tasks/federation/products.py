@@ -30,7 +30,7 @@ def made_files(
     known: Federation, rounds: Sequence[RoundSum], parameters: NDArray[np.float32] | None
 ) -> dict[str, bytes]:
     """Return the files that say what the sums lead to, by name."""
-    if known.generated is not None and parameters is not None:
+    if known.spec.generator is not None:
         return generated_files(known, rounds, parameters)
     if parameters is not None:
         return {WEIGHTS: classifier(known, parameters).to_bytes()}
@@ -40,7 +40,7 @@ def made_files(
 
 def wrong_files(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str, bytes]) -> list[str]:
     """Return the names of files that are not what the sums lead to."""
-    if known.generated is not None:
+    if known.spec.generator is not None:
         return wrong_generated(known, rounds, data)
     if known.trained is None:
         return [name for name, held in made_files(known, rounds, None).items() if data.get(name) != held]

@@ -26,7 +26,7 @@ from privacy.learning.optimizer import Adam
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import marginal_moves
-from tasks.federation.generator_terms import Parties, generator_across
+from tasks.federation.generator_terms import Parties, check_estimation, generator_across
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,11 @@ def understood(spec: FederationSpec, contract_path: Path) -> Federation:
         raise SpecRefused(findings)
     trust, sites = Trust(**dict(spec.trust)), tuple(site.name for site in spec.sites)
     rows_about = tuple(site.rows_about for site in spec.sites)
-    if spec.tables is not None:
-        return Federation(spec, contract, _counting(spec, spec.tables, contract, sites, rows_about, trust), None)
+    tables = spec.tables if spec.generator is None else spec.generator.tables
+    if tables is not None:
+        if spec.generator is not None:
+            check_estimation(spec, spec.generator, contract, tables.cliques)
+        return Federation(spec, contract, _counting(spec, tables, contract, sites, rows_about, trust), None)
     terms, training = spec.learner, spec.training
     if spec.generator is not None and training is not None:
         generated = generator_across(spec, spec.generator, training, contract, Parties(sites, rows_about, trust))

@@ -84,6 +84,10 @@ GENERATOR = FEDERATION.replace(
     "generator: {name: p3gm, options: {label: long, hidden: [8], dimensions: 3, learning_rate: 0.05}, rows: 500}\n"
     "training: {rounds: 2, batch: 300, reserve: 1}",
 ).replace("epsilon: 8", "epsilon: 20")
+MARGINALS = FEDERATION.replace(
+    "learner: {label: long, hidden: [4], learning_rate: 0.05}\ntraining: {rounds: 1, batch: 300, reserve: 2}",
+    "generator: {name: marginals, options: {cliques: [[age, long], [ward]]}, rows: 600}",
+)
 TRUSTING = ("secure_aggregation: true, server: null", "secure_aggregation: false, server: the office")
 
 

@@ -15,6 +15,7 @@ import pytest
 from contracts.errors import SpecRefused, SudareError
 from contracts.federation import load_federation, load_site
 from privacy.federation.phases import PhasedPlan
+from privacy.generators.models import FORBIDDEN
 from privacy.ledger.signing import Signer
 from tasks.federation.generated import ARRAYS, MODEL, ROWS, SAMPLED
 from tasks.federation.released import check_released
@@ -24,7 +25,17 @@ from tasks.federation.wire import packed, unpacked
 from tasks.settings import Workspace
 from tasks.verification.array_file import read_arrays
 from tasks.version.array_file import write_arrays
-from tests.tasks.federations import CONTRACT, GENERATOR, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
+from tests.tasks.federations import (
+    CONTRACT,
+    GENERATOR,
+    MARGINALS,
+    SITES,
+    TRUSTING,
+    a_coordinator,
+    a_site,
+    drawn,
+    ledger_of,
+)
 from tests.tasks.test_federation_sites import known_of, otherwise, released, sign
 
 
@@ -100,6 +111,48 @@ def found(folder: Path, name: str, data: bytes, known: Federation, workspace: Wo
     for each, held in kept.items():
         (folder / each).write_bytes(held)
     return {Path(finding.where).name for finding in findings}
+
+
+def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path) -> None:
+    """600 rows, long where age is above 50: with the noise of epsilon 8 the rows keep that, and the check agrees.
+
+    Tables that were counted otherwise lead to another model; so do a potential and a forbidden cell that are changed.
+    """
+    release, known, workspace, told = released(tmp_path, MARGINALS)
+    folder, key = tmp_path / "m", workspace.public_key_file.read_text().strip()
+    assert told == ["round 1 of 2", "round 2 of 2"]
+    assert float(release.epsilon) <= 8
+    assert check_released(folder, known, public_key=key) == []
+    lines = [line.split(",") for line in (folder / ROWS).read_text().splitlines()]
+    assert (lines[0], len(lines)) == (["age", "ward", "long"], 601)
+    agree = sum((int(age) >= 50) == (long == "yes") for age, _, long in lines[1:])
+    assert agree > 500
+    assert {ward for _, ward, _ in lines[1:]} == {"A", "B", "C"}
+    np.save(tmp_path / "other.npy", np.load(folder / "round-00000.npy")[::-1])
+    assert found(folder, "round-00000.npy", (tmp_path / "other.npy").read_bytes(), known, workspace) >= {ARRAYS}
+    shapes = json.loads((folder / MODEL).read_bytes())["shapes"]
+    arrays = read_arrays((folder / ARRAYS).read_bytes(), shapes)
+    name = next(iter(arrays))
+    for change in (2**18, None):
+        other = arrays[name].copy()
+        other.flat[0] = FORBIDDEN if change is None else other.flat[0] - change
+        write_arrays({**arrays, name: other}, tmp_path / "arrays", marks={})
+        assert ARRAYS in found(folder, ARRAYS, (tmp_path / "arrays").read_bytes(), known, workspace)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[[age, long], [ward]]", "[]", "generator.options.cliques"),
+        ("[[age, long], [ward]]", "[[age, street]]", "street"),
+        ("options: {cliques: [[age, long], [ward]]}", "options: {label: long}", "cliques alone"),
+        ("rows: 600", "columns: [age, long]", "columns of the rows that are made"),
+        ("rows: 600}", "rows: 600}\ntraining: {rounds: 1, batch: 300, reserve: 2}", "another choice of products"),
+    ],
+)
+def test_tables_that_no_rows_can_be_made_of_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(SpecRefused, match=said):
+        known_of(a_coordinator(tmp_path / "c", federation=MARGINALS.replace(old, new))[0])
 
 
 def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
