@@ -56,7 +56,6 @@ def inversion(data: Path) -> Iterator[Row]:
     for kind in KINDS:
         yield from _many(kind, train, test, drawn)
     chosen = np.flatnonzero(train.labels() == ALONE)[:ONES]
-    drawn["classes of one picture"] = _pixels(train.some(chosen))
     for kind in KINDS:
         yield _one(kind, train, test, chosen, drawn)
     grey = {

@@ -113,8 +113,8 @@ def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
 
 
 def side_by_side(asked: Asked, train: Table) -> None:
-    """Draw figure 1: real pictures, and each generator's first ones, a column a label."""
-    shown = {"real": _first_of_each(train.labels(), train.values["picture"])}
+    """Draw figure 1 without real pictures, which are not ours to share: each generator's first of a label."""
+    shown: dict[str, NDArray[np.integer[Any]]] = {}
     for method in asked.methods(train, len(train)):
         codes = asked.kept.made(method, train, "train", seed=PICTURE_SEEDS[0]).codes
         shown[method.generator] = _first_of_each(codes[:, -1].astype(np.int64), codes[:, :-1])
