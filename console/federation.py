@@ -204,11 +204,16 @@ def site(
     keyed = bool(load_site(site_file)[1].keys)
     certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed, keyed=keyed)
     where, quiet = workspace_at(workspace), Console(stderr=True)
+    environment = federation_environment()
+
+    def say(text: str) -> None:
+        quiet.print(text, style="dim")
+
     with (
         Stop(),
-        joining(site_file, where, environment=federation_environment(), link=link, certificates=certificates) as node,
+        joining(site_file, where, environment=environment, link=link, certificates=certificates, told=say) as node,
     ):
-        told = "joined; this site answers until Ctrl-C"
+        told = "paid; this site waits for the coordinator, and answers until Ctrl-C"
         answer({"joined": link, "site": str(site_file)}, lambda _: quiet.print(told, style="dim"), as_json=as_json)
         while True:
             node.check()

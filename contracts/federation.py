@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
@@ -38,11 +39,21 @@ MOST_CELLS = 10**7
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
+def _positive(number: int) -> int:
+    """Refuse none or less where something is counted."""
+    if number < 1:
+        refuse([Problem(str(number), "a whole number above 0")])
+    return number
+
+
+Positive = Annotated[Whole, AfterValidator(_positive)]
+
+
 class Member(Frozen):
     """A site: about how many rows it has, declared, and by which public key it is known (OpenSSH); public."""
 
     name: Label
-    rows_about: Whole
+    rows_about: Positive
     key: Label | None = None
 
     @field_validator("key")
@@ -86,8 +97,8 @@ class LearnerTerms(Frozen):
 class TrainingTerms(Frozen):
     """Rounds, and what is sampled and clipped in each."""
 
-    rounds: Whole
-    batch: Whole
+    rounds: Positive
+    batch: Positive
     clipping_norm: Amount = Decimal(1)
     reserve: Whole
 
@@ -142,9 +153,9 @@ class TrustTerms(Frozen):
     noise: Literal["sites", "server"]
     secure_aggregation: Flag
     server: Label | None
-    fewest: Whole
+    fewest: Positive
     colluding: Whole
-    sites_a_person: Whole
+    sites_a_person: Positive
 
 
 class FederationFile(Frozen):

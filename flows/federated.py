@@ -25,10 +25,10 @@ from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
-from tasks.federation.flower import Certificates, Engine, Running
+from tasks.federation.flower import Certificates, Engine, Lasting
 from tasks.federation.flower_sites import FlowerSites
 from tasks.federation.keys import key_of
-from tasks.federation.released import Made, Released, write_released
+from tasks.federation.released import Made, Released, released_before, write_released
 from tasks.federation.site import DRAWS, Answering, joined
 from tasks.federation.sockets import answering, awaited
 from tasks.federation.understood import Federation, understood
@@ -63,7 +63,7 @@ class Network:
 
 
 def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
-    """Train across the sites of a federation, or resume, and write what is released.
+    """Train across the sites of a federation, or resume, and write what is released; once, as one spec is one run.
 
     Args:
         spec_path: the federation spec.
@@ -80,14 +80,18 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
     """
     spec = load_federation(spec_path)
     known = understood(spec, spec.contract)
+    folder, signer = workspace.root / spec.publish / spec.federation, Signer(workspace.signing_seed())
+    before = released_before(folder, known, signer.public_key)
+    if before is not None:
+        told("it was released before: nothing is asked of any site")
+        return before
     with over_flower(known, workspace, network) as sites:
         told("waiting for the sites to join")
         for site_name, why in sites.join(seconds=network.joining).items():
             told(f"site {site_name} does not take part: {why}")
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
             made = work(known, ledger, sites, between=network.between, told=told)
-            signer = Signer(workspace.signing_seed())
-            return write_released(workspace.root / spec.publish / spec.federation, known, made, ledger, signer)
+            return write_released(folder, known, made, ledger, signer)
 
 
 def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> Made:
@@ -171,8 +175,14 @@ def over_flower(known: Federation, workspace: Workspace, network: Network) -> It
 
 @contextmanager
 def site(
-    site_path: Path, workspace: Workspace, *, environment: Path, link: str, certificates: Certificates | None
-) -> Iterator[Running]:
+    site_path: Path,
+    workspace: Workspace,
+    *,
+    environment: Path,
+    link: str,
+    certificates: Certificates | None,
+    told: Told = lambda text: None,
+) -> Iterator[Lasting]:
     """Join a federation as a site, inside the block: pay, then answer rounds through a node of Flower's.
 
     Args:
@@ -181,8 +191,9 @@ def site(
         environment: Flower's virtual environment.
         link: where the coordinator's link is, HOST:PORT.
         certificates: TLS; None for loopback and nothing else.
+        told: told what it answers, in words for this site alone.
     Yields:
-        Running: the node; its `check` raises when it has ended.
+        Lasting: the node; its `check`, to be called now and then, raises when it has ended for good.
     Raises:
         SpecRefused: the spec names another key for this site than its workspace has.
         GateBroken, LedgerRefusal, SudareError: as `tasks.federation.site.joined`; the site does not join.
@@ -193,7 +204,7 @@ def site(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
         address, masked = folder / "site", folder / "masked"
-        answers = Answering(stack.enter_context(joined(mine, spec, workspace)))
+        answers = Answering(stack.enter_context(joined(mine, spec, workspace)), told)
         stack.enter_context(answering(address, answers))
         stack.enter_context(answering(masked, answers.masked))
         node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates, key=key))

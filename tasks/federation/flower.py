@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ APP: Final = Path(__file__).resolve().parents[2] / "deploy" / "federation" / "ap
 OWN_APP: Final = APP.parent / "own_app.py"
 """Starts the link and nodes so that they run no app but this."""
 GRACE_SECONDS: Final = 10.0
+AGAIN_SECONDS: Final = 5.0
 TURNED_AWAY_IN_LOG: Final = "Failed to activate SuperNode"
 TURNED_AWAY: Final = ": the link turned it away, as its key is of no site of the federation that the coordinator runs"
 
@@ -134,7 +135,7 @@ class Engine:
         certificates: Certificates | None,
         *,
         key: Path | None = None,
-    ) -> Iterator[Running]:
+    ) -> Iterator[Lasting]:
         """Run a site's node; it reaches the site's Sudare by Unix sockets, for queries and for what is masked.
 
         Args:
@@ -150,8 +151,11 @@ class Engine:
         told += ["--insecure"] if certificates is None else ["--root-certificates", str(certificates.authority)]
         if key is not None:
             told += ["--auth-supernode-private-key", str(key)]
-        with self._running(told, f"node-{site}") as running:
-            yield running
+        node = Lasting(lambda: self._started(told, f"node-{site}"))
+        try:
+            yield node
+        finally:
+            node.end()
 
     @contextmanager
     def app(self, address: Path, link: str, certificates: Certificates | None) -> Iterator[Running]:
@@ -169,6 +173,13 @@ class Engine:
 
     @contextmanager
     def _running(self, told: Sequence[str], name: str) -> Iterator[Running]:
+        running = self._started(told, name)
+        try:
+            yield running
+        finally:
+            running.end()
+
+    def _started(self, told: Sequence[str], name: str) -> Running:
         binaries = self.environment / "bin"
         log = self.home / f"{name}.log"
         with log.open("ab") as output:
@@ -181,11 +192,7 @@ class Engine:
                 cwd=self.home,
                 start_new_session=True,
             )
-        running = Running(process, name, log)
-        try:
-            yield running
-        finally:
-            running.end()
+        return Running(process, name, log)
 
 
 @dataclass(frozen=True)
@@ -247,6 +254,33 @@ class Running:
         self.process.wait()
         if self.process.stdin is not None:
             self.process.stdin.close()
+
+
+class Lasting:
+    """A node that is started again when it ends because the link that it knew has gone, and another is there.
+
+    Args:
+        start: starts it.
+    """
+
+    def __init__(self, start: Callable[[], Running]) -> None:
+        self._start, self._running, self._since = start, start(), time.monotonic()
+
+    def check(self) -> None:
+        """Start it again if the link did not know it any more; raise if it ended otherwise.
+
+        Raises:
+            EngineFailed: with where its log is.
+        """
+        if self._running.process.poll() != 0:
+            self._running.check()
+        elif time.monotonic() - self._since > AGAIN_SECONDS:
+            self._running.end()
+            self._running, self._since = self._start(), time.monotonic()
+
+    def end(self) -> None:
+        """End it, for good."""
+        self._running.end()
 
 
 def _own_app(party: str) -> list[str]:

@@ -113,11 +113,24 @@ def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, 
     _write(folder / ACCOUNT, canonical_json(account))
     signature = {"public_key": signer.public_key, "signature": signer.sign(PURPOSE, account)}
     _write(folder / SIGNATURE, canonical_json(signature))
+    return _told(folder, account, known)
+
+
+def released_before(folder: Path, known: Federation, public_key: str) -> Released | None:
+    """Return what was released of this federation before, under this key; None where nothing is there that holds."""
+    if not (folder / ACCOUNT).is_file() or check_released(folder, known, public_key=public_key):
+        return None
+    return _told(folder, json.loads((folder / ACCOUNT).read_bytes()), known)
+
+
+def _told(folder: Path, account: Mapping[str, Any], known: Federation) -> Released:
+    """Say of an account where it is, who is missing from it, and what it cost."""
+    rounds, cost = account["rounds"], account["cost"]
     missing = {
-        name: sum(not each.present[place] for each in made.rounds) for place, name in enumerate(known.plan.sites)
+        name: sum(not each["present"][place] for each in rounds) for place, name in enumerate(known.plan.sites)
     }
     left_out = {name: times for name, times in missing.items() if times}
-    return Released(folder, len(made.rounds), left_out, lost, epsilon, delta)
+    return Released(folder, len(rounds), left_out, cost["lost_attempts"], cost["epsilon"], cost["delta"])
 
 
 def words(known: Federation) -> list[str]:

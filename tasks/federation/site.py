@@ -147,10 +147,11 @@ class Answering:
 
     Args:
         site: the site.
+        told: told in words what it answers; these words stay at the site.
     """
 
-    def __init__(self, site: Joined) -> None:
-        self._site, self._why = site, ""
+    def __init__(self, site: Joined, told: Callable[[str], None] = lambda text: None) -> None:
+        self._site, self._why, self._told = site, "", told
         self._queries: dict[str, Callable[[dict[str, Any], bytes], Answer]] = {
             "join": self._join,
             "round": self._refused_plain if self.masks else self._round,
@@ -177,19 +178,23 @@ class Answering:
         except SudareError as error:
             self._why = reason(error)
             logger.warning("round refused: %s", error if isinstance(error, LedgerRefusal) else type(error).__name__)
+            self._told(f"a round was refused: {self._why}")
         except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may go out
             self._why = FAILED
             logger.warning("round failed: %s", type(error).__name__)
+            self._told(f"a message could not be answered: {type(error).__name__}")
         return packed({"refused": self._why})
 
     def _join(self, header: dict[str, Any], body: bytes) -> Answer:
         """Compare what the coordinator holds with this site's own copies."""
         del body
         known, told = self._site.federation, {"site": self._site.name}
-        if header["spec"] != known.spec.digest:
-            return {**told, "refused": OTHER_SPEC}, b""
-        if header["contract"] != known.contract.digest:
-            return {**told, "refused": OTHER_CONTRACT}, b""
+        own = {"spec": (known.spec.digest, OTHER_SPEC), "contract": (known.contract.digest, OTHER_CONTRACT)}
+        for name, (digest_here, why) in own.items():
+            if header[name] != digest_here:
+                self._told(f"the coordinator has another {name}: this site does not take part; compare both copies")
+                return {**told, "refused": why}, b""
+        self._told("the coordinator has the same spec and contract: this site takes part")
         return {**told, "mark": self._site.mark}, b""
 
     def _round(self, header: dict[str, Any], body: bytes) -> Answer:
@@ -199,6 +204,7 @@ class Answering:
             return {"refused": OTHER_SPEC}, b""
         parameters = np.frombuffer(body, dtype="<f4").astype(np.float32)
         sent = self._site.contribution(Call(header["number"], header["attempt"], parameters))
+        self._told(f"round {header['number'] + 1} was answered")
         return {"largest": 2 * self._site.federation.plan.largest_entry}, sent.residues.astype("<u4").tobytes()
 
     def _refused_plain(self, header: dict[str, Any], body: bytes) -> Answer:

@@ -17,7 +17,7 @@ from contracts.errors import SpecRefused
 from contracts.federation import load_federation, load_site
 from flows import federated
 from flows.federated import Network, coordinate
-from tasks.federation.flower import OWN_APP, Certificates, Engine, EngineFailed, Running, free_port
+from tasks.federation.flower import OWN_APP, Certificates, Engine, EngineFailed, Lasting, free_port
 from tasks.federation.flower_sites import OTHER_NAME
 from tasks.federation.keys import key_file, key_of, site_key
 from tasks.federation.released import words
@@ -125,7 +125,7 @@ def other_of(tmp_path: Path) -> Workspace:
     return Workspace.open(tmp_path / "other")
 
 
-def end_of(running: Running, *, seconds: float) -> list[str]:
+def end_of(running: Lasting, *, seconds: float) -> list[str]:
     """Why a process of Flower's ended, when it does."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -13,7 +13,7 @@ from contracts.federation import load_federation, load_site
 from flows import federated
 from flows.federated import Network, coordinate
 from privacy.learning.training import initial_state
-from tasks.federation.flower import APP, OWN_APP, Engine, Running, free_port
+from tasks.federation.flower import APP, OWN_APP, Engine, Lasting, free_port
 from tasks.federation.products import WEIGHTS
 from tasks.federation.released import check_released
 from tasks.federation.site import PLAIN, Answering, joined
@@ -35,7 +35,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     certificates = loopback_certificates(tmp_path)
     spec, workspace = a_coordinator(tmp_path / "coordinator")
     sites = {name: a_site(tmp_path / name, name) for name in SITES}
-    nodes: dict[str, Running] = {}
+    nodes: dict[str, Lasting] = {}
 
     class Killing(Answering):
         def masked(self, message: bytes) -> bytes:

@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,9 @@ import pytest
 from contracts.canonical import canonical_json
 from contracts.errors import GateBroken, SpecRefused
 from contracts.federation import load_federation, load_site
-from flows.federated import work
+from flows.federated import Network, coordinate, work
 from privacy.federation.rounds import Call, Collected, lifted, summed
+from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.signing import Signer
@@ -90,10 +93,16 @@ def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_pa
     other = known_of(a_coordinator(tmp_path / "other", federation=FEDERATION.replace("rounds: 1", "rounds: 2"))[0])
     wide = known_of(a_coordinator(tmp_path / "wide", contract=wider)[0])
     mine, spec = load_site(path)
+    told: list[str] = []
     with joined(mine, spec, workspace) as site:
-        answer = Answering(site)
+        answer = Answering(site, told.append)
         assert unpacked(answer(hello(other)))[0] == {"site": "north", "refused": OTHER_SPEC}
         assert unpacked(answer(hello(wide)))[0] == {"site": "north", "refused": OTHER_CONTRACT}
+        unlike = round_call(site.federation, spec=other.spec.digest)
+        assert unpacked(answer.masked(unlike)) == ({"refused": OTHER_SPEC}, b"")
+        assert [said.split(":")[0] for said in told] == [
+            f"the coordinator has another {it}" for it in ("spec", "contract")
+        ]
         for more in ({}, {"masked": True}):
             assert unpacked(answer(round_call(site.federation, **more))) == ({"refused": PLAIN}, b"")
         assert unpacked(answer.masked(hello(site.federation)))[0] == {"refused": "it failed"}
@@ -127,11 +136,35 @@ def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: P
         ("server: null, ", "", "server"),
         ("federation: long-stays", "federation: Long Stays", "lower-case letters"),
         ("fewest: 2", "fewest: many", "fewest"),
+        ("fewest: 2", "fewest: 0", "trust.fewest"),
+        ("rounds: 1", "rounds: 0", "training.rounds"),
+        ("rows_about: 300", "rows_about: 0", "rows_about"),
     ],
 )
 def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, words_of_it: str) -> None:
     with pytest.raises(SpecRefused, match=words_of_it):
         known_of(a_coordinator(tmp_path / "c", federation=FEDERATION.replace(old, new))[0])
+
+
+def test_fewer_sites_than_secure_aggregation_needs_are_refused(tmp_path: Path) -> None:
+    alone = FEDERATION.replace("fewest: 2, colluding: 1", "fewest: 1, colluding: 0")
+    with pytest.raises(CannotTrain, match="fewest is 1 of 3 sites; allowed: at least 2 of 3 for secure aggregation"):
+        known_of(a_coordinator(tmp_path / "c", federation=alone)[0])
+
+
+def test_a_federation_that_is_released_is_not_made_again(tmp_path: Path) -> None:
+    """Without Flower, and without any site: what lies there holds, and nothing is charged again."""
+    made, known, workspace, _ = released(tmp_path, FEDERATION)
+    folder, told = workspace.root / "models" / "long-stays", list[str]()
+    copytree(made.folder, folder)
+    network = Network(tmp_path / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
+    again = coordinate(known.spec.path, workspace, network, told=told.append)
+    assert (again, told) == (replace(made, folder=folder), ["it was released before: nothing is asked of any site"])
+    with closing(ledger_of(workspace)) as ledger:
+        assert len(ledger.charges(account="everyone")) == 1
+    (folder / WEIGHTS).write_bytes(b"")
+    with pytest.raises(EngineMissing):
+        coordinate(known.spec.path, workspace, network, told=told.append)
 
 
 def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> None:
