@@ -22,13 +22,14 @@ _ACCOUNTS: Final = ("postgres", "nobody")
 
 
 @contextmanager
-def postgres_server(user: str, password: str, log: Path) -> Iterator[int]:
-    """Run a server with an empty database of the user's name.
+def postgres_server(user: str, password: str, log: Path, *, tls: tuple[Path, Path] | None = None) -> Iterator[int]:
+    """Run a server with an empty database `postgres`.
 
     Args:
         user: its superuser.
         password: of the user; connections over TCP need it.
         log: where it writes.
+        tls: certificate and key, for a server that takes nothing over TCP but TLS.
     Yields:
         The port on 127.0.0.1.
     Raises:
@@ -54,6 +55,7 @@ def postgres_server(user: str, password: str, log: Path) -> Iterator[int]:
         try:
             subprocess.run([*made, f"--pwfile={folder / 'password'}", "-E", "UTF8"], check=True, **told)
             options = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
+            options += [] if tls is None else _encrypted(folder, tls, who)
             server = subprocess.Popen(
                 [binaries / "postgres", "-D", folder / "data", "-p", str(port), *options], **told
             )
@@ -68,6 +70,21 @@ def postgres_server(user: str, password: str, log: Path) -> Iterator[int]:
                 server.wait()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _encrypted(folder: Path, tls: tuple[Path, Path], who: dict[str, int]) -> list[str]:
+    """Give the server its certificate and key, which must be its own, and take TLS alone; return its options."""
+    options = ["-c", "ssl=on"]
+    for name, given in zip(("ssl_cert_file", "ssl_key_file"), tls, strict=True):
+        own = folder / given.name
+        shutil.copyfile(given, own)
+        own.chmod(0o600)
+        if who:
+            os.chown(own, who["user"], who["group"])
+        options += ["-c", f"{name}={own}"]
+    rules = folder / "data" / "pg_hba.conf"
+    rules.write_text("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
+    return options
 
 
 def find_binaries() -> Path:

@@ -160,7 +160,7 @@ class Store:
             where = self._url.render_as_string(hide_password=True)
             if "lock timeout" in said[0] or "database is locked" in said[0]:
                 raise LedgerConflict(f"the ledger {where} has been held by others for a minute; try again") from error
-            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}") from error
+            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}{_about_tls(said[0])}") from error
 
     @contextmanager
     def _queue(self) -> Iterator[None]:
@@ -207,6 +207,13 @@ def _parsed(url: str) -> URL:
     if any("password" in name for name in parsed.query):
         raise LedgerUnavailable("the ledger's URL has a password among its options; write USER:PASSWORD@HOST")
     return parsed if backend == "sqlite" else parsed.set(drivername="postgresql+psycopg")
+
+
+def _about_tls(said: str) -> str:
+    """Say what may be wrong where a server's certificate does not hold."""
+    if "certificate" not in said and "SSL error" not in said:
+        return ""
+    return "; sslrootcert of its URL must be the authority of the server's certificate, and its host the name in that"
 
 
 def _outdated(found: str) -> str:

@@ -120,12 +120,19 @@ def _encryption(where: str) -> str:
 
 def _of_a_connection(text: str) -> tuple[str, str, str]:
     """Say why a server cannot be used, by fixed words in libpq's message, which itself goes no further."""
+    if "no encryption" in text:
+        return "a server that takes encrypted connections only", "such a connection", "set PGSSLMODE=verify-full"
     secret = "check PGUSER and PGPASSWORD, ~/.pgpass, or the named `credentials:`"
     if "authentication failed" in text or "no password supplied" in text or "role" in text or "pg_hba" in text:
         return "a server that refuses these credentials", "a user who may connect and read the table", secret
     if "database" in text and "does not exist" in text:
         return "a server without such a database", "an existing database", "correct `path:`"
-    if "SSL" in text or "certificate" in text:
+    if "certificate" in text or "signature" in text:
+        remedy = (
+            "let PGSSLROOTCERT name the certificate of its authority, and `path:` the name in its own certificate"
+        )
+        return "a server whose certificate cannot be checked, or is not for it", "one that holds", remedy
+    if "SSL" in text:
         remedy = "let the server speak TLS, or set PGSSLMODE and PGSSLROOTCERT"
         return "a server with which no encrypted connection can be made", "a server with TLS", remedy
     remedy = "check host and port, and that the server runs; then run again"

@@ -15,11 +15,12 @@ from cryptography.x509.oid import NameOID
 from tasks.federation.flower import Certificates
 
 
-def loopback_certificates(folder: Path) -> Certificates:
-    """A certificate for this machine, of an authority of its own."""
-    today, names = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+def loopback_certificates(folder: Path, *, name: str | None = None) -> Certificates:
+    """A certificate for this machine's number, or for a name and nothing else, of an authority of its own."""
+    own = x509.IPAddress(ip_address("127.0.0.1")) if name is None else x509.DNSName(name)
+    today, names = datetime.now(UTC), x509.SubjectAlternativeName([own])
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority")])
-    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name or "127.0.0.1")])
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 
     def signed(subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, ca: bool) -> bytes:
