@@ -161,7 +161,7 @@ def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServ
     from flows.release import release
     from flows.settled import attempt_noted, settled
 
-    standing = settled(request, where, supersede=asked.supersede)
+    standing = settled(request, where, folder, supersede=asked.supersede)
     if standing is not None:
         return standing
     check_over(request, None if asked.early else today())

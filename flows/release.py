@@ -114,7 +114,7 @@ def _charge_told(run: RunFolder) -> Iterator[None]:
 
 def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool, day: date | None) -> Outcome:
     """Ingest; then find the version of this run, or make it; nothing of a period that is published or not over."""
-    standing = settled(request, workspace, supersede=supersede)
+    standing = settled(request, workspace, run, supersede=supersede)
     if standing is not None:
         return standing
     check_over(request, day)

@@ -25,7 +25,7 @@ class PeriodWithdrawn(Refused):
     """The period was published and withdrawn; nothing brings it back unasked."""
 
 
-def settled(request: Request, workspace: Workspace, *, supersede: bool) -> Outcome | None:
+def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede: bool) -> Outcome | None:
     """Return the outcome of a period that is published; None where there is something to do. Reads no data.
 
     A spec of one release is never settled: it looks at its rows, and a run on other rows is another version. A
@@ -34,6 +34,7 @@ def settled(request: Request, workspace: Workspace, *, supersede: bool) -> Outco
     Args:
         request: what is asked for.
         workspace: gives ledger and store.
+        run: held by this process; learns that the period is charged and published, whatever becomes of a copy.
         supersede: whether another version is wanted if the rows have changed.
     Raises:
         PeriodWithdrawn: all its versions were withdrawn.
@@ -53,6 +54,7 @@ def settled(request: Request, workspace: Workspace, *, supersede: bool) -> Outco
         found = published(ledger, standing[-1].run_key, store)
         if found is None:
             return None
+        run.charge, run.published = "published", True
         copied = None
         if request.copy_to is not None:
             named = spec.publish.credentials

@@ -14,7 +14,7 @@ import duckdb
 
 from contracts.contract import Contract
 from contracts.encoding import encode_select
-from contracts.errors import SourceUnreadable, SpecRefused
+from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
 from contracts.selection import check_select
 from contracts.spec import Source
 from privacy.private_table import PrivateTable
@@ -105,6 +105,7 @@ def _make(
     bar: Bar,
 ) -> str:
     """Make the snapshot and return its keyed hash; on a failure or an interruption nothing of it stays."""
+    reading: Reading | None = None
     try:
         reading = origin.reading(folder, _part(bar, 0.0, FETCHED))
         explain = explanation(reading, source.select, folder)
@@ -126,8 +127,13 @@ def _make(
             _still(reading, source, origin, key, made_from)
             finish(connection, folder, made_from=made_from, contract_digest=contract.digest, hashed=hashed)
         return hashed
+    except GateBroken as error:
+        broken = error
     finally:
         discard_partial(folder)
+    if reading is not None:  # a source that went, or was written to, explains what the reading stumbled over
+        _still(reading, source, origin, key, made_from)
+    raise broken
 
 
 def _bound(

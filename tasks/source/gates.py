@@ -19,7 +19,9 @@ _READABLE_FILES: dict[str, str] = {
 
 def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
+    typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
+    stored = ["no column is stored as a type of which the contract reads no value"] if typed else []
     if source.files is None:
-        return [_READABLE[source.format]]
+        return [_READABLE[source.format], *stored]
     alike = "the files have the same columns, with values of one kind each"
-    return [_READABLE_FILES[source.files], alike, "no two files of a partition have the same bytes"]
+    return [_READABLE_FILES[source.files], alike, *stored, "no two files of a partition have the same bytes"]

@@ -16,6 +16,7 @@ from tasks.source.read_csv import read_csv
 from tasks.source.read_folder import read_folder
 from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
 from tasks.source.reading import Reading, check_columns, check_distinct
+from tasks.source.retyped import check_types
 
 SIDECARS: Final = (".wal", "-wal", "-journal")
 
@@ -72,6 +73,7 @@ def checked(reading: Reading, source: Source, contract: Contract) -> Reading:
     check_distinct(reading, contract.source_columns)
     if source.select is None:
         check_columns(reading, reading.columns, contract.source_columns)
+        check_types(reading.where, reading.stored, contract)
     return reading
 
 

@@ -23,6 +23,7 @@ from tasks.source.origin import Origin
 from tasks.source.postgres_catalog import Table, asked, look
 from tasks.source.read_tables import DELIVERED
 from tasks.source.reading import Reading, break_gate, refuse
+from tasks.source.retyped import stored_as
 
 if TYPE_CHECKING:
     import psycopg
@@ -71,7 +72,8 @@ def postgres_origin(
         table = look(connection, where, schema, name)
         columns = tuple(column.name for column in table.columns)
         values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
-        bare = Reading(where, columns, True, f"(SELECT {values} FROM {DELIVERED})")
+        stored = stored_as({column.name: column.base for column in table.columns})
+        bare = Reading(where, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
         reading = check(replace(bare, batches=lambda: _batches(connection, table)))
         marks = [table.oid, [[column.name, column.written] for column in table.columns]]
         yield Origin(marks, lambda: marks, lambda _folder, _advance: reading, live=True)

@@ -57,7 +57,7 @@ def read_folder(
         refuse(where, "files", found, "each column in one place", "drop it from the files, or rename the folders")
     columns = (*first.columns, *keys)
     if form == "parquet":
-        return _parquet(where, parts, columns)
+        return replace(_parquet(where, parts, columns), stored=_stored(readings))
     return _csv(where, parts, readings, columns)
 
 
@@ -68,6 +68,12 @@ def _one(part: Part, form: Files, delimiter: str | None, expected: Sequence[str]
     if form == "parquet":
         return told_as(lambda: read_parquet(part.path), part.path, part.label)
     return told_as(lambda: read_csv(part.path, delimiter=delimiter, expected=inside), part.path, part.label)
+
+
+def _stored(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return what columns hold in all files alike; DuckDB widens the others to a common type."""
+    first = readings[0].stored
+    return {name: kind for name, kind in first.items() if all(each.stored.get(name) == kind for each in readings)}
 
 
 def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], columns: tuple[str, ...]) -> Reading:

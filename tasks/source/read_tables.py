@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from contracts.code_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SudareError
 from tasks.duckdb_session import attempt, is_storage, one_file
 from tasks.source.reading import MANY, Reading, break_gate, refuse, require_file
+from tasks.source.retyped import stored_as, stored_in_arrow
 
 ResultT = TypeVar("ResultT")
 
@@ -34,14 +36,17 @@ def read_parquet(path: Path) -> Reading:
     """
     require_file(path)
     try:
-        names = tuple(pq.read_schema(path).names)
+        with pq.ParquetFile(path) as file:
+            schema, empty = file.schema_arrow, file.metadata.num_rows == 0
     except (pa.ArrowException, OSError):
-        names = None
-    if names is None:
+        schema = None
+    if schema is None:
         remedy = "deliver the file again, or name it by its format"
         refuse(path, "source.path", "not a Parquet file, or a damaged one", "a Parquet file", remedy)
     relation = f"read_parquet({one_file(path)}, hive_partitioning=false)"
-    return Reading(str(path), names, True, relation, explain=lambda error: damaged(error, path, "Parquet"))
+    stored = {} if empty else stored_in_arrow(schema)
+    explain = partial(damaged, where=path, kind="Parquet")
+    return Reading(str(path), tuple(schema.names), True, relation, explain=explain, stored=stored)
 
 
 def read_duckdb(path: Path, *, table: str) -> Reading:
@@ -63,8 +68,8 @@ def read_duckdb(path: Path, *, table: str) -> Reading:
             _no_table(path, table, list(there))
         schema, name = there[table]
         relation = ".".join(identifier(part) for part in (ORIGIN, schema, name))
-        columns = tuple(row[0] for row in probe.execute(f"DESCRIBE {relation}").fetchall())
-    reading = Reading(f"{path}::{table}", columns, True, relation, attach)
+        types = {row[0]: row[1] for row in probe.execute(f"DESCRIBE {relation}").fetchall()}
+    reading = Reading(f"{path}::{table}", tuple(types), True, relation, attach, stored=stored_as(types))
     return replace(reading, explain=lambda error: damaged(error, path, "DuckDB"))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn, TypeVar
@@ -34,6 +34,7 @@ class Reading:
         explain: the error of ours for an error that DuckDB raises while reading, or None for one it does not know.
         broken: runs beside the reading and says what is wrong with the file itself; the event asks it to stop.
         more: further readings with the same columns, whose rows follow.
+        stored: what columns surely hold, as the source declares it; see `tasks.source.retyped`.
     """
 
     where: str
@@ -45,6 +46,7 @@ class Reading:
     explain: Callable[[duckdb.Error], SudareError | None] = lambda error: None
     broken: Callable[[Event], Finding | None] = lambda stop: None
     more: tuple[Reading, ...] = ()
+    stored: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[Reading, ...]:

@@ -20,8 +20,11 @@ from flows.settled import attempt_noted, settled
 from flows.spent import PeriodSpent
 from flows.standing import standings
 from privacy.private_table import PrivateTable
+from tasks import object_store
 from tasks.charge import charge, run_key
-from tasks.run_folder import RunFolder, hold, run_name
+from tasks.object_store import StoreAway
+from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name
+from tests.tasks.object_server import ObjectServer
 
 TODAY = date(2025, 8, 1)
 PERIOD = "2024Q1"
@@ -56,7 +59,7 @@ def _asked(place: Periodic, *, supersede: bool = False) -> RunFolder:
         hold(place.workspace.runs, name, keep_snapshot=False) as run,
         attempt_noted(request, place.workspace, run),
     ):
-        assert settled(request, place.workspace, supersede=supersede) is None
+        assert settled(request, place.workspace, run, supersede=supersede) is None
         try:
             intake(run, request, place.workspace, supersede=supersede)
         except PeriodSpent:
@@ -138,7 +141,7 @@ def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(pla
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
     write_rows(place.folder / "visits.csv", [(2024, 1)] * 3)
     request = read_request(place.spec, place.workspace, PERIOD)
-    found = settled(request, place.workspace, supersede=False)
+    found = settled(request, place.workspace, RunFolder(place.folder), supersede=False)
     assert found is not None
     assert found.repeated
     assert (_epsilons(place), _state(place)) == (2, "published")
@@ -153,7 +156,7 @@ def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(pl
     kept = table.path.rename(table.path.with_name("kept"))
     assert _state(place) == "published"
     request = read_request(place.spec, place.workspace, PERIOD)
-    assert settled(request, place.workspace, supersede=False) is not None
+    assert settled(request, place.workspace, RunFolder(place.folder), supersede=False) is not None
     kept.rename(table.path)
     write_rows(place.folder / "visits.csv", [(2024, 1)] * 3)
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
@@ -161,3 +164,26 @@ def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(pl
         assert [(each.number, each.status) for each in ledger.versions()] == [(1, "superseded"), (2, "published")]
         assert ledger.verify() == []
     assert _epsilons(place) == 2
+
+
+def test_a_copy_that_fails_again_says_that_the_period_is_paid_and_entered(
+    place: Periodic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is charged a second time, and the line about the charge must not say that nothing was."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setattr(object_store, "ATTEMPTS", 1)
+    server = ObjectServer()
+    place.spec.write_text(place.spec.read_text().replace("to: releases/", f"to: '{server.bucket()}/open'"))
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    request, run = read_request(place.spec, place.workspace, PERIOD), RunFolder(place.folder)
+    server.fails = lambda number: "before"
+    with pytest.raises(StoreAway):
+        settled(request, place.workspace, run, supersede=False)
+    assert "its charge is spent and the version is entered" in CHARGE_STATES[run.charge]
+    assert not run.resumable
+    server.heal()
+    found = settled(request, place.workspace, run, supersede=False)
+    assert found is not None
+    assert (found.repeated, found.copy is not None, _epsilons(place)) == (True, True, 1)
+    server.close()

@@ -20,7 +20,7 @@ from flows.request import read_request
 from flows.settled import attempt_noted, settled
 from flows.standing import Standing, standings
 from privacy.ledger.errors import LedgerRefusal
-from tasks.run_folder import hold, run_name
+from tasks.run_folder import RunFolder, hold, run_name
 
 TODAY = date(2025, 8, 1)
 
@@ -101,7 +101,7 @@ def test_a_period_is_charged_to_its_own_account_and_published_once(
     assert place.charges() == {"visits-2024-Q2": 1}
     (place.folder / "visits.csv").unlink()
     request = read_request(place.spec, place.workspace, "2024-Q2")
-    again = settled(request, place.workspace, supersede=False)
+    again = settled(request, place.workspace, RunFolder(place.folder), supersede=False)
     at = ("--workspace", str(place.workspace.root))
     assert execute(["run", str(place.spec), "--backfill", "2024Q2..2024-Q2", *at]) == 0
     assert "Nothing is missing" in capfd.readouterr().out
@@ -109,7 +109,7 @@ def test_a_period_is_charged_to_its_own_account_and_published_once(
     assert "Nothing has arrived" in capfd.readouterr().out
     assert again is not None
     assert (again.release, again.version, again.repeated) == ("visits-2024-q2", 1, True)
-    assert settled(request, place.workspace, supersede=True) is None
+    assert settled(request, place.workspace, RunFolder(place.folder), supersede=True) is None
     with closing(place.ledger()) as ledger:
         assert ledger.verify() == []
 

@@ -305,6 +305,21 @@ def test_a_folder_that_changes_while_it_is_read_is_refused(
         assert len(codes(tmp_path, source)) == {added: 3, removed: 1, rewritten: 2}[change]
 
 
+def test_files_that_vanish_before_their_turn_are_no_damaged_files(tmp_path: Path, request: pytest.FixtureRequest):
+    """What the reading stumbles over is explained by the source that went: exit 2, and no gate is entered."""
+    source, rows = Source(path=tmp_path / "people", files="parquet"), 400_000
+    for number in range(12):
+        wages = [float(number), *([1.0] * (rows - 1))]
+        parquet(
+            tmp_path,
+            f"people/{number:02}.parquet",
+            **{name: [*values] * rows for name, values in whole().items()} | {"wage": wages},
+        )
+    request.addfinalizer(lambda: progress.watch(None))
+    progress.watch(During(lambda: (tmp_path / "people").rename(tmp_path / "elsewhere")))
+    assert "a file that changed while it was read" in refusal(tmp_path, source, SourceUnreadable)
+
+
 def test_a_second_look_finds_the_snapshot_and_a_new_file_does_not(tmp_path: Path):
     source, contract = Source(path=tmp_path / "people", files="parquet"), make_contract(tmp_path)
     parquet(tmp_path, "people/a.parquet", **whole())

@@ -190,7 +190,7 @@ def test_no_row_stops_a_select_that_computes_with_it(tmp_path: Path):
 
 def test_no_value_that_duckdb_cannot_write_down_stops_the_encoding(tmp_path: Path):
     """The smallest timestamp has no text: in a column of categories it is one more misfit."""
-    source = Source(path=tmp_path / "people.parquet")
+    source = Source(path=tmp_path / "people.parquet", select="SELECT age, sex, wage, since FROM source")
     columns = "30 AS age, make_timestamp(-9223372036854775808) AS sex, 2 AS wage, DATE '2020-01-01' AS since"
     duckdb.sql(f"COPY (SELECT {columns}) TO '{source.path}'")
     assert len(contents(take_in(source, make_contract(tmp_path), tmp_path).path, "codes")) == 1

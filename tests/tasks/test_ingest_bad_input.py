@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
@@ -289,3 +292,64 @@ def test_a_select_that_does_not_fit_is_refused_as_the_specs_mistake(tmp_path: Pa
 
 def test_exit_codes_tell_the_specs_mistakes_from_the_datas():
     assert (SourceUnreadable.exit_code, SpecRefused.exit_code, GateBroken.exit_code) == (2, 2, 3)
+
+
+DAYS_OF_TWO = pa.array([dt.date(2021, 3, 1), dt.date(2024, 12, 31)])
+RETYPED = {
+    "codes instead of names": ("sex", pa.array([1, 2]), "whole numbers"),
+    "flags instead of names": ("sex", pa.array([True, False]), "booleans"),
+    "days instead of names": ("sex", DAYS_OF_TWO, "dates"),
+    "numbers instead of days": ("since", pa.array([20210301, 20241231]), "whole numbers"),
+    "days instead of numbers": ("age", DAYS_OF_TWO, "dates"),
+    "instants instead of numbers": ("wage", DAYS_OF_TWO.cast(pa.timestamp("us")), "timestamps"),
+}
+GOOD_COLUMNS = {
+    "age": pa.array([34, 17]),
+    "sex": pa.array(["F", "M"]),
+    "wage": pa.array([10.5, 700]),
+    "since": DAYS_OF_TWO,
+}
+
+
+@pytest.mark.parametrize("form", ["parquet", "folder", "duckdb"])
+@pytest.mark.parametrize("case", RETYPED)
+def test_a_column_that_was_retyped_is_told_before_a_row_is_read(tmp_path: Path, case: str, form: str):
+    """Each row of it would be missing, and the charge would be spent on nothing."""
+    name, values, found = RETYPED[case]
+    table = pa.table(GOOD_COLUMNS | {name: values})
+    message = refusal(tmp_path, _stored(tmp_path, table, form), kind=GateBroken)
+    assert f"column '{name}'\n    found: {found}, none of which is a value of its domain" in message
+
+
+@pytest.mark.parametrize("values", [pa.nulls(2), pa.array([float("nan"), None]), pa.array(["a", "b"])])
+@pytest.mark.parametrize("name", GOOD_COLUMNS)
+def test_what_one_missing_value_can_decide_is_no_retyped_column(tmp_path: Path, name: str, values: pa.Array):
+    """A column without any value has whichever type its writer took; texts are read row by row."""
+    table = pa.table(GOOD_COLUMNS | {name: values})
+    assert take_in(_stored(tmp_path, table, "parquet"), make_contract(tmp_path), tmp_path).path.exists()
+
+
+def test_types_in_which_a_declared_value_can_be_written_are_taken(tmp_path: Path):
+    """Whole numbers for decimals, flags for 0 and 1, and what a `select:` maps."""
+    for columns, select in (
+        ({"age": pa.array([True, False]), "wage": pa.array([10, 700])}, None),
+        ({"since": DAYS_OF_TWO.cast(pa.timestamp("us")), "age": pa.array([34, 17], pa.int8())}, None),
+        (
+            {"sex": pa.array([1, 2])},
+            "SELECT age, CASE sex WHEN 1 THEN 'F' ELSE 'M' END AS sex, wage, since FROM source",
+        ),
+    ):
+        source = _stored(tmp_path, pa.table(GOOD_COLUMNS | columns), "parquet").model_copy(update={"select": select})
+        assert take_in(source, make_contract(tmp_path), tmp_path).path.exists()
+
+
+def _stored(folder: Path, table: pa.Table, form: str) -> Source:
+    if form == "duckdb":
+        with duckdb.connect(str(folder / "people.duckdb")) as connection:
+            connection.register("given", table)
+            connection.execute("CREATE TABLE people AS FROM given")
+        return Source(path=folder / "people.duckdb", table="people")
+    inside = folder / "people"
+    inside.mkdir(exist_ok=True)
+    pq.write_table(table, inside / "people.parquet")
+    return Source(path=inside, files="parquet") if form == "folder" else Source(path=inside / "people.parquet")

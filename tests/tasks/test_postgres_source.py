@@ -291,6 +291,12 @@ def test_a_table_without_rows_and_one_that_drifted_are_told(tmp_path: Path, post
     assert "'town', which the contract does not have" in message
 
 
+def test_a_retyped_column_is_told_by_its_type_in_the_catalog(tmp_path: Path, postgres: PostgresServer):
+    retyped = "ALTER TABLE people ALTER COLUMN sex TYPE integer USING length(sex)"
+    source = postgres.source(postgres.database(*PEOPLE, retyped, "ALTER TABLE people DROP COLUMN id"))
+    assert "column 'sex'\n    found: whole numbers, none of which" in refusal(tmp_path, source, GateBroken)
+
+
 def test_wrong_credentials_and_servers_that_are_not_there(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ):
