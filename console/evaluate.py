@@ -41,6 +41,9 @@ Others = Annotated[
     Path | None,
     typer.Option("--others", metavar="FILE", help="Rows that a model was not trained on, to attack it with."),
 ]
+OfPeriod = Annotated[
+    str | None, typer.Option("--period", help="Of a spec with `period:` the rows of this one: 2024Q3, 2024-07, 2024.")
+]
 Show = Annotated[bool, typer.Option("--show", help="Print the private numbers too, not only where they lie.")]
 
 PRIVATE = (
@@ -55,6 +58,7 @@ def evaluate(
     public_because: Because = None,
     target: Target = None,
     others: Others = None,
+    period: OfPeriod = None,
     show: Show = False,
     workspace: At = None,
     as_json: AsJson = False,
@@ -79,6 +83,8 @@ def evaluate(
 
         sudare evaluate releases/adult-tables/v1 --against examples/adult/adult.parquet
 
+        sudare evaluate releases/visits-2024-q3/v1 --against visits.yaml --period 2024Q3
+
         sudare evaluate releases/adult-synthetic/v1 --holdout census-2000.parquet --public-because "public use sample"
     """
     from console.progress import shown
@@ -87,22 +93,23 @@ def evaluate(
 
     where = workspace_at(workspace)
     if against is None or holdout is not None or public_because is not None:
-        if holdout is None or against is not None:
-            raise _one_of(against, holdout)
+        if holdout is None or against is not None or period is not None:
+            raise _one_of(against, holdout, period)
         _evaluate_on_holdout(version_dir, holdout, public_because, target, where, as_json=as_json)
         return
     with shown():
         found = evaluate_version(
-            version_dir, against, target=target, workspace=where, at=datetime.now(UTC), others=others
+            version_dir, against, target=target, workspace=where, at=datetime.now(UTC), others=others, period=period
         )
     numbers = (found.scores.scores if isinstance(found.scores, PrivateScores) else found.scores) if show else None
     payload = _payload(found, numbers)
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
 
 
-def _one_of(against: Path | None, holdout: Path | None) -> SpecRefused:
-    """Refuse both kinds of rows, none, or a reason for confidential ones."""
-    given = [name for name, value in (("--against", against), ("--holdout", holdout)) if value is not None]
+def _one_of(against: Path | None, holdout: Path | None, period: str | None) -> SpecRefused:
+    """Refuse both kinds of rows, none, a reason for confidential ones, or a period of public ones."""
+    options = {"--against": against, "--holdout": holdout, "--period": period if against is None else None}
+    given = [name for name, value in options.items() if value is not None]
     found = " and ".join(given) if len(given) > 1 else f"{(given or ['no rows'])[0]}, and --public-because"
     allowed = "either --against SOURCE (confidential rows), or --holdout FILE with --public-because REASON"
     return SpecRefused([Finding("the command", "the rows to compare with", found if given else "none", allowed)])

@@ -30,6 +30,7 @@ from tasks.evaluation.score_files import ScoreFiles
 from tasks.ingest import ingest
 from tasks.run_folder import hold
 from tasks.settings import Workspace, blocks_of
+from tasks.source.days import Days, days_of
 from tasks.verification.files import open_version
 from tasks.verification.published_record import (
     is_of_tables,
@@ -53,6 +54,14 @@ class Evaluation:
     files: ScoreFiles
 
 
+@dataclass(frozen=True)
+class Real:
+    """The real rows: a source, and of one period of it the days whose rows alone are taken."""
+
+    source: Source
+    days: Days | None = None
+
+
 def evaluate_version(
     folder: Path,
     against: Path,
@@ -61,6 +70,7 @@ def evaluate_version(
     workspace: Workspace,
     at: datetime,
     others: Path | None = None,
+    period: str | None = None,
 ) -> Evaluation:
     """Compare a version, synthetic, of tables or of a model, with confidential rows.
 
@@ -71,24 +81,25 @@ def evaluate_version(
         workspace: keeps the snapshot while it is needed, and the scores.
         at: when, in UTC.
         others: Parquet file of rows that a model was not trained on, to attack it with. Of a model only.
+        period: for a spec with `period:`, whose rows (2024-Q3).
     Returns:
         Evaluation: private.
     Raises:
         SudareError: the version, the source or the target cannot be used, or the scores not be written.
     Privacy: nothing is drawn, charged or released; what is found stays in the workspace's private folder.
     """
-    path, kind = open_version(folder), kind_of(open_version(folder))
+    path, kind, real = open_version(folder), kind_of(open_version(folder)), real_rows(against, period)
     if others is not None and kind != "model":
         found, allowed = "rows that were not trained on", "none: this version is not of a model"
         raise SpecRefused([Finding("the command", "--others", found, allowed, "leave it out")])
     if kind == "model":
-        return _evaluate_model(path, against, others, target=target, workspace=workspace, at=at)
+        return _evaluate_model(path, real, others, target=target, workspace=workspace, at=at)
     if is_of_tables(path):
-        return _evaluate_tables(path, against, target=target, workspace=workspace, at=at)
+        return _evaluate_tables(path, real, target=target, workspace=workspace, at=at)
     record, meaning = published_record(path)
     check_target(meaning.names, target)
     made = rows_of(path, record.replay.rows.data, record.release)
-    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
+    with private_snapshot(real, meaning.contract, workspace) as table:
         scores = evaluate(
             table,
             made,
@@ -101,15 +112,13 @@ def evaluate_version(
     return Evaluation(record.release, record.version, meaning.names, scores, files)
 
 
-def _evaluate_tables(
-    path: Path, against: Path, *, target: str | None, workspace: Workspace, at: datetime
-) -> Evaluation:
+def _evaluate_tables(path: Path, real: Real, *, target: str | None, workspace: Workspace, at: datetime) -> Evaluation:
     """Compare a version of tables; arguments as for `evaluate_version`."""
     if target is not None:
         found, allowed = "a target of a version of tables", "a target of a synthetic version: tables have no rows"
         raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
     record, meaning = published_tables_record(path)
-    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
+    with private_snapshot(real, meaning.contract, workspace) as table:
         errors = evaluate_tables(table, path, meaning, memory_limit=workspace.memory_limit)
     files = write_scores(errors, workspace, release=record.release, version=record.version, at=at)
     names = tuple(dict.fromkeys(name for spec in meaning.tables for name in spec.columns))
@@ -117,7 +126,7 @@ def _evaluate_tables(
 
 
 def _evaluate_model(
-    path: Path, against: Path, others: Path | None, *, target: str | None, workspace: Workspace, at: datetime
+    path: Path, real: Real, others: Path | None, *, target: str | None, workspace: Workspace, at: datetime
 ) -> Evaluation:
     """Score a model on confidential rows; arguments as for `evaluate_version`."""
     if target is not None:
@@ -125,32 +134,41 @@ def _evaluate_model(
         raise SpecRefused([Finding("the command", "--target", found, allowed, "leave it out")])
     record, meaning = published_model_record(path)
     model = published_classifier(path, record, meaning)
-    with private_snapshot(source_of(against), meaning.contract, workspace) as table:
+    with private_snapshot(real, meaning.contract, workspace) as table:
         scores = evaluate_model(table, model, meaning, others=others, memory_limit=workspace.memory_limit)
     files = write_scores(scores, workspace, release=record.release, version=record.version, at=at)
     return Evaluation(record.release, record.version, meaning.names, scores, files)
 
 
 @contextmanager
-def private_snapshot(source: Source, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
+def private_snapshot(real: Real, contract: Contract, workspace: Workspace) -> Iterator[PrivateTable]:
     """Take in the real rows inside the block; nothing of them is kept."""
     name = f"evaluation-of-{contract.digest[:24]}"
     with blocks_of(workspace), hold(workspace.runs, name, keep_snapshot=False) as run:
         yield ingest(
-            source, contract, folder=run.path, key=workspace.snapshot_key(), memory_limit=workspace.memory_limit
+            real.source,
+            contract,
+            folder=run.path,
+            key=workspace.snapshot_key(),
+            memory_limit=workspace.memory_limit,
+            days=real.days,
         )
 
 
-def source_of(against: Path) -> Source:
-    """Return the source that a file is, or that a release spec names.
+def real_rows(against: Path, period: str | None) -> Real:
+    """Return the source that a file is, or that a release spec names; of a spec with `period:` that of a period.
 
     Raises:
-        SpecRefused: neither; a database or a `select:` needs the spec.
+        SpecRefused: neither; a database or a `select:` needs the spec, and a period a spec that has some.
     """
     if against.suffix in _SPEC_SUFFIXES:
-        return load_spec(against).source
+        spec = load_spec(against, period)
+        return Real(spec.source, days_of(spec))
+    if period is not None:
+        found, allowed = f"a period of the file {against.name!r}", "a period of a release spec with `period:`"
+        raise SpecRefused([Finding("the command", "--period", found, allowed, "name the spec, or leave it out")])
     remedy = "name a release spec (.yaml) where the table is in a database, or a select is needed"
-    return file_source(against, option="--against", remedy=remedy)
+    return Real(file_source(against, option="--against", remedy=remedy))
 
 
 def file_source(path: Path, *, option: str, remedy: str) -> Source:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from flows.evaluation import file_source, private_snapshot, rows_of
+from flows.evaluation import Real, file_source, private_snapshot, rows_of
 from privacy.audit.synthetic import SyntheticMeaning
 from privacy.audit.synthetic_statements import SyntheticRecord
 from privacy.ledger.ledger import Ledger
@@ -68,7 +68,7 @@ def evaluate_on_holdout(
     names = (RECORD, record.replay.rows.data)
     entry, digests = published_files(path, versions, number=record.version, names=names)
     limit, columns = workspace.memory_limit, meaning.names
-    with private_snapshot(source, meaning.contract, workspace) as table:
+    with private_snapshot(Real(source), meaning.contract, workspace) as table:
         refuse_own_rows(table, mark=mark_of_snapshot(path), spec_digest=record.replay.spec_digest)
         private = evaluate(
             table, rows, meaning.contract, columns=columns, target=target, memory_limit=limit, shares=True

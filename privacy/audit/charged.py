@@ -5,8 +5,9 @@
 3. what was taken is what the draws cost in its calculus, recomputed (planned ones that were not made as well, and
    for those that were chosen on the way what the budget for them costs); before and taken add up, within the cap
 4. their blocks leave no day between them out; a unit whose scope is its lifetime has an account for it
+5. every day that the charge says its rows are of lies in one of these blocks; of one period, these are its days
 
-Whether the people have further accounts, and which days the source is about, only the whole journal tells.
+Whether the people have further accounts, and that the source is about these days, only the whole journal tells.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.audit.budget import chosen, split, undrawn
 from privacy.audit.claimed import TOLERANCE
 from privacy.audit.inclusion import JournalledRun
-from privacy.audit.journal_statements import AccountBody, TakenStatement
+from privacy.audit.journal_statements import AccountBody, ChargeBody, TakenStatement
 from privacy.audit.readable import printable, shown
 from privacy.audit.recompute import NotRecomputable, recompute, recompute_cap
 
@@ -45,7 +46,8 @@ def check_accounts(run: JournalledRun, *, where: str, whole: bool = True) -> lis
             findings += _check_people(account, run, where)
             findings += _check_cap(account, where)
             findings += _check_taken(account, part, run, where, whole=whole)
-    return findings + _check_blocks(list(run.accounts.values()), run.charge.scope, where)
+    accounts = list(run.accounts.values())
+    return findings + _check_blocks(accounts, run.charge.scope, where) + _check_days(accounts, run.charge, where)
 
 
 def _check_people(account: AccountBody, run: JournalledRun, where: str) -> list[Finding]:
@@ -166,6 +168,25 @@ def _check_blocks(accounts: Sequence[AccountBody], scope: str, where: str) -> li
         allowed = "an account with block lifetime, which the contract's scope asks for"
         findings.append(Finding(where, "blocks of the accounts", "no lifetime", allowed, _OVERSPENT))
     return findings
+
+
+def _check_days(accounts: Sequence[AccountBody], charge: ChargeBody, where: str) -> list[Finding]:
+    """Check that the days of the charge were charged to somebody; charges of the first schema do not tell them."""
+    field = "charge_reserved, block"
+    if charge.days is not None and charge.days != charge.block:
+        allowed = f"{shown(charge.days)}, the days whose rows are measured"
+        return [Finding(where, field, shown(charge.block), allowed, _OVERSPENT)]
+    if charge.block is None:
+        return []
+    try:
+        days, blocks = time_block(charge.block), [time_block(account.block) for account in accounts]
+    except BlockRefused:
+        return [Finding(where, field, shown(charge.block), "a time block", _OVERSPENT)]
+    missing = gap(days, blocks)
+    if missing is None or not blocks:
+        return []
+    found = f"{shown(charge.block)}, of which no account was charged for {missing[0]} to before {missing[1]}"
+    return [Finding(where, field, found, "days that lie in the blocks of the accounts", _OVERSPENT)]
 
 
 def _field(account: AccountBody, name: str) -> str:

@@ -60,6 +60,8 @@ class ChargeBody(_RunBody):
     delta: Units
     parts: Listed[TakenStatement]
     public_total: Count | None = None
+    block: Text | None = None
+    days: Text | None = None
 
 
 class OpenedBody(_RunBody):

@@ -15,6 +15,7 @@ from privacy.audit.readable import printable, shown
 from privacy.audit.statements import ListedStatement, Manifest, Record, RecordTerms, TableStatement
 from privacy.refine.intervals import told_interval
 
+OF_A_PERIOD: Final = "rows of one period"
 _LISTED: Final = ("cells", "threshold", "listed_noisy", "listed_refined", "absent_interval")
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 
@@ -39,7 +40,31 @@ def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifes
             findings.append(Finding(where, f"groups.{path}", found, allowed, _MISLEADING))
     if isinstance(record, Record):
         findings += _check_refinement(record, where)
+    findings += _check_period(record, run, where)
     return findings + _check_listed_files(record, manifest, where)
+
+
+def _check_period(record: RecordTerms, run: JournalledRun | None, where: str) -> list[Finding]:
+    """Compare the period whose rows people are told were taken with the days that were charged."""
+    group = record.groups.get("I")
+    field = group.fields.get("steps") if group is not None else None
+    listed = field.value if field is not None and isinstance(field.value, list) else []
+    told = [entry.get("what") for entry in listed if isinstance(entry, dict) and entry.get("step") == OF_A_PERIOD]
+    if run is None or (run.charge.days is None and not told):
+        return []
+    days = run.charge.days
+    if days is not None and len(told) == 1 and str(told[0]).endswith(f" in {days}"):
+        return []
+    allowed = "no period: the charge is for all rows" if days is None else f"one step, rows in {shown(days)}"
+    return [
+        Finding(
+            where,
+            "groups.I.steps, rows of one period",
+            shown(told[0] if len(told) == 1 else told),
+            allowed,
+            _MISLEADING,
+        )
+    ]
 
 
 def _check_refinement(record: Record, where: str) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privacy.audit.told import OF_A_PERIOD
 from privacy.ledger.replaying import LOST
 from tasks.record.choices import chosen_settings
 from tasks.record.declarations import declares
@@ -98,7 +99,7 @@ def steps(run: Run) -> list[dict[str, str]]:
     source, contract = run.facts.spec.source, run.facts.contract
     listed = [] if source.select is None else [("row-wise select", source.select, "each row by itself")]
     if source.by is not None:
-        listed.append(("rows of one period", f"{source.by} in {run.facts.spec.block}", "each row by itself"))
+        listed.append((OF_A_PERIOD, f"{source.by} in {run.facts.spec.block}", "each row by itself"))
     if contract.unit.column is not None:
         bound = f"the sensitivities are those of {contract.unit.max_rows_per_unit} rows"
         listed.append(("contribution bounding", truncation(run), bound))

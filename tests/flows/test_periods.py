@@ -277,3 +277,26 @@ def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:
     with closing(place.ledger()) as ledger:
         names = [each.terms.name for each in ledger.accounts() if each.terms.population == "wards"]
     assert names == [f"ward-{period}" for period in read_periods(QUARTERS, "quarter")]
+
+
+def test_a_version_of_a_period_is_evaluated_against_the_rows_of_that_period(
+    place: Periodic, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Errors are of the period's rows alone; a spec with periods asks for one, and a file has none."""
+    _release(place, "2024Q2")
+    folder = place.workspace.releases / "visits-2024-q2" / "v1"
+    at = ["--workspace", str(place.workspace.root), "--json"]
+    against = ["evaluate", str(folder), "--against"]
+    capfd.readouterr()
+    assert execute([*against, str(place.spec), "--period", "2024Q2", "--show", *at]) == 0
+    [errors] = json.loads(capfd.readouterr().out)["found"]["tables"].values()
+    exact = {cell["labels"][0]: cell["exact"] for cell in errors["worst"]}
+    assert {label: number for label, number in exact.items() if number} == dict(_rows(place, "2024Q2"))
+    assert execute([*against, str(place.spec), *at]) == 2
+    assert "period" in capfd.readouterr().out
+    assert execute([*against, str(place.folder / "visits.csv"), "--period", "2024Q2", *at]) == 2
+    assert "a period of the file" in capfd.readouterr().out
+    assert (
+        execute(["evaluate", str(folder), "--holdout", str(place.folder / "visits.csv"), "--period", "2024Q2", *at])
+        == 2
+    )
