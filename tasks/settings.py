@@ -257,9 +257,14 @@ def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_for_engines() -> dict[str, str]:
-    """Return this process's environment for an engine's worker: without keys, credentials and settings of ours."""
-    ours = ("SUDARE_", "PREFECT_", "PG", "AWS_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    """Return all that an engine's worker sees of this environment: where programs are, and the language.
+
+    Spark takes orders from variables: another master or server (SPARK_REMOTE, PYSPARK_SUBMIT_ARGS), another process
+    (PYSPARK_GATEWAY_PORT), another file system or disk (HADOOP_CONF_DIR, SPARK_LOCAL_DIRS), options of Java. None of
+    them may decide where rows go, and no key or credential of ours is for it.
+    """
+    kept = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def loopback_without_proxy() -> dict[str, str]:

@@ -5,16 +5,18 @@
     {"do": "attach", "path": "PATH"}               the stage that was kept
     {"do": "query", "sql": "..."}                  answers the rows of a SELECT, which are counts
 
-An error is answered by its class alone; what Spark says of it goes to standard error, which is a private file. The
-end of the input is the end of the process.
+An error is answered by its class alone; what Spark says of it goes to standard error, which is a private file, but
+for the keys that SQL holds. The end of the input is the end of the process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +26,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.hadoop.fs.defaultFS": "file:/",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
@@ -33,6 +36,7 @@ SETTINGS = {
     "spark.redaction.string.regex": "[0-9a-f]{64}",
 }
 """One SQL everywhere, and keys of 64 digits written into no plan. All of Spark is on this machine."""
+KEY, _END = re.compile("[0-9a-fA-F]{64}"), "-- end of the requests --"
 SOURCE, STAGE = "sudare_source", "sudare_stage"
 FILE, ROW = "sudare_file", "sudare_row"
 
@@ -63,6 +67,40 @@ def ordered(table: Any, files: list[str]) -> Any:
     return table.select("*", number.alias(FILE), functions.col("_metadata.row_index").alias(ROW))
 
 
+def without_keys(text: str) -> str:
+    """Return a text in which every key of 64 digits is struck out."""
+    return KEY.sub("*" * 8, text)
+
+
+class KeysStruckOut:
+    """Standard error of this process, and of the Java that it starts, passed on line by line without keys."""
+
+    def __init__(self) -> None:
+        self._file = os.dup(2)
+        self._read, write = os.pipe()
+        os.dup2(write, 2)
+        os.close(write)
+        self._ended = Event()
+        Thread(target=self._pass_on, daemon=True).start()
+
+    def say(self, text: str) -> None:
+        """Write a text of our own."""
+        os.write(self._file, without_keys(text).encode())
+
+    def end(self) -> None:
+        """Wait until everything that was said so far is written; Java may have more to say."""
+        os.write(2, f"\n{_END}\n".encode())
+        self._ended.wait(5)
+
+    def _pass_on(self) -> None:
+        with os.fdopen(self._read, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.strip() == _END:
+                    self._ended.set()
+                else:
+                    os.write(self._file, without_keys(line).encode())
+
+
 def answer(spark: Any, request: dict[str, Any]) -> Any:
     """Do what one request asks for."""
     match request["do"]:
@@ -84,6 +122,7 @@ def answer(spark: Any, request: dict[str, Any]) -> Any:
 def main() -> None:
     """Answer requests until the input ends; standard output is for answers alone."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    errors = KeysStruckOut()
     os.dup2(2, 1)
     spark = None
     for line in sys.stdin:
@@ -95,12 +134,13 @@ def main() -> None:
             else:
                 told = {"answer": answer(spark, request)}
         except Exception as error:  # noqa: BLE001 - whatever Spark says may quote a row
-            traceback.print_exc()
+            errors.say(traceback.format_exc())
             told = {"error": type(error).__name__}
         answers.write(json.dumps(told) + "\n")
         answers.flush()
     if spark is not None:
         spark.stop()
+    errors.end()
 
 
 if __name__ == "__main__":

@@ -136,6 +136,72 @@ def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monk
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+FAKE_SPARK = """
+import os
+
+class SparkSession:
+    version = "0"
+
+    class builder:
+        @staticmethod
+        def appName(name):
+            return SparkSession.builder
+
+        config = staticmethod(lambda name, value: SparkSession.builder)
+
+        @staticmethod
+        def getOrCreate():
+            return SparkSession()
+
+    def sql(self, text):
+        os.system("env >&2")
+        os.write(2, f"WARN Java: {text}\\n".encode())
+        raise RuntimeError(f"[PARSE_SYNTAX_ERROR] == SQL == {text}")
+
+    def stop(self):
+        pass
+"""
+ORDERS = {
+    "SPARK_REMOTE": "sc://elsewhere",
+    "SPARK_LOCAL_IP": "10.0.0.1",
+    "SPARK_LOCAL_DIRS": "/elsewhere",
+    "SPARK_HOME": "/elsewhere",
+    "PYSPARK_SUBMIT_ARGS": "--master spark://elsewhere pyspark-shell",
+    "PYSPARK_GATEWAY_PORT": "1",
+    "PYSPARK_GATEWAY_SECRET": "elsewhere",
+    "MASTER": "spark://elsewhere",
+    "HADOOP_CONF_DIR": "/elsewhere",
+    "JAVA_TOOL_OPTIONS": "-Dspark.master=elsewhere",
+    "JDK_JAVA_OPTIONS": "-Dspark.master=elsewhere",
+}
+
+
+def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where rows go is told by variables, nor a key by what Spark says of an error; here in Spark's stead a
+    module that says all of it. `make test-spark` does the same with Spark."""
+    for name, value in ORDERS.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "pyspark" / "sql").mkdir(parents=True)
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "pyspark" / "sql" / "__init__.py").write_text(FAKE_SPARK)
+    start = f"import runpy, sys; sys.path.insert(0, '{tmp_path}'); runpy.run_path(sys.argv[2], run_name='__main__')"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
+    python.chmod(0o755)
+    worker, key = SparkWorker(SparkSettings(python), tmp_path), "0123456789abcdef" * 4
+    with pytest.raises(EngineFailed, match="RuntimeError"):
+        worker.query(f"SELECT sha2(concat('{key}', age), 256) FROM sudare_stage")
+    worker.close()
+    log = (tmp_path / "spark.private.log").read_text()
+    assert key not in log
+    assert log.count("SELECT sha2(concat('********', age), 256) FROM sudare_stage") == 2, "of Java and of Python"
+    assert "SPARK_LOCAL_IP=127.0.0.1" in log
+    assert "elsewhere" not in log
+    assert not any(f"{name}=" in log for name in ORDERS if name != "SPARK_LOCAL_IP")
+
+
 DEAF = """#!/bin/sh
 echo $$ >&2
 echo '{"answer": "4"}'

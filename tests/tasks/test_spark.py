@@ -27,12 +27,13 @@ from contracts.source import Source
 from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable
 from tasks.engine.ingest import MARKER, STAGED, ingest_in_engine
-from tasks.engine.spark import EngineFailed, SparkWorker
+from tasks.engine.spark import LOG, EngineFailed, SparkWorker
 from tasks.engine.spark_settings import SparkSettings
 from tasks.validate import validate
 from tests.contracts.portable_rows import tables
 from tests.tasks.engine_rows import people_contract, write_people
 from tests.tasks.intake import KEY, take_in
+from tests.tasks.test_engine import ORDERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 MASTER = "local-cluster[2,1,1024]"
@@ -190,6 +191,29 @@ def test_a_release_counted_by_spark_is_published_and_verifies(
     assert not list((root / ".sudare/runs").glob("*/snapshot*"))
     assert not list((root / ".sudare/runs").glob("*/spill"))
     assert json.loads(sudare("run", str(spec), "--json", *where))["repeated"]
+
+
+def test_spark_takes_no_orders_from_the_environment_and_writes_no_key_down(
+    spark: SparkSettings, tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables that would lead it, its disk or its file system elsewhere change nothing; an error quotes no key."""
+    for name, value in ORDERS.items():
+        monkeypatch.setenv(name, value)
+    worker, key = SparkWorker(spark, tmp_path), "0123456789abcdef" * 4
+    try:
+        [file] = sorted(Path(str(source.path)).rglob("*.parquet"))[:1]
+        worker.ask("open", files=[str(file)])
+        worker.ask("stage", sql="SELECT age FROM sudare_source", to=str(tmp_path / "stage"))
+        worker.ask("attach", path=str(tmp_path / "stage"))
+        with pytest.raises(EngineFailed, match="Exception"):
+            worker.query(f"SELECT no_such_function(concat('{key}', age)) FROM sudare_stage")
+        assert worker.query("SELECT count(*) FROM sudare_stage")[0][0] > 0
+    finally:
+        worker.close()
+    assert list((tmp_path / "stage").glob("*.parquet"))
+    log = (tmp_path / LOG).read_text()
+    assert "no_such_function" in log
+    assert key not in log
 
 
 def test_what_spark_reads_differently_is_refused_before_anything_is_staged(
