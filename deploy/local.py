@@ -203,7 +203,7 @@ def main() -> None:
     if asked.workspace is not None and (asked.workspace / "sudare.toml").exists():
         why = "its ledger is another, and what that holds would be unspent in the new database here"
         parser.error(f"--workspace {asked.workspace}: a workspace already; {why}: name a new folder")
-    needed = ("SUDARE_DB_PASSWORD", "PREFECT_DB_PASSWORD", "PREFECT_PASSWORD")
+    needed = ("POSTGRES_PASSWORD", "SUDARE_DB_PASSWORD", "PREFECT_DB_PASSWORD", "PREFECT_PASSWORD")
     values = dict.fromkeys(needed, "only-local") | dict(os.environ)
     with TemporaryDirectory(prefix="sudare-local-") as logs:
         workspace = asked.workspace or Path(logs) / "workspace"

@@ -29,6 +29,7 @@ from tasks.verify import verify
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 VALUES = {
+    "POSTGRES_PASSWORD": "superusers-own",
     "SUDARE_DB_PASSWORD": "only-here",
     "PREFECT_DB_PASSWORD": "prefects-own",
     "PREFECT_PASSWORD": "only-here",
@@ -68,6 +69,11 @@ def test_each_service_has_what_it_needs_and_no_more(compose: dict[str, dict[str,
     assert isinstance(own, dict)
     database = urlsplit(own["PREFECT_SERVER_DATABASE_CONNECTION_URL"])
     assert (database.username, database.path) == ("prefect", "/prefect")
+    for name in ("init", "worker", "site"):
+        ledger = urlsplit(services[name]["environment"]["SUDARE_LEDGER_URL"])  # type: ignore[arg-type]
+        assert (ledger.username, ledger.path) == ("ledger", "/ledger")
+    holders = [name for name, service in services.items() if VALUES["POSTGRES_PASSWORD"] in str(service)]
+    assert holders == ["postgres"], "nobody else is the superuser"
     assert not any(name.startswith("PREFECT") for name in services["site"]["environment"])  # type: ignore[attr-defined]
 
 
@@ -186,6 +192,14 @@ def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
         prefects = stack.environment("prefect")["PREFECT_SERVER_DATABASE_CONNECTION_URL"].replace("+asyncpg", "")
         with pytest.raises(psycopg.OperationalError, match="CONNECT"):
             psycopg.connect(f"{prefects.removesuffix('/prefect')}/ledger")
+        with pytest.raises(psycopg.OperationalError, match="CONNECT"):
+            psycopg.connect(f"{own['SUDARE_LEDGER_URL'].removesuffix('/ledger')}/prefect")
+        for url in (prefects, own["SUDARE_LEDGER_URL"]):
+            with psycopg.connect(url) as connection:
+                [role] = connection.execute(
+                    "SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user"
+                )
+            assert role == (False, False, False)
         with closing(Ledger(own["SUDARE_LEDGER_URL"], draws=tmp_path / "w" / ".sudare" / "draws")) as ledger:
             open_accounts(ledger, place.folder)
             deploy = ["deploy", str(place.spec), "--cron", "0 6 5 1,4,7,10 *", "--backfill", "2024Q1"]
