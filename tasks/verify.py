@@ -72,6 +72,7 @@ from tasks.verification.files import (
 )
 from tasks.verification.keys import KEY, read_public_key
 from tasks.verification.model_checks import ModelChecks
+from tasks.verification.parquet_footer import check_footers
 from tasks.verification.parts import check_parts
 from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
 from tasks.verification.report import (
@@ -306,8 +307,9 @@ class _Verification:
             why = ("the tables: no readable and consistent record of how they were made",)
             if self._product is not None:
                 made = self._product.replay(self._folder, self._manifest, self._sound)
-        if made is not None and self._manifest is not None and not made[1][0]:
+        if made is not None and self._manifest is not None and not made[0][0] and not made[1][0]:
             made = made[0], check_parts(self._folder, self._manifest, self._sound, made[1])
+            made[1][0].extend(check_footers(self._folder, self._manifest, self._sound))
         measured, again = made if made is not None else (((), why), ((), why))
         self._close(*measured)
         return self._close(*again)
