@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +25,7 @@ class Arrival:
     Args:
         period: which.
         key: another one whenever its files are written, or an attempt at it ends: what is queued under it is queued
-            once.
+            once. It tells nobody when that was.
     """
 
     period: Period
@@ -48,7 +49,8 @@ def arrived(
     """
     found = standings(spec, periods, workspace, today=today, foresee=False)
     ready = ((each, _ready(spec, each, quiet)) for each in found if each.state in MISSING)
-    return [Arrival(each.period, _key(each, written)) for each, written in ready if written is not None]
+    secret = workspace.snapshot_key()
+    return [Arrival(each.period, _key(each, written, secret)) for each, written in ready if written is not None]
 
 
 def _ready(spec: Path, standing: Standing, quiet: timedelta) -> datetime | None:
@@ -65,9 +67,11 @@ def _ready(spec: Path, standing: Standing, quiet: timedelta) -> datetime | None:
     return written if attempt is None or written > datetime.fromisoformat(attempt.at) else None
 
 
-def _key(standing: Standing, written: datetime) -> str:
+def _key(standing: Standing, written: datetime, secret: bytes) -> str:
+    """Return the key of an arrival, a keyed digest: Prefect keeps it, and when rows were written is private."""
     tried = "never" if standing.attempt is None else standing.attempt.at
-    return f"{standing.release}: written {written.isoformat()}, tried {tried}"
+    told = f"arrival of {standing.release}: written {written.isoformat()}, tried {tried}"
+    return f"{standing.release}: {hmac.new(secret, told.encode(), 'sha256').hexdigest()}"
 
 
 def _written(spec: Path, source: Source) -> datetime | None:

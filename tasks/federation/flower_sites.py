@@ -13,7 +13,7 @@ from contracts.errors import Finding, Refused
 from privacy.federation.in_process import FAILED, NO_ANSWER
 from privacy.federation.rounds import Call, Collected
 from tasks.federation.flower import Running
-from tasks.federation.site import REASONS
+from tasks.federation.site import OTHER_CONTRACT, OTHER_PLAN, REASONS
 from tasks.federation.understood import Federation
 from tasks.federation.wire import packed, unpacked
 
@@ -22,6 +22,12 @@ MORE_SECONDS: Final = 120.0
 TWICE: Final = "two nodes call themselves that"
 OTHER_NAME: Final = "the node with its key calls itself another site"
 """What the app on the link says of nodes (`sudare_federation.server`)."""
+
+
+_REMEDIES: Final = {
+    OTHER_CONTRACT: "compare both copies: sudare contract diff",
+    OTHER_PLAN: "install one version of Sudare at both",
+}
 
 
 class SitesMissing(Refused):
@@ -52,7 +58,7 @@ class FlowerSites:
     ) -> None:
         self._line, self._federation, self._seconds, self._running = line, federation, seconds, running
         self._nodes = None if nodes is None else dict(nodes)
-        self._hello = {"op": "join", "spec": federation.spec.digest, "contract": federation.contract.digest}
+        self._hello = {"op": "join", **federation.digests}
 
     def join(self, *, seconds: float) -> dict[str, str]:
         """Wait for the sites to join.
@@ -124,10 +130,8 @@ def _missing(federation: Federation, absent: Mapping[str, str]) -> SitesMissing:
     plan = federation.plan
     found = f"{len(plan.sites) - len(absent)} sites that joined"
     allowed = f"at least {plan.trust.fewest}, as `trust.fewest` says; nothing was asked of any"
-    remedies = {
-        name: "compare both copies: sudare contract diff" if "contract" in why else "" for name, why in absent.items()
-    }
     others = [
-        Finding(f"site {name}", "join", why, "a site that joins", remedies[name]) for name, why in absent.items()
+        Finding(f"site {name}", "join", why, "a site that joins", _REMEDIES.get(why, ""))
+        for name, why in absent.items()
     ]
     return SitesMissing([Finding(str(federation.spec.path), "sites", found, allowed), *others])

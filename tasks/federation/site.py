@@ -1,7 +1,8 @@
 """A site: it joins a federation with its own rows, contract, ledger and account, and answers rounds.
 
 What comes from outside is a line of JSON and parameters; what goes out is a contribution, or one of a closed set of
-reasons. Before it joins, the site has its own copy of spec and contract, and refuses a coordinator that has others.
+reasons. Before it joins, the site has its own copy of spec and contract, works out its own plan, and refuses a
+coordinator that has others.
 """
 
 from __future__ import annotations
@@ -33,13 +34,20 @@ from tasks.federation.understood import Federation, understood
 from tasks.federation.wire import packed, unpacked
 from tasks.ingest import ingest
 from tasks.run_folder import hold, run_name
-from tasks.settings import Workspace
+from tasks.settings import Workspace, blocks_of
 
 logger = logging.getLogger(__name__)
 
 DRAWS: Final = "fed"
 OTHER_SPEC = "its federation spec says something else"
 OTHER_CONTRACT = "its contract is another"
+OTHER_PLAN = "its plan is another: the same version of Sudare is needed"
+_OTHERS: Final = {
+    "spec": (OTHER_SPEC, "compare both copies"),
+    "contract": (OTHER_CONTRACT, "compare both copies"),
+    "plan": (OTHER_PLAN, "both need the same version of Sudare"),
+}
+"""Why a site does not take part where a digest is another, and what its own people are told to do."""
 PLAIN = "it was asked for a contribution without secure aggregation"
 Answer = tuple[dict[str, Any], bytes]
 
@@ -103,13 +111,14 @@ def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterat
         with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
             name, events = site.source.name, known.plan.record_events
             try:
-                table = ingest(
-                    site.source,
-                    known.contract,
-                    folder=folder.path,
-                    key=workspace.snapshot_key(),
-                    memory_limit=workspace.memory_limit,
-                )
+                with blocks_of(workspace):
+                    table = ingest(
+                        site.source,
+                        known.contract,
+                        folder=folder.path,
+                        key=workspace.snapshot_key(),
+                        memory_limit=workspace.memory_limit,
+                    )
                 _check_gates(table, known, workspace, folder.path)
             except GateBroken as broken:
                 asked = known.request(events, run_key="", account=site.account, source=name, snapshot_hash="")
@@ -188,20 +197,27 @@ class Answering:
     def _join(self, header: dict[str, Any], body: bytes) -> Answer:
         """Compare what the coordinator holds with this site's own copies."""
         del body
-        known, told = self._site.federation, {"site": self._site.name}
-        own = {"spec": (known.spec.digest, OTHER_SPEC), "contract": (known.contract.digest, OTHER_CONTRACT)}
-        for name, (digest_here, why) in own.items():
-            if header[name] != digest_here:
-                self._told(f"the coordinator has another {name}: this site does not take part; compare both copies")
-                return {**told, "refused": why}, b""
-        self._told("the coordinator has the same spec and contract: this site takes part")
+        told, why = {"site": self._site.name}, self._other(header)
+        if why:
+            return {**told, "refused": why}, b""
+        self._told("the coordinator has the same spec, contract and plan: this site takes part")
         return {**told, "mark": self._site.mark}, b""
 
+    def _other(self, header: dict[str, Any]) -> str:
+        """Return why what the coordinator holds is not this site's; empty where it is. None given is another."""
+        for name, own in self._site.federation.digests.items():
+            if header.get(name) != own:
+                why, remedy = _OTHERS[name]
+                self._told(f"the coordinator has another {name}: this site does not take part; {remedy}")
+                return why
+        return ""
+
     def _round(self, header: dict[str, Any], body: bytes) -> Answer:
-        """Answer one attempt, once; a site that was started anew may meanwhile have another spec."""
-        if header.get("spec") not in (None, self._site.federation.spec.digest):
-            self._why = OTHER_SPEC
-            return {"refused": OTHER_SPEC}, b""
+        """Answer one attempt, once; a site that was started anew may meanwhile have another spec or plan."""
+        why = self._other(header)
+        if why:
+            self._why = why
+            return {"refused": why}, b""
         parameters = np.frombuffer(body, dtype="<f4").astype(np.float32)
         sent = self._site.contribution(Call(header["number"], header["attempt"], parameters))
         self._told(f"round {header['number'] + 1} was answered")
@@ -222,5 +238,5 @@ def _check_gates(table: PrivateTable, known: Federation, workspace: Workspace, f
         validate(table, known.contract, folder=folder, memory_limit=workspace.memory_limit)
 
 
-REASONS: Final = (LEDGER, FAILED, OTHER_SPEC, OTHER_CONTRACT, PLAIN)
+REASONS: Final = (LEDGER, FAILED, OTHER_SPEC, OTHER_CONTRACT, OTHER_PLAN, PLAIN)
 """All that a site says where it does not contribute."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from contracts.canonical import digest
@@ -74,6 +75,18 @@ class Federation:
         """Key of the coordinator's run: the same spec under the same contract is the same run."""
         told = {"spec": self.spec.digest, "contract": self.contract.digest}
         return f"{self.spec.federation}-{digest(told)[:24]}"
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Digests of spec, contract and plan, which are one and the same for all parties.
+
+        The plan is worked out by each party, and another version may work out another: other noise, or other units.
+        """
+        return {
+            "spec": self.spec.digest,
+            "contract": self.contract.digest,
+            "plan": digest(self.plan.to_json()),
+        }
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """Cells along each column of a table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from flows.request import read_request
 from flows.scheduled import due
 from tasks.attempts import note_attempt
 from tasks.liveness import alive, only_one, sign_of_life
+from tasks.workspace_keys import write_secret
 
 NOW = datetime(2025, 5, 5, tzinfo=UTC)
 GRACE = timedelta(seconds=60)
@@ -142,6 +144,26 @@ def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attem
     file.rename(file.with_suffix(".away"))
     assert ready() == []
     file.with_suffix(".away").rename(file)
+
+
+def test_the_key_of_an_arrival_tells_nobody_when_files_were_written(place: Periodic) -> None:
+    """Prefect keeps it. One arrival has one key, other times have others; without the secret none can be tried."""
+    file, secret = place.folder / "visits.csv", place.workspace.keys / "snapshot.key"
+
+    def key(minutes: int) -> str:
+        at = (NOW + timedelta(minutes=minutes)).timestamp()
+        os.utime(file, (at, at))
+        periods = read_periods("2024Q1", "quarter")
+        (found,) = arrived(place.spec, periods, place.workspace, today=date(2024, 7, 2), quiet=timedelta())
+        return found.key
+
+    first, again, later, held = key(0), key(0), key(1), secret.read_bytes()
+    write_secret(secret, bytes(32))
+    elsewhere = key(0)
+    write_secret(secret, held)
+    assert first == again == key(0)
+    assert len({first, later, elsewhere}) == 3
+    assert all(re.fullmatch(r"visits-2024-q1: [0-9a-f]{64}", each) for each in (first, later, elsewhere))
 
 
 def test_a_table_of_a_server_is_not_watched(place: Periodic, tmp_path: Path) -> None:

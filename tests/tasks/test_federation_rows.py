@@ -165,9 +165,9 @@ def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
             assert ledger.account("north-2026").spent > 0
         answer, rounds = Answering(site), site.federation.plan.rounds
         for number in (1, rounds - 1, rounds):
-            call = packed({"op": "round", "number": number, "attempt": "0" * 16})
-            assert unpacked(answer(call)) == ({"refused": "it failed"}, b"")
-        told, body = unpacked(answer(packed({"op": "round", "number": 0, "attempt": "0" * 16})))
+            call = {"op": "round", "number": number, "attempt": "0" * 16, **site.federation.digests}
+            assert unpacked(answer(packed(call))) == ({"refused": "it failed"}, b"")
+        told, body = unpacked(answer(packed({**call, "number": 0})))
         assert told == {"largest": 2 * site.federation.plan.largest_entry}
         assert len(body) == 4 * site.federation.plan.sums.sums[0].length  # type: ignore[union-attr]
     assert [key.split("/")[:3] for key in drawn(workspace)] == [["fed", "sums", "00000"]]

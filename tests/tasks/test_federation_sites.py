@@ -53,12 +53,13 @@ def known_of(spec: Path) -> Federation:
 
 
 def hello(known: Federation) -> bytes:
-    return packed({"op": "join", "spec": known.spec.digest, "contract": known.contract.digest})
+    return packed({"op": "join", **known.digests})
 
 
 def round_call(known: Federation, attempt: int = 0, **more: object) -> bytes:
     parameters = initial_state(known.training[1]).parameters
-    return packed({"op": "round", "number": 0, "attempt": f"{attempt:016x}", **more}, parameters.tobytes())
+    header = {"op": "round", "number": 0, "attempt": f"{attempt:016x}", **known.digests, **more}
+    return packed(header, parameters.tobytes())
 
 
 def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_once(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_pa
         unlike = round_call(site.federation, spec=other.spec.digest)
         assert unpacked(answer.masked(unlike)) == ({"refused": OTHER_SPEC}, b"")
         assert [said.split(":")[0] for said in told] == [
-            f"the coordinator has another {it}" for it in ("spec", "contract")
+            f"the coordinator has another {it}" for it in ("spec", "contract", "spec")
         ]
         for more in ({}, {"masked": True}):
             assert unpacked(answer(round_call(site.federation, **more))) == ({"refused": PLAIN}, b"")
@@ -199,7 +200,7 @@ class Local:
     def collect(self, call: Call) -> Collected:
         sent = {}
         for name, answer in self.answers.items():
-            header = {"op": "round", "number": call.number, "attempt": call.attempt}
+            header = {"op": "round", "number": call.number, "attempt": call.attempt, **self.known.digests}
             told, body = unpacked(answer.masked(packed(header, call.parameters.tobytes())))
             if "refused" not in told:
                 sent[name] = np.frombuffer(body, "<u4").astype(np.uint32)

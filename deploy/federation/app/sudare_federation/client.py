@@ -20,6 +20,7 @@ from sudare_federation.wire import asked, packed, unpacked
 put_in_place()
 app = ClientApp(mods=[secaggplus_mod])
 RECORD = "sudare"
+CALL = ("number", "attempt", "spec", "contract", "plan")
 
 
 @app.query()
@@ -40,7 +41,7 @@ def contribute(message: Message, context: Context) -> Message:
     if message.metadata.message_type != MessageType.TRAIN:
         raise RuntimeError("a message of training that secure aggregation did not see")
     told = compat.recorddict_to_fitins(message.content, keep_input=True)
-    header = {"op": "round", **{name: told.config.get(name) for name in ("number", "attempt", "spec")}}
+    header = {"op": "round", **{name: told.config.get(name) for name in CALL}}
     answer, body = unpacked(asked(str(context.node_config["masked"]), packed(header, told.parameters.tensors[0])))
     if "refused" in answer:
         raise RuntimeError("the site does not contribute")

@@ -71,7 +71,7 @@ def secure_sum(
         grid: Flower's way to the nodes.
         context: of the server app.
         nodes: whom to ask.
-        config: number and attempt of the round, the coordinator's spec, `fewest` and `largest`.
+        config: number and attempt of the round, what all parties agree on, `fewest` and `largest`.
         parameters: float32, little-endian.
         timeout: of each of the four stages [seconds].
     Returns:
@@ -80,7 +80,8 @@ def secure_sum(
     fewest, largest = int(config["fewest"]), int(config["largest"])
     if len(nodes) < max(2, fewest):
         return [], None
-    told = {key: config[key] for key in ("number", "attempt")} | {"spec": config["message"]["spec"]}
+    agreed = {key: config["message"][key] for key in ("spec", "contract", "plan")}
+    told = {key: config[key] for key in ("number", "attempt")} | agreed
     strategy = Summing(nodes, told, parameters)
     legacy = LegacyContext(context=context, config=ServerConfig(num_rounds=1), strategy=strategy)
     legacy.client_manager = _Nodes(nodes)

@@ -114,7 +114,8 @@ class Serving:
         self, nodes: dict[str, int], header: dict[str, Any], body: bytes
     ) -> tuple[list[str], np.ndarray | None]:
         """Add up contributions that this server may see."""
-        told = {"number": header["number"], "attempt": header["attempt"], "spec": header["message"]["spec"]}
+        agreed = {name: header["message"][name] for name in ("spec", "contract", "plan")}
+        told = {"number": header["number"], "attempt": header["attempt"], **agreed}
         call = packed({"op": "round", **told}, body)
         total: np.ndarray | None = None
         names = []

@@ -1,0 +1,93 @@
+"""Sites that join a federation: with the coordinator's own plan, and credentials that their workspace leads to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from contracts.federation import load_site
+from privacy.federation import summing_plan
+from tasks.federation import sockets
+from tasks.federation.flower_sites import FlowerSites
+from tasks.federation.site import OTHER_PLAN, Answering, joined
+from tasks.federation.wire import packed, unpacked
+from tests.tasks.federations import GENERATOR, a_coordinator, a_site, drawn
+from tests.tasks.test_federation_sites import known_of
+
+
+def test_a_site_that_works_out_another_plan_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator's version leaves its sums other headroom, so that the units, and the noise, are others."""
+    path, workspace = a_site(tmp_path / "north", "north", federation=GENERATOR)
+    spec_path, _ = a_coordinator(tmp_path / "c", federation=GENERATOR)
+    same = known_of(spec_path)
+    monkeypatch.setattr(summing_plan, "HEADROOM", 4096)
+    other, told = known_of(spec_path), list[str]()
+    assert [name for name, own in same.digests.items() if other.digests[name] != own] == ["plan"]
+    monkeypatch.undo()
+    mine, spec = load_site(path)
+    with joined(mine, spec, workspace) as site:
+        answer, address = Answering(site, told.append), tmp_path / "s"
+
+        def link(message: bytes) -> bytes:
+            north = unpacked(answer(packed(unpacked(message)[0]["message"])))[0]
+            return packed({"told": {"north": north, "east": {"mark": "m"}, "south": {"mark": "m"}}})
+
+        for known, absent in ((same, {}), (other, {"north": OTHER_PLAN})):
+            with sockets.answering(address, link), sockets.Client(str(address), "AF_UNIX") as line:
+                assert FlowerSites(line, known, seconds=1, running=()).join(seconds=1) == absent
+        call = {"op": "round", "number": 0, "attempt": "0" * 16}
+        assert unpacked(answer.masked(packed({**call, **other.digests})))[0] == {"refused": OTHER_PLAN}
+        without = {name: own for name, own in same.digests.items() if name != "plan"}
+        assert unpacked(answer.masked(packed({**call, **without})))[0] == {"refused": OTHER_PLAN}
+        assert drawn(workspace) == []
+        assert "largest" in unpacked(answer.masked(packed({**call, **same.digests})))[0]
+    assert any("another plan" in said and "same version of Sudare" in said for said in told)
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A Prefect server that lets nobody look, and remembers what was asked of it."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(403)
+        self.end_headers()
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_path: Path) -> None:
+    """In a process of its own, as Prefect reads its settings once; nothing in the environment names the server."""
+    path, workspace = a_site(tmp_path / "north", "north")
+    path.write_text(path.read_text().replace("path: stays.csv", "path: s3://wards/stays.csv, credentials: store"))
+    code = (
+        "import sys; from pathlib import Path; from contracts.federation import load_site\n"
+        "from tasks.federation.site import joined; from tasks.settings import Workspace\n"
+        "with joined(*load_site(Path(sys.argv[1])), Workspace.open(Path(sys.argv[2]))): pass"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/api"
+        (workspace.root / "sudare.toml").write_text(f'[prefect]\napi_url = "{url}"\n')
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path), str(workspace.root)],
+            env=environment | {"PREFECT_HOME": str(tmp_path / "prefect"), "NO_PROXY": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        server.shutdown()
+    assert "a Prefect server that refuses to look for the block 'store'" in done.stderr, done.stderr
+    assert any("/block_documents/name/store" in asked for asked in Refusing.asked)
