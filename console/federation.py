@@ -137,7 +137,9 @@ def run(
           --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
     from contracts.federation import load_federation
-    from flows.federated import Network, coordinate
+    from flows.federated import Network
+    from flows.federated import federation as federate
+    from flows.prefect_server import prefect_server
     from tasks.settings import federation_environment
 
     keyed = bool(load_federation(federation).keys)
@@ -145,8 +147,10 @@ def run(
     where = workspace_at(workspace)
     network = Network(federation_environment(), host, port, certificates, joining, answering, between)
     quiet = Console(stderr=True)
-    with Stop():
-        released = coordinate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
+    with Stop(), prefect_server(where) as prefect:
+        prefect.wait()
+        with prefect.connected():
+            released = federate(federation, where, network, told=lambda text: quiet.print(text, style="dim"))
     payload = {
         "folder": str(released.folder),
         "rounds": released.rounds,

@@ -62,6 +62,30 @@ class Network:
     between: float
 
 
+def federation(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
+    """Coordinate as a flow that Prefect knows: its state, and in its log how far it is; within `connected()`.
+
+    Sites are no flows: what they do hangs on their own rows, and is nobody's to see but theirs.
+
+    Args:
+        spec_path, workspace, network, told: as of `coordinate`, which says what is raised and paid.
+    """
+    from prefect import flow
+    from prefect.logging import get_run_logger
+
+    @flow(name="federation", retries=0, persist_result=False, log_prints=False, validate_parameters=False)
+    def run(spec_path: str, workspace_path: str) -> Released:
+        log = get_run_logger()
+
+        def both(text: str) -> None:
+            told(text)
+            log.info(text)
+
+        return coordinate(Path(spec_path), Workspace.open(Path(workspace_path)), network, told=both)
+
+    return run(str(spec_path), str(workspace.root))
+
+
 def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
     """Train across the sites of a federation, or resume, and write what is released; once, as one spec is one run.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> 
 
     What Flower ran for them ends by itself. The nodes of the others find the link again. The second coordinator
     replays two rounds, and makes the last with all sites. Each account has one charge, no attempt is answered twice.
+    Prefect knows the coordinator's flow, and that it ended well.
     """
     spec, workspace = a_coordinator(tmp_path / "c", federation=THREE)
     sites, port = {name: a_site(tmp_path / name, name, federation=THREE) for name in SITES}, str(free_port())
@@ -60,6 +62,9 @@ def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> 
             assert len(ledger.charges(account=name)) == 1
             assert ledger.verify() == []
         assert len(set(drawn(each))) == len(drawn(each))
+    with sqlite3.connect(workspace.prefect_home / "prefect.db") as database:
+        states = database.execute("select state_type from flow_run order by start_time").fetchall()
+    assert states[-1] == ("COMPLETED",)
     assert {key.partition("/lost")[0] for key in drawn(workspace)} >= {f"fed/0000{number}" for number in range(3)}
 
 
