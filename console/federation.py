@@ -238,7 +238,7 @@ def check(
         sudare federation check models/adult-income federation.yaml --key signing.pub
     """
     from contracts.federation import load_federation
-    from tasks.federation.released import check_released
+    from tasks.federation.released import check_released, page_told
     from tasks.federation.understood import understood
 
     spec = load_federation(federation)
@@ -246,8 +246,8 @@ def check(
     findings = check_released(folder, known, public_key=key.read_text(encoding="ascii").strip())
     if findings:
         raise VerificationFailed(findings)
-    payload = {"folder": str(folder), "holds": True}
-    answer(payload, lambda console: console.print(f"{folder} holds"), as_json=as_json)
+    payload = {"folder": str(folder), "holds": True, "page": page_told(folder)}
+    answer(payload, lambda console: console.print(f"{folder} holds; {payload['page']}"), as_json=as_json)
 
 
 def _noise(plan: FederatedPlan | CountingPlan | PhasedPlan) -> str:

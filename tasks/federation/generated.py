@@ -60,6 +60,8 @@ def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping
     told = json.loads(data[MODEL])
     published = read_model(told["kind"], told["values"], read_arrays(data[ARRAYS], told["shapes"]))
     wrong = [ARRAYS] if _apart(again, published) else []
+    if _model_files(published)[MODEL] != data[MODEL]:
+        wrong.append(MODEL)
     try:
         rows = _row_files(known, published, notes, rounds)
     except NothingPossible:

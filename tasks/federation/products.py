@@ -18,7 +18,7 @@ from privacy.federation.rounds import RoundSum
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_slots
 from privacy.marginals.counts import Clique
-from tasks.federation.generated import generated_files, wrong_generated
+from tasks.federation.generated import ARRAYS, MODEL, ROWS, SAMPLED, generated_files, wrong_generated
 from tasks.federation.understood import Federation
 
 WEIGHTS: Final = "weights.safetensors"
@@ -38,6 +38,13 @@ def made_files(
     return {table_name(clique): table(known, each) for clique, each in zip(cliques, rounds, strict=True)}
 
 
+def product_names(known: Federation) -> set[str]:
+    """Return the names of the files that sums lead to."""
+    if known.spec.generator is not None:
+        return {MODEL, ARRAYS, ROWS, SAMPLED}
+    return {WEIGHTS} if known.trained is not None else {table_name(clique) for clique in known.counting.cliques}
+
+
 def wrong_files(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str, bytes]) -> list[str]:
     """Return the names of files that are not what the sums lead to."""
     if known.spec.generator is not None:
@@ -52,7 +59,8 @@ def wrong_files(known: Federation, rounds: Sequence[RoundSum], data: Mapping[str
         for pair in zip(again.layers, published.layers, strict=True)
         for ours, theirs in zip(*pair, strict=True)
     ]
-    return [WEIGHTS] if max(apart) > TOLERANCE else []
+    holds = all(each <= TOLERANCE for each in apart) and published.to_bytes() == data[WEIGHTS]
+    return [] if holds else [WEIGHTS]
 
 
 def classifier(known: Federation, parameters: NDArray[np.float32]) -> ClassifierModel:

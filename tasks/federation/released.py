@@ -8,51 +8,59 @@
     federation.html       the same for people
     federation.sig        the coordinator's signature of federation.json
 
-The rules of the check, in this order:
-    1. the signature is of the pinned key, and the files are those that it names
-    2. spec, contract and plan belong together, and delta and the words about trust are theirs: the plan is worked out
-       again, calibration included
-    3. epsilon, recomputed by independent code from the plan's events, is not above what is claimed
-    4. every round was summed over at least the fewest sites
-    5. weights, tables, or model and rows are what the sums lead to
-    6. the page says what federation.json says
+The rules of the check, in this order (`tasks.federation.checked`):
+    1. the signature is of the pinned key
+    2. the account says nothing but what spec and contract say, worked out again, calibration included: plan, events,
+       epsilon and delta, guarantee, trust in words; beside them rounds, files, key and page, and attempts that were
+       lost, no more than the reserve pays for
+    3. every round says of each site whether it is in the sum, and was summed over at least the fewest sites
+    4. the folder holds the files that such a run makes, with the bytes that the account names, and nothing else
+    5. the page's main numbers, as values and as shown, are those of the account; where the very code that made the
+       page runs, all of it is
+    6. epsilon, recomputed by independent code from the plan's events, is not above what is claimed
+    7. the noisy sums are those of the draws that the account names, and weights, tables, or model and rows are what
+       the sums lead to
+
+A release is never written over: `released_before` and `write_released` refuse a folder that holds another one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from contracts.canonical import canonical_json
 from contracts.checks import checks
-from contracts.errors import Finding
-from privacy.accounting.amounts import atto_to_text, delta_up, pico_to_text
-from privacy.audit.recompute import recompute
+from contracts.errors import Finding, Refused, SudareError
+from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.federation.coordinator import FederatedModel
 from privacy.federation.rounds import RoundSum
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer, key_id, signature_holds
-from tasks.federation.page import PAGE, charged, page_errors, page_statement, render_federation
-from tasks.federation.products import made_files, wrong_files
+from tasks.federation.checked import ACCOUNT, SIGNATURE, Own, check_account, file_names, round_name, sum_bytes
+from tasks.federation.page import PAGE, page_outcome, page_statement, render_federation
+from tasks.federation.products import made_files
 from tasks.federation.understood import Federation
 
-ACCOUNT, SIGNATURE = "federation.json", "federation.sig"
 SCHEMA: Final = "sudare-federation/1"
 PURPOSE: Final = "federation"
 _OWN: Final = {"path", "contract", "publish"}
 """What of a spec is each party's own."""
+_MOVE: Final = "give this federation another name or another `publish`, or move the folder elsewhere, and run again"
+_MEND: Final = (
+    "put the release back from a copy, or move the folder elsewhere and run again: the sites join again, rounds that "
+    "were summed are replayed, and nothing is charged again"
+)
+
+
+class ReleaseStands(Refused):
+    """A folder holds what must not be written over: another release, or files that no such run makes."""
 
 
 @dataclass(frozen=True)
@@ -90,37 +98,79 @@ class Released:
 
 
 def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, signer: Signer) -> Released:
-    """Write what is released; the account of it last.
+    """Write what is released; the account of it last, so that a folder with an account is whole.
 
     Raises:
         LedgerCorrupt: the ledger has no charge for the run.
+        ReleaseStands: a release is there already; it stays as it is.
     """
+    if (folder / ACCOUNT).exists():
+        raise ReleaseStands([Finding(str(folder), "publish", "a release", "a folder without one", _MOVE)])
     charge = ledger.charge(known.run_key)
     if charge is None:
         raise LedgerCorrupt(f"run {known.run_key} was summed but has no charge")
     drawn = [entry.body["key"] for entry in ledger.entries_of(known.run_key) if entry.kind == "noise_drawn"]
     lost = sum("/lost-" in key for key in drawn)
-    sums = {_sum_name(number): _npy(each.steps) for number, each in enumerate(made.rounds)}
+    sums = {round_name(number): sum_bytes(each.steps) for number, each in enumerate(made.rounds)}
     files = {**sums, **made_files(known, made.rounds, None if made.model is None else made.model.parameters)}
-    epsilon, delta = pico_to_text(charge.request.epsilon), atto_to_text(charge.request.delta)
-    account = _account(known, made.rounds, files, {"epsilon": epsilon, "delta": delta, "lost_attempts": lost})
+    said = _said(known, lost)
+    paid = {"epsilon": pico_to_text(charge.request.epsilon), "delta": atto_to_text(charge.request.delta)}
+    if said["cost"] != {**said["cost"], **paid}:
+        told = "was charged by a version of Sudare that works its cost out otherwise: go on with that version"
+        raise LedgerCorrupt(f"run {known.run_key} {told}")
+    account = {
+        **said,
+        "rounds": [{"present": list(each.present), "sha256": each.sha256} for each in made.rounds],
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }
     account["key_id"] = key_id(signer.public_key)
     account["page"] = page_statement(account)
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         _write(folder / name, data)
     _write(folder / PAGE, render_federation(account))
-    _write(folder / ACCOUNT, canonical_json(account))
     signature = {"public_key": signer.public_key, "signature": signer.sign(PURPOSE, account)}
     _write(folder / SIGNATURE, canonical_json(signature))
+    _write(folder / ACCOUNT, canonical_json(account))
     return _told(folder, account, known)
 
 
 def released_before(folder: Path, known: Federation, public_key: str) -> Released | None:
-    """Return what was released of this federation before, under this key; None where nothing is there that holds."""
-    if not (folder / ACCOUNT).is_file() or check_released(folder, known, public_key=public_key):
+    """Return what was released of this very run before, under this key; None where nothing was.
+
+    What is there stays as it is, the page of an earlier version included.
+
+    Raises:
+        ReleaseStands: another release is there, or this one and it does not hold, or files that no such run makes.
+    """
+    if not folder.exists():
         return None
+    if not (folder / ACCOUNT).exists():
+        made = {*file_names(known), PAGE, SIGNATURE}
+        if any(each.name.removesuffix(".partial") not in made | {ACCOUNT} for each in folder.iterdir()):
+            found = "files that no run of this federation makes"
+            raise ReleaseStands([Finding(str(folder), "publish", found, "a folder of its own", _MOVE)])
+        return None
+    another = _another(folder, known)
+    if another:
+        found = f"the release of another {' and '.join(another)}"
+        raise ReleaseStands([Finding(str(folder), "publish", found, "a folder of its own for each run", _MOVE)])
+    broken = check_released(folder, known, public_key=public_key)
+    if broken:
+        stands = Finding(str(folder), "publish", "this run's release, which does not hold", "one that holds", _MEND)
+        raise ReleaseStands([stands, *broken])
     return _told(folder, json.loads((folder / ACCOUNT).read_bytes()), known)
+
+
+def _another(folder: Path, known: Federation) -> list[str]:
+    """Say in what a release differs from this run: spec, contract, or that it cannot be read."""
+    try:
+        account = json.loads((folder / ACCOUNT).read_bytes())
+        said = {name: account[name]["sha256"] for name in ("spec", "contract")}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ["making, which cannot be read"]
+    own = {"spec": known.spec.digest, "contract": known.contract.digest}
+    return [name for name, value in own.items() if said[name] != value]
 
 
 def _told(folder: Path, account: Mapping[str, Any], known: Federation) -> Released:
@@ -156,23 +206,31 @@ def words(known: Federation) -> list[str]:
 
 
 def check_released(folder: Path, known: Federation, *, public_key: str) -> list[Finding]:
-    """List what does not hold of a released federation; empty means that all of it holds."""
+    """List what does not hold of a released federation; empty means that all of it holds, the page as `page_told`."""
     try:
-        account = json.loads((folder / ACCOUNT).read_bytes())
-        signature = json.loads((folder / SIGNATURE).read_bytes())
-        if not signature_holds(public_key, PURPOSE, account, signature["signature"]):
-            return [_finding(folder / SIGNATURE, "signature", "not of the key that was given", "of that key")]
-        data = {name: (folder / name).read_bytes() for name in account["files"]}
-        found = [*_files(folder, account, data), *_belongs(folder, account, known)]
-        return [*found, *_page(folder, account, public_key)] or _numbers(folder, account, data, known)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return [_finding(folder, "release", f"what cannot be read ({type(error).__name__})", "a released federation")]
+        written = (folder / ACCOUNT).read_bytes()
+        account, signed = json.loads(written), (folder / SIGNATURE).read_bytes()
+        signature = json.loads(signed)["signature"]
+        whole = canonical_json({"public_key": public_key, "signature": signature}) == signed
+        if not whole or not signature_holds(public_key, PURPOSE, account, signature):
+            found = "not of the key that was given"
+            return [Finding(str(folder / SIGNATURE), "signature", found, "of that key, and nothing else")]
+        return check_account(folder, written, account, Own(known, _said(known, 0), public_key))
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RuntimeError, SudareError) as error:
+        found = f"what cannot be read ({type(error).__name__})"
+        return [Finding(str(folder), "release", found, "a released federation")]
 
 
-def _account(
-    known: Federation, rounds: tuple[RoundSum, ...], files: Mapping[str, bytes], cost: dict[str, Any]
-) -> dict[str, Any]:
+def page_told(folder: Path) -> str:
+    """Say of a release that holds how far its page was compared."""
+    return page_outcome(json.loads((folder / ACCOUNT).read_bytes()), (folder / PAGE).read_bytes())
+
+
+def _said(known: Federation, lost: int) -> dict[str, Any]:
+    """Return what an account says that follows from spec and contract, and how many attempts were lost."""
     plan, contract = known.plan, known.contract
+    protects = guarantee(known)
+    cost = {"epsilon": protects["epsilon_person"], "delta": protects["delta"], "lost_attempts": lost}
     return {
         "schema": SCHEMA,
         "federation": known.spec.federation,
@@ -180,10 +238,8 @@ def _account(
         "contract": {"id": contract.id, "version": contract.version, "sha256": contract.digest},
         "plan": plan.to_json(),
         "cost": {**cost, **_events(known)},
-        "guarantee": guarantee(known),
+        "guarantee": protects,
         "trust": words(known),
-        "rounds": [{"present": list(each.present), "sha256": each.sha256} for each in rounds],
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
 
 
@@ -205,16 +261,6 @@ def guarantee(known: Federation) -> dict[str, Any]:
     }
 
 
-def _page(folder: Path, account: dict[str, Any], public_key: str) -> list[Finding]:
-    """Compare the page with the account; accounts from before there were pages name none."""
-    if "page" not in account:
-        return []
-    if account["key_id"] != key_id(public_key):
-        return [_finding(folder / ACCOUNT, "key_id", "another", "the key that was given")]
-    wrong = page_errors(account, (folder / PAGE).read_bytes())
-    return [_finding(folder / PAGE, "the page", found, allowed) for found, allowed in wrong]
-
-
 def _events(known: Federation) -> dict[str, Any]:
     """Write what a person may lose: the event and how often it is charged; where events differ, all of them."""
     counted = Counter(known.plan.person_events)
@@ -222,77 +268,8 @@ def _events(known: Federation) -> dict[str, Any]:
     return events[0] if len(events) == 1 else {"events": events}
 
 
-def _files(folder: Path, account: dict[str, Any], data: dict[str, bytes]) -> list[Finding]:
-    return [
-        _finding(folder / name, "sha256", "other bytes", "those that federation.json names")
-        for name, held in data.items()
-        if account["files"][name] != hashlib.sha256(held).hexdigest()
-    ]
-
-
-def _belongs(folder: Path, account: dict[str, Any], known: Federation) -> list[Finding]:
-    """Compare spec, contract, plan, trust and delta with what is worked out again."""
-    says = json.loads(canonical_json(known.spec.model_dump(mode="json", exclude=_OWN)))
-    pairs = {
-        "federation": (account["federation"], known.spec.federation),
-        "spec.says": (account["spec"]["says"], says),
-        "contract.id": (account["contract"]["id"], known.contract.id),
-        "contract.version": (account["contract"]["version"], known.contract.version),
-        "trust": (account["trust"], words(known)),
-        "cost.delta": (account["cost"]["delta"], atto_to_text(delta_up(Fraction(known.spec.charge.delta)))),
-        "schema": (account["schema"], SCHEMA),
-        "spec": (account["spec"]["sha256"], known.spec.digest),
-        "contract": (account["contract"]["sha256"], known.contract.digest),
-        "plan": (account["plan"], known.plan.to_json()),
-        "cost.events": ({name: account["cost"].get(name) for name in _events(known)}, _events(known)),
-        "guarantee": (account.get("guarantee", guarantee(known)), guarantee(known)),
-    }
-    return [
-        _finding(folder / ACCOUNT, name, "another", "what spec and contract say")
-        for name, (told, own) in pairs.items()
-        if told != own
-    ]
-
-
-def _numbers(folder: Path, account: dict[str, Any], data: dict[str, bytes], known: Federation) -> list[Finding]:
-    """Recompute epsilon, and what the sums lead to."""
-    findings, plan = [], known.plan
-    epsilon = Decimal(account["cost"]["epsilon"])
-    events = [told["event"] for told in charged(account) for _ in range(told["times"])]
-    again = recompute(events, account["cost"]["delta"], {"kind": "pure"}).epsilon_best
-    if again is None or again > epsilon or epsilon > known.spec.charge.epsilon:
-        findings.append(_finding(folder / ACCOUNT, "cost.epsilon", "another than the events cost", "what they cost"))
-    rounds = tuple(
-        RoundSum(number, tuple(told["present"]), _steps(data[_sum_name(number)]), told["sha256"])
-        for number, told in enumerate(account["rounds"])
-    )
-    if len(rounds) != plan.rounds or any(sum(each.present) < plan.trust.fewest for each in rounds):
-        return [*findings, _finding(folder / ACCOUNT, "rounds", "missing, or of too few sites", "all, of enough")]
-    wrong = wrong_files(known, rounds, data)
-    return [*findings, *(_finding(folder / name, "numbers", "others", "what the sums lead to") for name in wrong)]
-
-
-def _sum_name(number: int) -> str:
-    return f"round-{number:05d}.npy"
-
-
-def _npy(array: NDArray[np.int64]) -> bytes:
-    written = io.BytesIO()
-    np.save(written, array.astype("<i8"), allow_pickle=False)
-    return written.getvalue()
-
-
-def _steps(data: bytes) -> NDArray[np.int64]:
-    steps: NDArray[np.int64] = np.load(io.BytesIO(data), allow_pickle=False).astype(np.int64)
-    return steps
-
-
 def _write(path: Path, data: bytes) -> None:
     """Write a file that appears whole."""
     partial = path.with_suffix(path.suffix + ".partial")
     partial.write_bytes(data)
     partial.replace(path)
-
-
-def _finding(path: Path, field: str, found: str, allowed: str) -> Finding:
-    return Finding(str(path), field, found, allowed)

@@ -27,7 +27,10 @@ def test_a_release_is_checked_by_its_own_command_and_verify_says_which(tmp_path:
     _, _, workspace, _ = released(tmp_path, FEDERATION)
     folder, spec, key = tmp_path / "m", tmp_path / "c" / "federation.yaml", str(workspace.public_key_file)
     checked = ("federation", "check", str(folder), str(spec), "--key", key)
-    assert (typed(*checked).code, typed(*checked, "--json").json["holds"]) == (0, True)
+    held, told = typed(*checked), typed(*checked, "--json").json
+    assert (held.code, told["holds"]) == (0, True)
+    assert told["page"] == "page: byte for byte what this code makes of federation.json"
+    assert told["page"] in held.out.replace("\n", " ")
     refused = typed("verify", str(folder), "--key", key)
     assert refused.code == 2
     assert "found:   the release of a federation" in refused.err

@@ -17,6 +17,7 @@ from contracts.federation import load_federation, load_site
 from privacy.federation.phases import PhasedPlan
 from privacy.generators.models import FORBIDDEN
 from privacy.ledger.signing import Signer
+from tasks.federation.checked import draw_digest, sum_read
 from tasks.federation.generated import ARRAYS, MODEL, ROWS, SAMPLED
 from tasks.federation.released import check_released
 from tasks.federation.site import Answering, joined
@@ -105,6 +106,9 @@ def found(folder: Path, name: str, data: bytes, known: Federation, workspace: Wo
     account = json.loads(kept["federation.json"])
     (folder / name).write_bytes(data)
     account["files"][name] = hashlib.sha256(data).hexdigest()
+    if name.endswith(".npy"):
+        told = account["rounds"][int(name[6:11])]
+        told["sha256"] = draw_digest(told["present"], sum_read(data))
     sign(folder, account, workspace)
     key = Signer(workspace.signing_seed()).public_key
     findings = check_released(folder, known, public_key=key)

@@ -6,9 +6,7 @@ import hashlib
 import json
 import re
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ import pytest
 from contracts.canonical import canonical_json
 from contracts.errors import GateBroken, SpecRefused
 from contracts.federation import load_federation, load_site
-from flows.federated import Network, coordinate, work
+from flows.federated import work
 from privacy.federation.rounds import Call, Collected, lifted, summed
 from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
@@ -153,21 +151,6 @@ def test_fewer_sites_than_secure_aggregation_needs_are_refused(tmp_path: Path) -
         known_of(a_coordinator(tmp_path / "c", federation=alone)[0])
 
 
-def test_a_federation_that_is_released_is_not_made_again(tmp_path: Path) -> None:
-    """Without Flower, and without any site: what lies there holds, and nothing is charged again."""
-    made, known, workspace, _ = released(tmp_path, FEDERATION)
-    folder, told = workspace.root / "models" / "long-stays", list[str]()
-    copytree(made.folder, folder)
-    network = Network(tmp_path / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
-    again = coordinate(known.spec.path, workspace, network, told=told.append)
-    assert (again, told) == (replace(made, folder=folder), ["it was released before: nothing is asked of any site"])
-    with closing(ledger_of(workspace)) as ledger:
-        assert len(ledger.charges(account="everyone")) == 1
-    (folder / WEIGHTS).write_bytes(b"")
-    with pytest.raises(EngineMissing):
-        coordinate(known.spec.path, workspace, network, told=told.append)
-
-
 def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> None:
     path, _ = a_site(tmp_path / "nord", "nord")
     with pytest.raises(SpecRefused, match="write 'north' instead of 'nord'"):
@@ -233,7 +216,9 @@ def test_a_release_says_who_took_part_and_a_forged_one_is_found(tmp_path: Path) 
     assert [finding.field for finding in check_released(tmp_path / "m", known, public_key=key)] == ["signature"]
     other = known_of(a_coordinator(tmp_path / "o", federation=FEDERATION.replace("batch: 300", "batch: 200"))[0])
     account.write_bytes(account.read_bytes().replace(b'"present":[false', b'"present":[true'))
-    assert {"spec", "plan"} <= {finding.field for finding in check_released(tmp_path / "m", other, public_key=key)}
+    assert {"spec.sha256", "plan"} <= {
+        finding.field for finding in check_released(tmp_path / "m", other, public_key=key)
+    }
     assert any("up to 1 sites may tell" in said for said in words(known))
     told_otherwise = [
         (("federation",), "other"),
