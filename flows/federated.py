@@ -97,6 +97,7 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
     Returns:
         Released: where the model is, and what took part.
     Raises:
+        ReleaseStands: where it is published lies what must not be written over; nothing was asked of any site.
         SitesMissing: fewer sites joined than a round needs; nothing was asked of any.
         LedgerRefusal: the coordinator's account does not hold it, or more attempts were lost than the reserve holds.
         EngineMissing, EngineFailed: Flower is not there, or ended by itself.
