@@ -39,7 +39,7 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
     """
     from contracts.federation import load_federation
     from privacy.accounting.amounts import pico_to_text
-    from tasks.federation.released import words
+    from tasks.federation import words
     from tasks.federation.understood import understood
 
     spec = load_federation(federation)
@@ -54,10 +54,12 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
         "sites": list(known.plan.sites),
         "rounds": known.plan.rounds,
         "noise": noise,
+        "person": words.person(known),
+        "record": words.record(known),
         "epsilon_person": pico_to_text(person),
         "epsilon_record": pico_to_text(record),
         "delta": str(spec.charge.delta),
-        "trust": words(known),
+        "trust": words.words(known),
     }
 
     def people(console: Console) -> None:
@@ -69,9 +71,14 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
             [
                 (
                     "a person",
-                    f"ε = {payload['epsilon_person']} at δ = {payload['delta']}, from {spec.charge.account}",
+                    f"ε = {payload['epsilon_person']} at δ = {payload['delta']}, from {spec.charge.account}: "
+                    f"{payload['person']}",
                 ),
-                ("a record", f"ε = {payload['epsilon_record']} at δ = {payload['delta']}, from its site's account"),
+                (
+                    "a record",
+                    f"ε = {payload['epsilon_record']} at δ = {payload['delta']}, from its site's account: "
+                    f"{payload['record']}",
+                ),
                 ("noise", noise),
                 ("trust", "\n".join(payload["trust"])),
             ],

@@ -268,6 +268,13 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
     if spec.keys and without:
         found = f"no key for {', '.join(without)}"
         return [Finding(str(spec.path), "sites", found, "a key for every site, or for none")]
+    if contract.total is not None:
+        found, allowed = (
+            "a declared total (`invariants`)",
+            "no total: nothing says whose it is, a site's or that of all",
+        )
+        remedy = "take the total out of the contract of the federation, at every party"
+        return [Finding(str(spec.path), "contract", found, allowed, remedy)]
     if spec.tables is not None:
         return _table_findings(spec.path, "tables.cliques", spec.tables, contract)
     if spec.generator is not None:

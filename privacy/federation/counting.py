@@ -37,7 +37,7 @@ class CountingPlan:
         reserve: lost attempts that may be made up for.
     Raises:
         CannotTrain: a field out of range.
-    Privacy: a unit's loss at one site is `record_events`, a person's at several sites `person_events`.
+    Privacy: a unit's loss at one site is `record_events`, a person's with one at several sites `person_events`.
     """
 
     cliques: tuple[Clique, ...]

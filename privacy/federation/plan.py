@@ -5,7 +5,7 @@ Each round is one step of DP-SGD over the rows of all sites together:
     2. it sums the clipped gradients of its sample, on a lattice of whole numbers
     3. it adds its share of the noise, or none where a named server adds it
     4. the sum over the sites that answered is released, and moves the parameters
-The unit is the record: a row at one site. A person may have rows at several sites, `sites_a_person` of them.
+The unit is the record: a row at one site. A person may have one at each of several sites, `sites_a_person` of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Trust:
         server: the server that is trusted with shares, or with exact sums; None where it sees noisy sums only.
         fewest: sites whose shares reach a sum, at least; a round with fewer is never summed.
         colluding: sites that may tell others their own noise; a site knows its own, so 1 protects from each site.
-        sites_a_person: at how many sites one person may have a row; 1 where populations are disjoint.
+        sites_a_person: at how many sites one person may have a unit of rows; 1 where populations are disjoint.
     """
 
     noise: NoiseBy

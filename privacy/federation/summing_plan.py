@@ -75,7 +75,7 @@ class SummingPlan:
     Raises:
         CannotTrain: a field out of range, or sums that do not fit into the modulus.
         AmountRefused: an amount out of range.
-    Privacy: a unit's loss at one site is `record_events`, a person's at several sites `person_events`.
+    Privacy: a unit's loss at one site is `record_events`, a person's with one at several sites `person_events`.
     """
 
     sums: tuple[SumBounds, ...]

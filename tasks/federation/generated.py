@@ -4,7 +4,8 @@
     rows.csv                            rows of the model
     rows.json                           how many, their seed, and what a reader should know of the model
 
-The seed is made of the released sums by SHA-256: nobody chooses it, and anybody finds it again. All post-processing.
+The seed is made of the released sums by SHA-256, and anybody finds it again. Who chooses among
+sums chooses among seeds (docs/federation.md). All post-processing.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from contracts.canonical import canonical_json
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.posterior import exceptions
+from tasks.federation.words import UNPROTECTED
 from tasks.page import words
 from tasks.page.page import FOLDER, environment
 from tasks.page.style import style
@@ -29,7 +30,6 @@ from tasks.version.software import software
 
 PAGE: Final = "federation.html"
 TEMPLATE: Final = "federation.html.j2"
-UNPROTECTED: Final = "unprotected: "
 _NUMBERS: Final = re.compile(r'<data value="([^"<>]{1,80})">([^<>]{1,80})</data>')
 _NUMBER: Final = re.compile(r"<\s*/?\s*data\b", re.IGNORECASE)
 Account = Mapping[str, Any]

@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.canonical import canonical_json
-from contracts.checks import checks
 from contracts.errors import Finding, Refused, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.federation.coordinator import FederatedModel
@@ -47,6 +46,7 @@ from tasks.federation.checked import ACCOUNT, SIGNATURE, Own, check_account, fil
 from tasks.federation.page import PAGE, page_outcome, page_statement, render_federation
 from tasks.federation.products import made_files
 from tasks.federation.understood import Federation
+from tasks.federation.words import person, record, words
 
 SCHEMA: Final = "sudare-federation/1"
 PURPOSE: Final = "federation"
@@ -183,28 +183,6 @@ def _told(folder: Path, account: Mapping[str, Any], known: Federation) -> Releas
     return Released(folder, len(rounds), left_out, cost["lost_attempts"], cost["epsilon"], cost["delta"])
 
 
-def words(known: Federation) -> list[str]:
-    """Say in words who is trusted with what, and what is not protected."""
-    trust, plan = known.plan.trust, known.plan
-    said = [f"the unit is a record at one site; one person may have rows at up to {trust.sites_a_person} sites"]
-    if trust.noise == "server":
-        seen = "the exact sum over sites" if trust.secure_aggregation else "what each site sums, exactly"
-        said.append(f"the server {trust.server!r} is trusted: it sees {seen}, and adds the noise")
-    else:
-        said.append(f"each site adds a share of the noise; {plan.shares_counted} shares are counted on")
-        said.append(f"up to {trust.colluding} sites may tell others their own noise")
-    if trust.noise == "sites" and not trust.secure_aggregation:
-        said.append(f"the server {trust.server!r} is trusted: it sees each site's contribution")
-    if trust.secure_aggregation:
-        said.append("secure aggregation holds against a server that follows the protocol and looks")
-    if known.spec.keys:
-        said.append("each site is known by its key, which the spec names: nobody else can take part in its name")
-    gates = ", ".join(check.name for check in checks(known.contract) if check.gate)
-    if gates:
-        said.append(f"unprotected: that the rows of each site that took part passed the gates {gates}")
-    return [*said, "unprotected: that a site has rows, and in which rounds it took part"]
-
-
 def check_released(folder: Path, known: Federation, *, public_key: str) -> list[Finding]:
     """List what does not hold of a released federation; empty means that all of it holds, the page as `page_told`."""
     try:
@@ -246,7 +224,7 @@ def _said(known: Federation, lost: int) -> dict[str, Any]:
 def guarantee(known: Federation) -> dict[str, Any]:
     """Say whom it protects, and what all rounds and the reserve cost a person, and a record at its site."""
     contract, plan = known.contract, known.plan
-    person, record = (
+    of_person, of_record = (
         known.request(events, run_key="", account="", source="", snapshot_hash="")
         for events in (plan.person_events, plan.record_events)
     )
@@ -255,9 +233,11 @@ def guarantee(known: Federation) -> dict[str, Any]:
         "unit": contract.unit.column or "row",
         "rows_per_unit": contract.unit.max_rows_per_unit,
         "sites_a_person": plan.trust.sites_a_person,
-        "epsilon_person": pico_to_text(person.epsilon),
-        "epsilon_record": pico_to_text(record.epsilon),
-        "delta": atto_to_text(person.delta),
+        "person": person(known),
+        "record": record(known),
+        "epsilon_person": pico_to_text(of_person.epsilon),
+        "epsilon_record": pico_to_text(of_record.epsilon),
+        "delta": atto_to_text(of_person.delta),
     }
 
 

@@ -11,7 +11,7 @@ from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
 from tasks.record.terms import truncation
-from tasks.source.gates import readable
+from tasks.source.gates import delivered, readable
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:
@@ -35,10 +35,7 @@ def declared_gates(run: Run) -> list[str] | str:
 def fixed_gates(run: Run) -> list[str]:
     """List the checks that stop every release like this one, whatever gates the contract declares."""
     source, contract = run.facts.spec.source, run.facts.contract
-    names = ", ".join(contract.source_columns)
-    gates = [*readable(source), f"the columns are {names}, each once", "there is at least one row"]
-    if contract.unit.column is not None:
-        gates.append(f"every row has a {contract.unit.column}")
+    gates = [*readable(source), *delivered(contract)]
     if run.facts.spec.block is not None and source.by is None:
         gates.append("the rows are not those of another period of this release")
     if source.by is not None:

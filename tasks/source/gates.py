@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from contracts.contract import Contract
 from contracts.source import Format, Source
 
 _READABLE: dict[Format, str] = {
@@ -17,11 +20,31 @@ _READABLE_FILES: dict[str, str] = {
 }
 
 
+_TYPED: Final = "no column is stored as a type of which the contract reads no value"
+_ALIKE: Final = "the files have the same columns, with values of one kind each"
+_ONCE: Final = "no two files of a partition have the same bytes"
+
+
+def delivered(contract: Contract) -> list[str]:
+    """List the gates that every table of a contract is held to, whatever its source."""
+    gates = [f"the columns are {', '.join(contract.source_columns)}, each once", "there is at least one row"]
+    return gates if contract.unit.column is None else [*gates, f"every row has a {contract.unit.column}"]
+
+
+def readable_somehow() -> list[str]:
+    """List the gates that the form of a source is, for a source whose form is not told."""
+    return [
+        "the source is of its form and can be read to its last row",
+        f"{_TYPED}, where its form has types",
+        f"{_ALIKE}, and {_ONCE}, where it is a folder",
+        "its select, where it has one, could be evaluated to its end",
+    ]
+
+
 def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
-    stored = ["no column is stored as a type of which the contract reads no value"] if typed else []
+    stored = [_TYPED] if typed else []
     if source.files is None:
         return [_READABLE[source.format], *stored]
-    alike = "the files have the same columns, with values of one kind each"
-    return [_READABLE_FILES[source.files], alike, *stored, "no two files of a partition have the same bytes"]
+    return [_READABLE_FILES[source.files], _ALIKE, *stored, _ONCE]

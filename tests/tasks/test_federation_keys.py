@@ -20,10 +20,10 @@ from flows.federated import Network, coordinate
 from tasks.federation.flower import OWN_APP, Certificates, Engine, EngineFailed, Lasting, free_port
 from tasks.federation.flower_sites import OTHER_NAME
 from tasks.federation.keys import key_file, key_of, site_key
-from tasks.federation.released import words
 from tasks.federation.site import Answering, joined
 from tasks.federation.sockets import answering
 from tasks.federation.understood import understood
+from tasks.federation.words import words
 from tasks.settings import Workspace, federation_environment
 from tests.tasks.certificates import loopback_certificates
 from tests.tasks.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn

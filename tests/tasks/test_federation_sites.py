@@ -26,10 +26,11 @@ from tasks.federation.flower import Certificates, Engine, EngineMissing
 from tasks.federation.flower_sites import FlowerSites, SitesMissing
 from tasks.federation.page import PAGE, page_statement, render_federation
 from tasks.federation.products import WEIGHTS
-from tasks.federation.released import Released, check_released, words, write_released
+from tasks.federation.released import Released, check_released, write_released
 from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
 from tasks.federation.understood import Federation, understood
 from tasks.federation.wire import packed, unpacked
+from tasks.federation.words import words
 from tasks.settings import Workspace, federation_environment
 from tests.tasks.federations import (
     CONTRACT,
