@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from contracts.checks import checks
 from tasks.federation.understood import Federation
 from tasks.source.gates import delivered, readable_somehow
 
@@ -62,9 +61,7 @@ def unprotected(known: Federation) -> list[str]:
     those of a release (`tasks.record.unprotected`), but for the form of the source, which is each site's own.
     """
     always = [*readable_somehow(), *delivered(known.contract)]
-    declared = [
-        f"the check {check.name} held (a gate of the contract)" for check in checks(known.contract) if check.gate
-    ]
+    declared = [f"the check {gate} held (a gate of the contract)" for gate in known.contract.gates]
     return [
         *(f"that at each site that took part {gate} (always checked)" for gate in always),
         *(f"that at each site that took part {gate}" for gate in declared),

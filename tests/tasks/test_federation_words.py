@@ -62,6 +62,7 @@ def test_the_gates_of_every_release_are_unprotected_in_a_federation_too(tmp_path
     assert ("every row has a patient" in said) == (contract == OF_AN_ID)
     for each in ("to its last row", "select", "which sites took part in which rounds", "how many attempts", "type"):
         assert each in said
+    assert "a gate of the contract" not in said, "it declares none"
     assert all(f"unprotected: {quantity}" in words(known) for quantity in unprotected(known))
 
 
