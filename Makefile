@@ -54,8 +54,9 @@ lint: $(DEV)
 	$(BIN)/mypy
 	. $(BIN)/activate && lint-imports
 
+# Three on two cores, since many tests wait for servers; files of few long tests come first (tests/conftest.py).
 test: $(DEV) $(FEDERATION)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-spark: $(DEV) $(SPARK)/.installed
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/test_spark.py
