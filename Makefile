@@ -20,13 +20,14 @@ FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-spark bench clean
+.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
 	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
-	@echo "make test     install what the tests need and run them all"
+	@echo "make test     install what the tests need and run them, in about twelve minutes"
+	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, tests: what CI runs"
 	@echo "make lint     the same without the tests"
@@ -57,6 +58,9 @@ lint: $(DEV)
 # Three on two cores, since many tests wait for servers; files of few long tests come first (tests/conftest.py).
 test: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+test-long: $(DEV) $(FEDERATION)
+	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
 
 test-spark: $(DEV) $(SPARK)/.installed
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/test_spark.py

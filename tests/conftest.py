@@ -24,24 +24,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
-LONG = frozenset(
-    {
-        "test_deploy.py",
-        "test_federation_keys.py",
-        "test_federation_kills.py",
-        "test_federation_loopback.py",
-        "test_kills.py",
-        "test_on_a_server.py",
-        "test_platform_run.py",
-        "test_readme.py",
-    }
-)
+WAITING = frozenset({"test_deploy.py", "test_federation_keys.py", "test_federation_loopback.py", "test_readme.py"})
 """Files of few tests that wait long; the others are done beside them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the long ones."""
-    items.sort(key=lambda item: item.path.name not in LONG)
+    """Begin with those."""
+    items.sort(key=lambda item: item.path.name not in WAITING)
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.orchestration import release_plainly
 from tests.console.conftest import Place, Typed
 
 
+@pytest.mark.long
 def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
     """A version that is not there is refused by plan and run, before a charge; one that is there serves for free."""
     half = ("epsilon: 1.0", "epsilon: 0.5")

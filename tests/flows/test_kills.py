@@ -16,6 +16,8 @@ import pytest
 from benchmarks._kill_places import make_place
 from benchmarks.kills import Outcome, kill_at_instants, kill_releases_at_random, load
 
+pytestmark = pytest.mark.long
+
 RANDOM_KILLS = 8
 """`benchmarks.kills` makes far more."""
 

@@ -29,6 +29,8 @@ from contracts.spec import load_spec
 from deploy.postgres_server import find_binaries, free_port, postgres_server
 from privacy.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.long
+
 SECRET, WRONG, PREFECTS = "hunter2-Xq7zz", "hunter3-Yr8aa", "sudare:of-the-server"
 SUDARE = [sys.executable, "-c", "from console.main import main; main()"]
 PREFECT = [sys.executable, "-m", "prefect", "--no-prompt"]

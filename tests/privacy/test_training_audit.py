@@ -92,6 +92,7 @@ def lower_bound(plan: TrainingPlan) -> float:
     return log(max(true_rate - DELTA, 1e-12) / false_rate)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_an_attack_finds_no_more_than_is_claimed_and_finds_out_halved_noise() -> None:
     """4,000 runs of 2 steps with and without the canary, q = 1/2, multiplier 1, delta = 0.05.

@@ -23,6 +23,7 @@ RUN = "from console.main import main; main()"
 THREE = FEDERATION.replace(*TRUSTING).replace("rounds: 1", "rounds: 3").replace("reserve: 2", "reserve: 4")
 
 
+@pytest.mark.long
 def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> None:
     """By SIGKILL: the site after round 1, the coordinator after round 2, when north and east alone are left.
 

@@ -24,6 +24,7 @@ from tests.tasks.certificates import loopback_certificates
 from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
 
 
+@pytest.mark.long
 def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

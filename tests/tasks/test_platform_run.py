@@ -20,6 +20,8 @@ from tests.tasks.postgres_server import PostgresServer
 if TYPE_CHECKING:
     from tests.tasks.object_server import ObjectServer
 
+pytestmark = pytest.mark.long
+
 SECRET = "hunter2-Xq7zz"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PEOPLE = (
