@@ -33,6 +33,8 @@ from privacy.ledger.errors import AttemptLost
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 from privacy.private_table import snapshot_mark
 
 EPSILON: Final = Fraction(1)
@@ -123,11 +125,12 @@ def _epoch(
     layout: RowLayout, codes: Codes, learner: Classifier, common: Vector, batch: int, generator: np.random.Generator
 ) -> Vector:
     start = State(common, initial_state(learner).moments, np.empty(0, np.float32))
-    session = Session(learner, layout, start, step=0, steps=1, execution=CPU, seed=0)
+    session = Session(learner, layout, start, step=0, steps=1, execution=CPU)
     order = generator.permutation(len(codes))
     for place in range(0, len(order), batch):
         some = codes[order[place : place + batch]]
-        session.advance(session.clipped_sum(some, bound=1e6).copy(), expected_batch_size=len(some))
+        total = session.clipped_sum(some, bound=1e6, normals=normals_from(SecureBytes())).copy()
+        session.advance(total, expected_batch_size=len(some))
     return session.state().parameters
 
 

@@ -81,7 +81,7 @@ class Place:
 
     def ledger(self) -> Ledger:
         """Open the ledger."""
-        return Ledger(self.workspace.ledger_url, draws=self.workspace.draws)
+        return self.workspace.open_ledger()
 
     def journal(self) -> tuple[Entry, ...]:
         """Return the journal's entries, in order."""

@@ -16,21 +16,24 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Insert, Update
 
-from benchmarks._ledger_places import ACCOUNT, EPSILON, connect, request
+from benchmarks._ledger_places import ACCOUNT, EPSILON, SIGNER, connect, request
 from contracts.canonical import digest
 from privacy.accounting.amounts import PICO
 from privacy.ledger import schema
 from privacy.ledger.admission import Admission
+from privacy.ledger.books import Books
 from privacy.ledger.charging import take
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.journal import Journal
 from privacy.ledger.ledger import Ledger, utc_now
+from privacy.ledger.merkle import root
+from privacy.ledger.reckoning import Balance, Reckoning
 from privacy.ledger.rows import to_text
-from privacy.ledger.signing import Signer
+from privacy.ledger.signing import key_id
 from privacy.ledger.store import Store, Transaction
 from privacy.ledger.terms import AccountState, Part
 
@@ -42,6 +45,9 @@ _ENTRIES: Final = 3 + _DRAWS  # of a run
 _TOGETHER: Final = 2_000  # runs
 _VERSIONS: Final = 200  # of a release
 _AMOUNT: Final = int(EPSILON * PICO)
+
+
+_WhereT = TypeVar("_WhereT")
 
 
 class Collected:
@@ -70,7 +76,7 @@ def grow(url: str, folder: Path, *, until: int) -> float:
     """Grow the journal to about so many entries; return the seconds it took."""
     began, store, journal = perf_counter(), Store(url), Journal(utc_now)
     with closing(connect(url, folder)) as ledger:
-        account = ledger.account(ACCOUNT)
+        account, first = ledger.account(ACCOUNT), ledger.journal()[0].hash
     with closing(store):
         for batch in _batches(until):
             with store.writing() as transaction:
@@ -78,8 +84,26 @@ def grow(url: str, folder: Path, *, until: int) -> float:
                 writing = Transaction(collected, transaction.size, transaction.last, transaction.frontier)  # type: ignore[arg-type]
                 for number in batch:
                     account = enter(writing, collected, journal, _grown(number), account)
+                    _sign(writing, collected, _grown(number).key, first)
                 collected.send(transaction.connection)
+        with store.writing() as transaction:
+            _state(store, transaction, account, first, folder)
     return perf_counter() - began
+
+
+def _sign(writing: Transaction, collected: Collected, run_key: str, ledger: str) -> None:
+    """Sign the checkpoint of a version, as each publication does."""
+    told = {"size": writing.size, "root": root(writing.frontier), "head": writing.last, "at": utc_now()}
+    signed = {"key_id": key_id(SIGNER.public_key), "signature": SIGNER.sign("checkpoint", {"ledger": ledger, **told})}
+    collected.execute(schema.checkpoints.insert(), {"run_key": run_key, **told, **signed})
+
+
+def _state(store: Store, transaction: Transaction, account: AccountState, ledger: str, folder: Path) -> None:
+    """State the balances, as each publication does."""
+    balance = Balance(to_text(account.terms.to_json()), account.cap, account.spent, "open", transaction.size - 1)
+    reckoning = Reckoning(transaction.size, transaction.last, transaction.frontier, {ACCOUNT: balance})
+    books = Books(store, ledger, folder=folder / "draws", signer=SIGNER, public_key=SIGNER.public_key)
+    books.state(transaction, reckoning, SIGNER)
 
 
 def _batches(until: int) -> Iterator[range]:
@@ -121,7 +145,7 @@ def enter(
     """Enter one whole run: charged, opened, drawn, published; return the account after it."""
     asked, write = request(run.key, release=run.release, draws=run.draws), collected.execute
     priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
-    take(writing, journal, asked, priced, again=False)
+    take(writing, journal, asked, priced, unopened={}, again=False)
     collected.rows[schema.charges][-1].update(status="published", security="csprng")
     journal.append(writing, "grant_opened", {"run_key": run.key, "security": "csprng"}, subject=run.key)
     for draw, event in enumerate(asked.events):
@@ -144,6 +168,12 @@ def reserve(ledger: Ledger, run_key: str) -> None:
     ledger.reserve(request(run_key))
 
 
+def reserve_first(where: tuple[str, Path], run_key: str) -> None:
+    """Connect and charge once, as a new process does: it begins at the signed statement of balances."""
+    with closing(connect(*where)) as ledger:
+        ledger.reserve(request(run_key))
+
+
 def refuse(ledger: Ledger, run_key: str) -> None:
     """Ask for more than any account here holds."""
     with suppress(BudgetExceeded):
@@ -152,10 +182,10 @@ def refuse(ledger: Ledger, run_key: str) -> None:
 
 def prove(ledger: Ledger, run_key: str) -> None:
     """Prove the first run that was grown."""
-    ledger.prove("grown-0", Signer(bytes(32)))
+    ledger.prove("grown-0", SIGNER)
 
 
-def medians(ledgers: Sequence[Ledger], act: Callable[[Ledger, str], None], *, repeats: int) -> list[float]:
+def medians(ledgers: Sequence[_WhereT], act: Callable[[_WhereT, str], None], *, repeats: int) -> list[float]:
     """Return the median seconds of an act on each ledger; they take turns, so that all meet the same load."""
     seconds: list[list[float]] = [[] for _ in ledgers]
     for repeat in range(-5, repeats):
@@ -197,6 +227,6 @@ def checked(url: str, folder: Path) -> Checked:
 def _check(url: str, folder: Path, send: Pipe) -> None:
     with closing(connect(url, folder)) as ledger:
         began = perf_counter()
-        findings = ledger.verify(public_key=Signer(bytes(32)).public_key)
+        findings = ledger.verify(public_key=SIGNER.public_key)
         seconds = perf_counter() - began
     send.send(Checked(len(findings), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))

@@ -14,11 +14,13 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.events import DiscreteLaplace, Event
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 
 ACCOUNT: Final = "people-2024"
 DATABASES: Final = ("SQLite", "PostgreSQL")
 EPSILON: Final = Fraction(1, 1000)
+SIGNER: Final = Signer(bytes(32))
 _SOURCE: Final = "file:people.parquet"
 
 
@@ -38,8 +40,8 @@ def database(name: str, folder: Path) -> Iterator[str]:
 
 
 def connect(url: str, folder: Path) -> Ledger:
-    """Connect to the ledger of a database."""
-    return Ledger(url, draws=folder / "draws")
+    """Connect to the ledger of a database, as a process of a workspace with the signing key does."""
+    return Ledger(url, draws=folder / "draws", signer=SIGNER)
 
 
 def make_ledger(url: str, folder: Path, *, epsilon: int) -> None:

@@ -21,6 +21,8 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained, packed
 from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
+from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 
 FREE: Final = {"pgm": "p3gm", "vae_free": "vae"}
 """Names in the tables, and the generators that they are without noise."""
@@ -58,12 +60,11 @@ class NoNoise:
         from privacy.learning.training import Session, initial_state
 
         codes: Any = rows._read()
-        session = Session(
-            learner, rows.layout, initial_state(learner), step=0, steps=plan.steps, execution=execution, seed=0
-        )
+        session = Session(learner, rows.layout, initial_state(learner), step=0, steps=plan.steps, execution=execution)
+        source = SecureBytes()
         for done in range(1, plan.steps + 1):
             sampled = self._generator.random(len(codes)) < float(plan.sampling_probability)
-            total = session.clipped_sum(codes[sampled], bound=_UNCLIPPED)
+            total = session.clipped_sum(codes[sampled], bound=_UNCLIPPED, normals=normals_from(source))
             session.advance(total, expected_batch_size=float(plan.expected_batch_size))
             progress(done, plan.steps)
         state = session.state()

@@ -80,7 +80,7 @@ class Periodic:
 
     def ledger(self) -> Ledger:
         """Open the ledger."""
-        return Ledger(self.workspace.ledger_url, draws=self.workspace.draws)
+        return self.workspace.open_ledger()
 
     def charges(self) -> dict[str, int]:
         """What each account has lost, in whole epsilons; only accounts that lost something."""

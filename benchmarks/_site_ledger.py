@@ -21,7 +21,6 @@ from benchmarks._ledger_places import ACCOUNT, make_ledger
 from contracts.canonical import readable_json
 from privacy.ledger import schema
 from privacy.ledger.journal import Journal
-from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root
 from privacy.ledger.signing import Signer, key_id
 from privacy.ledger.store import Store, Transaction
@@ -53,7 +52,7 @@ def grow(workspace: Workspace, model: Path, *, versions: int = VERSIONS) -> None
     make_ledger(workspace.ledger_url, workspace.private, epsilon=1_000)
     signer, ticks = Signer(workspace.signing_seed()), count()
     journal = Journal(lambda: f"{_BEGINS + timedelta(minutes=5 * next(ticks)):%Y-%m-%dT%H:%M:%SZ}")
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         account = ledger.account(ACCOUNT)
         first = next(iter(ledger.journal())).hash
     shared = json.loads((model / "MANIFEST.json").read_bytes())["files"]

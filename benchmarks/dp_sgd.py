@@ -84,7 +84,7 @@ def _private_step(codes: np.ndarray[Any, np.dtype[np.uint8]]) -> Callable[[], No
     schedule = Schedule(ROWS, BATCH, Fraction(10), checkpoints=1, reserve=0)
     plan = schedule.plan(noise_multiplier=Fraction(13, 10), clipping_norm=Fraction(1))
     execution, source = Execution("cpu"), SecureBytes()
-    session = Session(learner, layout, initial_state(learner), step=0, steps=plan.steps, execution=execution, seed=1)
+    session = Session(learner, layout, initial_state(learner), step=0, steps=plan.steps, execution=execution)
     clipped_to = plan.clipped_to(parameters_of(learner))
     return lambda: noisy_step(session, codes, plan=plan, clipped_to=clipped_to, source=source)
 
@@ -113,7 +113,7 @@ def _parts(settings: dict[str, Setting]) -> list[Row]:
     seconds = _in_turns(
         {
             "sample": lambda: poisson_sample(ROWS, probability=chance, source=source),
-            "noise": lambda: add_noise(total, standard_deviation=1.3, source=source),
+            "noise": lambda: add_noise(total, standard_deviation=Fraction(13, 10), source=source),
         }
     )
     sample, noise = (1000 * median(seconds[name]) for name in ("sample", "noise"))

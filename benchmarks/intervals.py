@@ -38,6 +38,7 @@ from privacy.refine.empirical_bayes import empirical_bayes
 from privacy.refine.intervals import CONFIDENCE, noise_intervals, refined_intervals
 from privacy.refine.spatial import spatial_bayes
 from privacy.refine.tables import refine_table
+from privacy.refine.total import estimate_total, table_sum
 
 SEED: Final = 20261
 REPEATS: Final = 7
@@ -99,14 +100,16 @@ class Tally:
 
 
 def published(table: Table, noisy: Counts, event: DiscreteLaplace) -> Ends:
-    """The intervals of a release, beside counts refined by auto."""
+    """The intervals of a release of this table alone, beside counts refined by auto to the estimated total."""
+    impossible = np.zeros(noisy.shape, np.bool_)
     made = refine_table(
         noisy,
         Refine(method="auto"),
-        impossible=np.zeros(noisy.shape, np.bool_),
-        total=int(table.truth.sum()),
+        impossible=impossible,
+        total=estimate_total([table_sum(noisy, impossible, event)]).value,
         event=event,
         ordered=table.ordered,
+        estimated=True,
     )
     return made.intervals.lower, made.intervals.upper
 

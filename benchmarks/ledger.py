@@ -80,20 +80,28 @@ def _growth(name: str) -> list[Row]:
         seconds = growth.grow(urls[1], places[1], until=growth.LARGE)
         ledgers = [stack.enter_context(closing(connect(*where))) for where in zip(urls, places, strict=True)]
         charge = growth.medians(ledgers, growth.reserve, repeats=growth.REPEATS)
+        wheres = tuple(zip(urls, places, strict=True))
+        first = growth.medians(wheres, growth.reserve_first, repeats=_PROOFS)
         proof = growth.medians(ledgers, growth.prove, repeats=_PROOFS)
         refusal = growth.medians(ledgers, growth.refuse, repeats=_REFUSALS)
         size = _size(urls[1], places[1])
         check = growth.checked(urls[1], places[1])
     settings = _settings(name) | {"grown_in_seconds": round(seconds), "repeats": growth.REPEATS, "account": ACCOUNT}
     settings |= {"statistic": "median, small and large ledger in turns"}
-    return [*_costs(name, charge, proof, refusal, settings), *_check(name, check, size, settings)]
+    return [*_costs(name, charge, first, proof, refusal, settings), *_check(name, check, size, settings)]
 
 
 def _costs(
-    name: str, charge: list[float], proof: list[float], refusal: list[float], settings: dict[str, Setting]
+    name: str,
+    charge: list[float],
+    first: list[float],
+    proof: list[float],
+    refusal: list[float],
+    settings: dict[str, Setting],
 ) -> list[Row]:
     rows = []
-    for what, (small, large) in (("a charge", charge), ("a proof", proof), ("a refusal", refusal)):
+    acts = {"a charge": charge, "a process's first charge": first, "a proof": proof, "a refusal": refusal}
+    for what, (small, large) in acts.items():
         for entries, taken in ((growth.SMALL, small), (growth.LARGE, large)):
             label = f"{name}: {what} at {entries:,} entries"
             rows.append(Row(label, round(taken * 1e3, 2), "ms", settings=settings))

@@ -49,12 +49,13 @@ def main() -> None:
 _WORDS: Final = {"running": "against a running Prefect server", "embedded": "with a Prefect server of its own"}
 
 
-def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int:
+def release_plainly(
+    spec: Path, root: Path, *, period: str | None = None, supersede: bool = False, due: str | None = None
+) -> int:
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.intake import intake
     from flows.request import read_request
     from privacy.classifiers.model_plan import ModelPlan
-    from privacy.ledger.ledger import Ledger
     from privacy.ledger.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge, run_key
@@ -69,13 +70,13 @@ def release_plainly(spec: Path, root: Path, *, period: str | None = None) -> int
     from tasks.validate import validate
     from tasks.version.software import software
 
-    workspace, request = Workspace.open(root), read_request(spec, None, period)
+    workspace, request = Workspace.open(root), read_request(spec, None, period, due)
     spec_, contract, plan = request.spec, request.contract, request.plan
     with (
-        hold(workspace.runs, run_name(spec_.release, spec_.digest), keep_snapshot=False) as run,
-        closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger,
+        hold(workspace.runs, run_name(spec_.release, spec_.run_digest), keep_snapshot=False) as run,
+        closing(workspace.open_ledger()) as ledger,
     ):
-        table = intake(run, request, workspace)
+        table = intake(run, request, workspace, supersede=supersede)
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
         if isinstance(plan, ModelPlan):

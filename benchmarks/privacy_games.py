@@ -37,11 +37,12 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("class_gaussian", "fixed", "independent"),
     ),
     "training": ("dp_sgd_rarely_sampled", "dp_sgd_sampled", "dp_sgd", "lattice_noise"),
+    "checkpoints": ("checkpoints_three", "checkpoints_two", "checkpoints_one"),
     "federated": ("federated_training", "federated_counts", "federated_sums"),
     "perturbed": ("perturbed_batches", "perturbed_parameters", "perturbed_changes"),
     "tables": ("refined_table",),
     "ledger": ("whole_grant",),
-    "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one", "features"),
+    "sums": ("axes", "axes_clipped", "class_moments", "class_moments_replace_one"),
     "noise": (
         *("choice", "sparse", "several_tables", "laplace", "laplace_replace_one", "laplace_three_rows"),
         *("gaussian", "gaussian_replace_one", "minimum_frequency"),

@@ -53,6 +53,7 @@ def _accuracy(bench: Bench, tables: list[Categorical]) -> list[Row]:
         rows += sections.accuracy_of_the_real(bench, table)
         for method in ACCURACY[table.name]:
             rows += sections.accuracy(bench, table, method)
+        rows += sections.gaussian_over_laplace(bench, table)
     return rows
 
 

@@ -24,7 +24,6 @@ from contracts.odcs import load_contract
 from contracts.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
-from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.plan import plan_tables
@@ -67,7 +66,7 @@ def _published(workspace: Workspace, name: str) -> Path:
     spec = load_spec(EXAMPLES / name)
     contract = load_contract(spec.contract)
     plan = plan_tables(spec, contract)
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    ledger = workspace.open_ledger()
     calculus = RenyiCalculus(best_order(EPSILON, DELTA))
     delta = int(DELTA * ATTO)
     ledger.open_account(

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from contracts.blocks import TimeBlock
     from privacy.ledger.terms import AccountState, Charge
 
-HEADINGS = ("account", "people", "block", "cap ε", "claimed ε", "δ", "lost", "left", "runs out", "status")
-NUMBERS = ("cap ε", "claimed ε", "δ", "lost", "left")
+HEADINGS = ("account", "people", "block", "cap ε", "δ", "can still give: Laplace", "Gaussian", "runs out", "status")
+EXACT = ("lost", "left", "together ε")
+NUMBERS = ("cap ε", "δ", "can still give: Laplace", "Gaussian", *EXACT)
 
 
 def account_object(
@@ -87,16 +88,28 @@ def _fitting(state: AccountState) -> dict[str, str | None]:
 
 
 def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]:
-    """Sum up by release, those that spent most first."""
-    from privacy.accounting.amounts import pico_to_text
+    """Sum up by release, those that spent most first, with what each claimed: its own ε at its δ."""
+    from privacy.accounting.amounts import atto_to_text, pico_to_text
 
-    spent: dict[str, list[int]] = {}
+    standing: dict[str, list[Charge]] = {}
     for charge in charges:
         if charge.status != "returned":
-            spent.setdefault(charge.request.release, []).append(charge.amount_of(account))
-    ranked = sorted(spent.items(), key=lambda item: -sum(item[1]))
+            standing.setdefault(charge.request.release, []).append(charge)
+    spent = {release: sum(each.amount_of(account) for each in made) for release, made in standing.items()}
+    claims = {
+        release: sorted({(each.request.epsilon, each.request.delta) for each in made})
+        for release, made in standing.items()
+    }
     return [
-        {"release": release, "runs": len(amounts), "spent": pico_to_text(sum(amounts))} for release, amounts in ranked
+        {
+            "release": release,
+            "runs": len(standing[release]),
+            "spent": pico_to_text(spent[release]),
+            "claims": [
+                {"epsilon": pico_to_text(epsilon), "delta": atto_to_text(delta)} for epsilon, delta in claims[release]
+            ],
+        }
+        for release in sorted(standing, key=lambda name: -spent[name])
     ]
 
 
@@ -125,38 +138,47 @@ def calendar_object(calendar: Mapping[str, Any], state: AccountState) -> dict[st
     return {"schedule": scheduled, "runs_out": runs_out}
 
 
-def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the line of an account's JSON object under `HEADINGS`."""
-    loss, runs_out = account["loss"], account["runs_out"]
-    named = (account["name"], account["population"], account["block"])
+def account_row(account: Mapping[str, Any], *, exact: bool) -> tuple[str, ...]:
+    """Return the line of an account's JSON object under `HEADINGS`, and `EXACT` where that is asked for."""
+    loss, runs_out, fits = account["loss"], account["runs_out"], account["fits"]
+    units = (loss["spent"], loss["remaining"], account["claim"])
     return (
-        *named,
+        account["name"],
+        account["population"],
+        account["block"],
         account["epsilon"],
-        account["claim"],
         account["delta"],
-        loss["spent"],
-        loss["remaining"],
+        f"ε = {fits['laplace']}" if fits["laplace"] else "none",
+        "-" if "gaussian" not in fits else f"ε = {fits['gaussian']}" if fits["gaussian"] else "none",
         "-" if runs_out is None else runs_out["at"][:10],
         account["status"],
+        *(units if exact else ()),
     )
 
 
-def print_account(console: Console, account: Mapping[str, Any]) -> None:
-    """Print an account's JSON object for a person."""
+def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) -> None:
+    """Print an account's JSON object for a person: what was released and what it can still give, in their own ε.
+
+    Losses in the account's own units, in which they add up, are shown where that is asked for.
+    """
     loss = account["loss"]
+    units = [
+        ("lost together", f"ε = {account['claim']} at δ = {account['delta']}"),
+        ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
+    ]
     facts = [
         ("account", f"{account['name']} ({account['status']})"),
         ("people", f"{account['population']}, block {account['block']}, unit {account['unit']}"),
         ("neighbours", account["adjacency"]),
         ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
-        ("claimed so far", f"ε = {account['claim']}"),
-        ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
-        ("largest that fits", _fits_words(account["fits"], account["delta"])),
+        ("released", "\n".join(_claims_words(each) for each in account["releases"]) or "nothing yet"),
+        ("can still give", _fits_words(account["fits"], account["delta"])),
+        *(units if exact else ()),
         ("charged as well", ", ".join(account["overlaps"]) or "no other account: these days have this one only"),
         ("sources", "\n".join(account["sources"]) or "none is bound: sudare budget bind --help"),
     ]
     print_facts(console, [*facts, *_calendar_facts(account)])
-    if account["releases"]:
+    if account["releases"] and exact:
         sums = [(each["release"], str(each["runs"]), each["spent"]) for each in account["releases"]]
         console.print()
         console.print(table(("release", "runs", "spent"), sums, numbers=("runs", "spent")))
@@ -164,19 +186,33 @@ def print_account(console: Console, account: Mapping[str, Any]) -> None:
         console.print()
         _print_schedule(console, account["schedule"])
     if account["charges"]:
-        rows = [(c["release"], c["run_key"], c["amount"], c["epsilon"], c["status"]) for c in account["charges"]]
-        headings = ("release", "run", "charged", "its ε", "status")
+        rows = [
+            (c["release"], c["run_key"], c["epsilon"], c["delta"], c["status"], *((c["amount"],) if exact else ()))
+            for c in account["charges"]
+        ]
+        headings = ("release", "run", "its ε", "δ", "status", *(("charged",) if exact else ()))
         console.print()
-        console.print(table(headings, rows, numbers=("charged", "its ε")))
+        console.print(table(headings, rows, numbers=("its ε", "δ", "charged")))
+
+
+def _claims_words(release: Mapping[str, Any]) -> str:
+    """Say what each run of a release claimed: its own ε at its δ."""
+    claims = [f"ε = {each['epsilon']} at δ = {each['delta']}" for each in release["claims"]]
+    runs = "" if release["runs"] == 1 else f"{release['runs']} runs, each "
+    return f"{release['release']}: {runs}{' or '.join(claims)}"
 
 
 def _fits_words(fits: Mapping[str, str | None], delta: str) -> str:
-    told = [f"ε = {fits['laplace']} in one draw of Laplace noise" if fits["laplace"] else "no Laplace noise"]
-    if "gaussian" in fits:
-        told.append(
-            f"ε = {fits['gaussian']} at δ = {delta} with Gaussian" if fits["gaussian"] else "no Gaussian noise"
-        )
-    return ", or ".join(told)
+    """Say which ε one more release may have, by what it is."""
+    laplace, gaussian = fits["laplace"], fits.get("gaussian")
+    told = [f"ε = {laplace} at δ = 0: tables with Laplace noise" if laplace else "no tables with Laplace noise"]
+    if "gaussian" not in fits:
+        told.append("nothing else: an account of δ = 0 holds Laplace noise only")
+    else:
+        tables = "tables with Gaussian noise, synthetic rows of tables"
+        told.append(f"ε = {gaussian} at δ = {delta}: {tables}" if gaussian else f"no {tables}")
+        told.append("what is trained: `sudare plan SPEC` tells, for its own sampling and steps")
+    return "\n".join(told)
 
 
 def _calendar_facts(account: Mapping[str, Any]) -> list[tuple[str, str]]:

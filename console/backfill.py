@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,34 +31,23 @@ class BackfillIncomplete(Refused):
                 self.add_note(f"{period}, {note}")
 
 
-def backfill(
-    spec: Path, where: Workspace, written: str, *, supersede: bool, keep_snapshot: bool, as_json: bool
-) -> None:
+def backfill(asked: Asked, where: Workspace, written: str, *, as_json: bool) -> None:
     """Run the periods of a range that are over and not published; with `supersede` the published ones as well."""
     from contracts.period import read_periods
 
-    wanted = missing(spec, where, read_periods(written, granularity_of(spec)), supersede=supersede)
-    release_periods(spec, where, wanted, supersede=supersede, keep_snapshot=keep_snapshot, as_json=as_json)
+    wanted = missing(asked.spec, where, read_periods(written, granularity_of(asked.spec)), supersede=asked.supersede)
+    release_periods(asked, where, wanted, as_json=as_json)
 
 
 def release_periods(
-    spec: Path,
-    where: Workspace,
-    wanted: list[Period],
-    *,
-    supersede: bool = False,
-    keep_snapshot: bool = False,
-    as_json: bool,
-    carry_on: bool = False,
+    asked: Asked, where: Workspace, wanted: list[Period], *, as_json: bool, carry_on: bool = False
 ) -> None:
     """Release periods one after the other and tell of each; at the end an error if one of them failed.
 
     Args:
-        spec: the release spec.
+        asked: what is asked for, of every period alike.
         where: the workspace.
         wanted: which periods.
-        supersede: whether a published period gets another version if its rows have changed.
-        keep_snapshot: whether the private snapshots outlive the runs.
         as_json: how to tell.
         carry_on: whether to show errors and return.
     Raises:
@@ -68,8 +58,8 @@ def release_periods(
     if wanted:
         with running(where) as (prefect, stop):
             for period in wanted:
-                asked = Asked(spec, str(period), supersede, keep_snapshot)
-                done.append(_one(asked, period, where, prefect, stop, errors))
+                one = replace(asked, period=str(period), early=False)
+                done.append(_one(one, period, where, prefect, stop, errors))
     failed = BackfillIncomplete(errors) if errors else None
     payload = {"periods": done} | ({"error": as_object(failed)} if failed and as_json else {})
     answer(payload, lambda console: _print(console, done), as_json=as_json)

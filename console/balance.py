@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from console.accounts import HEADINGS, NUMBERS, account_object, account_row, calendar_object, print_account
-from console.options import AsJson, At, ledger_at, workspace_at
+from console.accounts import EXACT, HEADINGS, NUMBERS, account_object, account_row, calendar_object, print_account
+from console.options import AsJson, At, Exact, ledger_at, workspace_at
 from console.render import answer, table
 from contracts.errors import Finding, Refused
 
@@ -32,25 +32,31 @@ class JournalBroken(Refused):
     exit_code = 5
 
 
-def show(account: Account = None, workspace: At = None, as_json: AsJson = False) -> None:
-    """Show what is spent and by whom, what is left, how many scheduled runs still fit, and when it runs out.
+def show(account: Account = None, exact: Exact = False, workspace: At = None, as_json: AsJson = False) -> None:
+    """Show what was released, what an account can still give, how many scheduled runs fit, and when it runs out.
+
+    Every ε is a release's own: what it claims, or what one more may claim. The account adds up losses in units of its
+    calculus, where two releases lose less than their ε together; --exact shows these too.
 
     Examples:
 
         sudare budget show
 
+        sudare budget show adult-1994 --exact
+
         sudare budget show adult-1994 --json
     """
     with ledger_at(workspace) as ledger:
         if account is not None:
-            answer_account(ledger, ledger.account(account), workspace, as_json=as_json)
+            answer_account(ledger, ledger.account(account), workspace, as_json=as_json, exact=exact)
             return
         calendar = _calendar(ledger, workspace)
         accounts = [_object(ledger, state, calendar) for state in ledger.accounts()]
 
     def people(console: Console) -> None:
         if accounts:
-            console.print(table(HEADINGS, [account_row(account) for account in accounts], numbers=NUMBERS))
+            rows = [account_row(account, exact=exact) for account in accounts]
+            console.print(table((*HEADINGS, *(EXACT if exact else ())), rows, numbers=NUMBERS))
         else:
             console.print("No account is open yet: sudare budget open --help")
 
@@ -100,10 +106,12 @@ def history(
     answer(payload, people, as_json=as_json)
 
 
-def answer_account(ledger: Ledger, state: AccountState, workspace: Path | None, *, as_json: bool) -> None:
+def answer_account(
+    ledger: Ledger, state: AccountState, workspace: Path | None, *, as_json: bool, exact: bool = False
+) -> None:
     """Answer with one account as it stands."""
     account = _object(ledger, state, _calendar(ledger, workspace))
-    answer(account, lambda console: print_account(console, account), as_json=as_json)
+    answer(account, lambda console: print_account(console, account, exact=exact), as_json=as_json)
 
 
 def _object(ledger: Ledger, state: AccountState, calendar: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def open_account(
     account: Account,
     population: Population,
     unit: Annotated[str, typer.Option(help="The privacy unit: row, or the name of an id column.")],
-    epsilon: Annotated[str, typer.Option(help="The cap on ε; it never changes.")],
+    epsilon: Annotated[str, typer.Option(help="The cap on ε; after the first charge it never changes.")],
     calculus: Annotated[CalculusKind, typer.Option(help="How losses add up.")],
     adjacency: Annotated[Adjacency, typer.Option(help="The neighbour relation that every charge must use.")],
     delta: Annotated[str, typer.Option(help="The δ at which the cap is stated; above 0 for renyi.")] = "0",
@@ -65,6 +65,9 @@ def open_account(
     block: Annotated[
         str | None, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")
     ] = None,
+    reopen: Annotated[
+        bool, typer.Option("--reopen", help="Open it again under other terms, if nothing was ever charged to it.")
+    ] = False,
     periods: Annotated[
         str | None,
         typer.Option(metavar="A..B", help="Open one for each period, with {period} in the names: 2024Q1..2025Q4."),
@@ -73,6 +76,13 @@ def open_account(
     as_json: AsJson = False,
 ) -> None:
     """Open an account; asking again with the same terms changes nothing.
+
+    --calculus pure adds up the ε of each release, and holds releases with
+    δ = 0 only: tables with Laplace noise, and synthetic rows of `delta: 0`.
+    --calculus renyi adds up Rényi losses under an ε and a δ, and holds every
+    product. Choose renyi for synthetic rows, models, Gaussian noise, several
+    kinds of products or many small releases, and pure for a few large tables
+    with Laplace noise or where δ = 0 was promised.
 
     A charge takes from every account of the people whose days it touches: open one for a longer block, or for their
     lifetime, to bound what people lose who are in several blocks.
@@ -109,7 +119,7 @@ def open_account(
                 epsilon=cap,
                 delta=at,
             )
-            state = ledger.open_account(terms)
+            state = ledger.open_account(terms, reopen=reopen)
             _bind_all(ledger, [named(each) for each in source or []], population, days, by)
             opened.append(state.terms.name)
         if periods is None:

@@ -46,6 +46,7 @@ OfPeriod = Annotated[
 ]
 Show = Annotated[bool, typer.Option("--show", help="Print the private numbers too, not only where they lie.")]
 
+YARDSTICKS = ("real rows", "nothing learned")
 PRIVATE = (
     "computed from confidential rows, without noise and without a charge: for the auditor alone, never publish it"
 )
@@ -149,7 +150,7 @@ def _evaluate_on_holdout(
 
     def show(console: Console) -> None:
         print_facts(console, facts)
-        console.print(table(("score", "value"), _rows(scores), numbers=("value",)))
+        _print_numbers(console, scores, "score")
 
     answer(payload, show, as_json=as_json)
 
@@ -181,7 +182,25 @@ def _print(
         print_facts(console, [*facts, ("numbers", "not shown here: open the page, or add --show")])
         return
     print_facts(console, facts)
-    console.print(table(("private score", "value"), _rows(numbers), numbers=("value",)))
+    _print_numbers(console, numbers, "private score")
+
+
+def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | PrivateModelScores, heading: str) -> None:
+    """Print each number, and of synthetic rows its yardsticks beside it."""
+    from privacy.evaluation.scores import Scores
+
+    if not isinstance(numbers, Scores):
+        console.print(table((heading, "value"), _rows(numbers), numbers=("value",)))
+        return
+    from tasks.evaluation.page import beside
+
+    columns = ("value", *YARDSTICKS)
+    rows = [(name, value, *beside(numbers, name)) for name, value in _rows(numbers)]
+    console.print(table((heading, *columns), rows, numbers=columns))
+    console.print(
+        "real rows: a bootstrap of them, or classifiers that learned from four fifths of them. "
+        "nothing learned: independent columns, or the majority class."
+    )
 
 
 def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tuple[str, str]]:
@@ -191,11 +210,15 @@ def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tup
 
     if isinstance(numbers, PrivateTableErrors):
         return [
-            (f"{name}, mean error of a cell [rows]", f"{each.mean_absolute:.2f}")
+            (
+                f"{name}, mean error of a cell [rows]",
+                f"{each.mean_absolute:.2f} (of a bootstrap {each.bootstrap:.2f})",
+            )
             for name, each in numbers.tables.items()
         ]
     if isinstance(numbers, PrivateModelScores):
         told = [("accuracy", f"{numbers.accuracy:.4f}"), ("mean F-measure", f"{numbers.f_measure:.4f}")]
+        told.insert(1, ("accuracy of the majority class", f"{numbers.majority:.4f}"))
         attacked = numbers.membership
         return told if attacked is None else [*told, ("membership inference, AUC", f"{attacked.area:.4f}")]
     rows = [(f"{alpha}-way error", f"{error.mean:.4f}") for alpha, error in numbers.errors.items()]

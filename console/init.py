@@ -26,11 +26,10 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
     """
     from console.progress import shown
     from flows.prefect_server import create_database
-    from privacy.ledger.ledger import Ledger
     from privacy.ledger.signing import key_id
 
     workspace = Workspace.create(directory)
-    Ledger(workspace.ledger_url, draws=workspace.draws).close()
+    workspace.open_ledger().close()
     if workspace.prefect_api_url is None:
         with shown():
             create_database(workspace.prefect_home)

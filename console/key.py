@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,7 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
-from tasks.settings import Workspace, user_folder
+from tasks.settings import Workspace, is_workspace_told, user_folder
 from tasks.workspace_keys import WorkspaceRefused
 
 app = typer.Typer(help="Keys: whose versions you verify.", no_args_is_help=True)
@@ -51,8 +53,28 @@ def pin(
     answer(payload, lambda console: console.print(said), as_json=as_json)
 
 
-def key_to_verify_with(named: Path | None, workspace: Path | None) -> Path:
-    """Return the key file: the one named, else the workspace's pin, else its own, else (without one) the user's pin.
+@dataclass(frozen=True)
+class KeyChoice:
+    """The key that versions are verified against.
+
+    Args:
+        file: where it stands.
+        whose: what it is, in words.
+        since: when it was pinned (UTC, to the minute); None for a key that is no pin.
+        passed_over: another key that lies nearer and was not used, in words; empty where there is none.
+    """
+
+    file: Path
+    whose: str
+    since: str | None = None
+    passed_over: str = ""
+
+
+def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
+    """Choose the key: the one named; that of a workspace named; the user's pin; that of the workspace around.
+
+    A workspace that was only found around the command may be a stranger's download. So the user's own pin wins over
+    whatever lies there; that the two differ is said. Of a workspace, its pin comes before its own key.
 
     Raises:
         SpecRefused: there is none of them.
@@ -60,15 +82,52 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> Path:
     from tasks.verification.keys import PIN
 
     if named is not None:
-        return named
+        return KeyChoice(named, "the key file that you named")
+    own, asked = user_folder() / PIN, workspace is not None or is_workspace_told()
     around = workspace_or_none(workspace)
-    if around is not None:
-        return around.keys / PIN if (around.keys / PIN).exists() else around.public_key_file
-    if (user_folder() / PIN).exists():
-        return user_folder() / PIN
+    nearer = None if around is None else _of_workspace(around, asked=asked)
+    if nearer is not None and (asked or not own.exists()):
+        return _other_than(own, nearer, "your own pin")
+    if own.exists():
+        pinned = KeyChoice(own, "your own pin", _since(own))
+        return pinned if nearer is None else _other_than(nearer.file, pinned, nearer.whose)
     found = "no key named, none pinned, and no workspace here that has one of its own"
     remedy = "get the publisher's public key, then: sudare key pin FILE, once; or add --key FILE"
     raise SpecRefused([Finding("the command", "--key", found, "the publisher's public key", remedy)])
+
+
+def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
+    from tasks.verification.keys import PIN
+
+    what = "the workspace that you named" if asked else "the workspace around you"
+    pin = around.keys / PIN
+    if pin.exists():
+        return KeyChoice(pin, f"the pin of {what}", _since(pin))
+    return KeyChoice(around.public_key_file, f"the own key of {what}")
+
+
+def _other_than(file: Path, chosen: KeyChoice, whose: str) -> KeyChoice:
+    """Say that another key lies in a file, where one does."""
+    from privacy.ledger.signing import key_id
+    from tasks.verification.keys import read_public_key
+
+    if not file.exists():
+        return chosen
+    try:
+        other = read_public_key(file)
+    except SpecRefused:
+        return replace(chosen, passed_over=f"{whose} ({file}) cannot be read as a key")
+    if other == read_public_key(chosen.file):
+        return chosen
+    told = (
+        f"{whose} is another key, {key_id(other)} ({file}); it was not used. If it is the publisher's: --key {file}"
+    )
+    return replace(chosen, passed_over=told)
+
+
+def _since(pin: Path) -> str:
+    """Say when a pin was written."""
+    return datetime.fromtimestamp(pin.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def workspace_or_none(named: Path | None) -> Workspace | None:

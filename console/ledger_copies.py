@@ -48,10 +48,12 @@ def restore(file: File, proof: Proofs = None, workspace: At = None, as_json: AsJ
         sudare budget restore /backups/ledger-2026-10-05.ndjson --proof archive/v7/PROOF.json
     """
     from privacy.ledger.backup import restore as fill
+    from privacy.ledger.books import forget_marks
 
     where = workspace_at(workspace)
     key, published = _seen(where, proof or [])
     entries = fill(file, where.ledger_url, public_key=key, published=published)
+    forget_marks(where.draws)
     told = f"{entries} journal entries are restored; now: sudare budget history --verify"
     left = where.private / "ledger.sqlite"
     moved = left.exists() and not where.ledger_url.endswith(str(left))

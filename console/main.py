@@ -9,13 +9,14 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
 from console import (
     budget,
+    check,
     contract,
     evaluate,
     federation,
@@ -36,17 +37,56 @@ from tasks.run_folder import sheltered
 from tasks.settings import switch_telemetry_off
 
 LASTING_OBJECTS = 100_000
+START = """Start here:
 
+1. sudare init DIR: a workspace
+
+2. sudare contract draft FILE: what the columns may hold, and who is protected
+
+3. sudare budget open NAME: the account that bounds what is ever learned of these people
+
+4. a release spec: what to publish, at which epsilon (examples/adult/tables.yaml)
+
+5. sudare plan SPEC: cost and error, without data. sudare check SPEC: do the rows fit the contract?
+
+6. sudare run SPEC, then sudare verify VERSION_DIR
+
+Examples of each: sudare COMMAND --help"""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError
+        from importlib.metadata import version as installed
+
+        try:
+            number = installed("sudare")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        typer.echo(f"sudare {number}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+]
 app = typer.Typer(
     name="sudare",
-    help="Differentially private releases of confidential tables, charged to a ledger and checkable offline.",
-    epilog="Start here: sudare init, then sudare plan SPEC, then sudare run SPEC.",
+    epilog=START,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def options(version: Version = False) -> None:
+    """Differentially private releases of confidential tables, charged to a ledger and checkable offline."""
+
+
 app.command("init")(init.init)
 app.command("plan")(plan.plan)
+app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("publish")(publish.publish)
 app.command("sample")(sample.sample)

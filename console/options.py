@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Also show losses in the account's own units, in which they add up.")
+]
 At = Annotated[
     Path | None,
     typer.Option("--workspace", metavar="DIR", help="The workspace; found from this folder upwards without it."),
@@ -30,10 +33,7 @@ def workspace_at(folder: Path | None) -> Workspace:
 @contextmanager
 def ledger_at(folder: Path | None, *, migrate: bool = False) -> Iterator[Ledger]:
     """Open the ledger of the workspace that was named, or of the nearest one, inside the block."""
-    from privacy.ledger.ledger import Ledger
-
-    workspace = workspace_at(folder)
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws, migrate=migrate)
+    ledger = workspace_at(folder).open_ledger(migrate=migrate)
     try:
         yield ledger
     finally:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 
 from console import plan_model
-from console.options import AsJson, At, Spec, workspace_at
+from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
+from console.plan_warnings import draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
 from console.render import answer, print_facts, table
 from tasks.settings import Workspace
 from tasks.workspace_keys import WorkspaceRefused
@@ -29,27 +31,53 @@ BASE_SECONDS, SECONDS_A_CELL = 6.0, 6e-7
 # A row that a sparse table lists, measured with 5.4 million of them.
 BYTES_A_ROW, SECONDS_A_ROW = 150, 1.5e-6
 
-NUMBERS = ("cells", "share", "expected error", "95 % within")
+NUMBERS = ("cells", "share", "expected error", "95 % within", "noise below [rows]")
 
 
-def plan(spec: Spec, workspace: At = None, as_json: AsJson = False) -> None:
-    """Show what a release would cost, what error to expect, and what the account has left. Reads no data.
+def plan(
+    spec: Spec,
+    period: Annotated[
+        str | None, typer.Option(help="Which period, for a spec with `period:`: 2024Q3, 2024-07, 2024.")
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="About how many rows there are, if that is public: tells which tables are noise."),
+    ] = None,
+    exact: Exact = False,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a release would cost, what error to expect, and what the account can still give. Reads no data.
+
+    It also says what a reviewer would warn of: a large epsilon, tables that are
+    all noise, a source that is not there, what `contract lint` finds.
+    Exit 4 where the charge does not fit what is left.
 
     Examples:
 
         sudare plan examples/adult/tables.yaml
 
+        sudare plan examples/adult/tables.yaml --rows 48842
+
+        sudare plan visits.yaml --period 2024Q3
+
         sudare plan examples/adult/tables.yaml --json
     """
+    from flows.capacity import check_capacity
     from flows.request import read_request
+    from privacy.ledger.errors import BudgetExceeded
 
-    request = read_request(spec, _workspace(workspace))
+    request = read_request(spec, _workspace(workspace), period)
+    check_capacity(request, _workspace(workspace))
     payload = {
         **_plan_object(request),
         "lambda_reference": _lambda_reference(request, workspace),
         "account": _account_left(request, workspace),
     }
-    answer(payload, lambda console: _print(console, payload), as_json=as_json)
+    payload["warnings"] = warnings_of(request, payload.get("draws", ()), known_rows(request, rows))
+    answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
+    if not payload["account"].get("fits", True):
+        raise typer.Exit(BudgetExceeded.exit_code)
 
 
 def _plan_object(request: Request) -> dict[str, Any]:
@@ -90,6 +118,7 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
                 "share": float(draw.share),
                 "expected_error": draw.variance**0.5,
                 "interval_95": draw.half_width,
+                "noise_below_rows": noise_below_rows(draw.cells, draw.variance**0.5),
                 **_threshold(plan, draw.event),
                 "event": draw.event.to_json(),
                 "sparse": _sparse_object(draw.sparse),
@@ -132,10 +161,9 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
     """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
     reference, workspace = request.spec.reference, _workspace(folder)
     if reference is not None and workspace is not None:
-        from privacy.ledger.ledger import Ledger
         from tasks.earlier_version import earlier_version
 
-        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        with closing(workspace.open_ledger()) as ledger:
             earlier_version(request.spec, request.contract, ledger, request.store(workspace))
     return None if reference is None else reference.reference
 
@@ -145,7 +173,6 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     from privacy.accounting.amounts import pico_to_text
     from privacy.ledger.admission import fitting_epsilon
     from privacy.ledger.calendar import runs_left
-    from privacy.ledger.ledger import Ledger
     from tasks.charge import request_for
 
     name = request.spec.charge.account
@@ -153,7 +180,7 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     workspace = _workspace(folder)
     if workspace is None:
         return missing
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         if name not in {state.terms.name for state in ledger.accounts()}:
             return missing
         asked = request_for(request.spec, request.contract, request.plan)
@@ -188,7 +215,7 @@ def _workspace(folder: Path | None) -> Workspace | None:
         return None
 
 
-def _print(console: Console, payload: dict[str, Any]) -> None:
+def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
     fitted = {"synthetic": facts, "model": plan_model.facts}.get(payload["kind"])
     noise = "" if fitted else f" ({payload['mechanism']} noise)"
     earlier = payload["lambda_reference"]
@@ -199,7 +226,7 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
             *(fitted(payload) if fitted else [("error", _error_words(payload))]),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
-            ("account", _account_words(payload["account"])),
+            ("account", _account_words(payload["account"], exact=exact)),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
             ("time", f"about {payload['seconds']:.0f} s, and what reading the data takes"),
             ("data read", "none"),
@@ -208,23 +235,15 @@ def _print(console: Console, payload: dict[str, Any]) -> None:
     console.print()
     if fitted:
         print_steps(console, payload)
+        print_warnings(console, payload["warnings"])
         return
-    rows = [
-        (
-            (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else ""),
-            f"{draw['cells']:,}",
-            f"{draw['share']:.1%}",
-            f"±{draw['expected_error']:.3g}",
-            f"±{draw['interval_95']:,}",
-            *([f"{draw['published_from']:,}"] if "published_from" in draw else []),
-        )
-        for draw in payload["draws"]
-    ]
+    rows = draw_lines(payload["draws"])
     numbers = (*NUMBERS, "published from") if "published_from" in payload["draws"][0] else NUMBERS
     console.print(table(("marginal", *numbers), rows, numbers=numbers))
     for draw in payload["draws"]:
         if draw["sparse"] is not None:
             console.print(_sparse_words(draw))
+    print_warnings(console, payload["warnings"])
 
 
 def _sparse_words(draw: dict[str, Any]) -> str:
@@ -246,17 +265,17 @@ def _error_words(payload: dict[str, Any]) -> str:
     return words + "".join(f"; {noise} noise: ±{error:.3g}" for noise, error in errors.items() if noise != chosen)
 
 
-def _account_words(account: dict[str, Any]) -> str:
-    """Say what each account has left, a line each, and how often the release still fits."""
+def _account_words(account: dict[str, Any], *, exact: bool) -> str:
+    """Say what the accounts can still give in this kind of release, and how often it fits; units where asked for."""
     if not account["open"]:
         return f"{account['name']}: no such account here"
-    lines = [
-        f"{each['name']}: {each['remaining']} left, this takes {each['cost']}"
-        for each in (account, *account["also_charged"])
-    ]
+    each_account, largest = (account, *account["also_charged"]), account["largest_epsilon"]
+    can = f"can still give ε = {largest} in a release like this" if largest else "can give nothing more of this kind"
+    lines = [f"{', '.join(each['name'] for each in each_account)}: {can}"]
+    if exact:
+        lines += [f"{each['name']}: {each['remaining']} left, this takes {each['cost']}" for each in each_account]
     if account["fits"]:
         lines.append(f"it fits {account['runs_left']} times, if nothing else is charged")
     else:
-        largest = account["largest_epsilon"]
         lines.append("it does not fit: " + (f"ask for epsilon {largest} or less" if largest else "nothing more does"))
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from console.plan_synthetic import BASE_MEGABYTES, BASE_SECONDS
+from console.plan_synthetic import BASE_MEGABYTES, BASE_SECONDS, claim_object, claim_words
 
 if TYPE_CHECKING:
     from privacy.classifiers.model_plan import ModelPlan
@@ -28,6 +28,7 @@ def plan_object(plan: ModelPlan) -> dict[str, Any]:
         "steps": [
             {"what": each.what, "draws": each.count, "share": each.share, "noise": each.noise} for each in made.steps
         ],
+        **claim_object(plan),
         "events": [event.to_json() for event in made.events],
         "megabytes": BASE_MEGABYTES + round(made.megabytes),
         "seconds": round(BASE_SECONDS + made.seconds, 1),
@@ -37,6 +38,7 @@ def plan_object(plan: ModelPlan) -> dict[str, Any]:
 def facts(payload: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what is printed above the steps."""
     return [
+        claim_words(payload),
         ("trainer", f"{payload['trainer']}: {payload['label']} from {len(payload['columns']) - 1} other columns"),
         ("network", f"{' → '.join(map(str, payload['widths']))}, {payload['parameters']:,} weights and biases"),
         ("guarantee", payload["guarantee"]),

@@ -10,12 +10,29 @@ from console.render import table
 
 if TYPE_CHECKING:
     from contracts.spec import ReleaseSpec
+    from privacy.classifiers.model_plan import ModelPlan
     from privacy.generators.release_plan import SyntheticPlan
 
 # What a run takes beside its model: the libraries, and the rows' codes and one piece of values.
 BASE_MEGABYTES = 500
 BASE_SECONDS = 6.0
 NUMBERS = ("draws, at most", "share")
+CLAIMS = {
+    "pure": "pure losses add up",
+    "renyi": "Rényi losses add up, at their best order",
+    "pld": "by the loss distribution of the draws",
+}
+
+
+def claim_object(plan: SyntheticPlan | ModelPlan) -> dict[str, str]:
+    """Return how the claim follows from the draws, and which epsilon the noise is planned for."""
+    planned = plan.asked.epsilon
+    return {"claimed_by": plan.claimed_by, "noise_epsilon": f"{float(planned):.9g}"}
+
+
+def claim_words(payload: dict[str, Any]) -> tuple[str, str]:
+    """Say the same in words."""
+    return "claim", f"{CLAIMS[payload['claimed_by']]}; noise as for ε = {payload['noise_epsilon']} by Rényi losses"
 
 
 def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
@@ -31,6 +48,7 @@ def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
             {"what": each.what, "draws": each.count, "share": each.share, "noise": each.noise} for each in made.steps
         ],
         "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
+        **claim_object(plan),
         "events": [event.to_json() for event in made.events],
         "megabytes": BASE_MEGABYTES + round(made.megabytes),
         "seconds": round(BASE_SECONDS + min(made.seconds, _time_limit(plan)), 1),
@@ -48,6 +66,7 @@ def facts(payload: dict[str, Any]) -> list[tuple[str, str]]:
     rows = payload["rows"]
     errors = [f"{order}-way ±{error:,.0f}" for order, error in payload["expected_error"].items()]
     return [
+        claim_words(payload),
         ("generator", f"{payload['generator']} on {len(payload['columns'])} columns"),
         ("rows", f"{rows:,}" if isinstance(rows, int) else "as many as are estimated (or declared public)"),
         (

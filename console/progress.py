@@ -20,15 +20,18 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from console.render import seen_by_a_person
 from tasks import progress
 from tasks.progress import Bar
 
 WORDS = {
     "warm": "loading Great Expectations",
+    "look": "how the rows fit the contract",
     "prefect": "waiting for Prefect, which keeps the record of runs",
     "prefect database": "creating Prefect's database (once in a workspace)",
 }
 SHORT_SECONDS = 1.0
+_shown: list[Progress] = []
 SURE_SECONDS = 3.0
 
 
@@ -51,10 +54,15 @@ class _RichBar:
         self.drawn = drawn
         self.task = task
         self.began = time.monotonic()
+        self.held: bool | None = None
 
     def advance(self, fraction: float, doing: str = "") -> None:
         """Move the bar to `fraction` (0 to 1), and say what is being done."""
         self.drawn.update(self.task, total=1.0, completed=fraction, doing=doing and f"{doing} ")
+
+    def outcome(self, held: bool) -> None:
+        """Keep whether all that the step checks held."""
+        self.held = held
 
 
 class RichReporter:
@@ -83,8 +91,16 @@ class RichReporter:
         if name in self._told and seconds < SHORT_SECONDS:
             return
         self._told.add(name)
-        mark = "[green]✓[/]" if ok else "[red]✗[/]"
+        mark = self._mark(bar) if ok else "[red]✗[/]"
         self._drawn.console.print(f"{mark} {WORDS.get(name, name)} [dim]{seconds:.1f} s[/]", highlight=False)
+
+    def _mark(self, bar: _RichBar) -> str:
+        """Mark a step that ended; what it found of the rows is for a person's eyes, never for a file or a pipe."""
+        if bar.held is None:
+            return "[green]✓[/]"
+        if not seen_by_a_person(self._drawn.console):
+            return "·"
+        return "[green]✓[/]" if bar.held else "[yellow]![/]"
 
 
 @contextmanager
@@ -101,7 +117,23 @@ def shown() -> Iterator[None]:
     terminal = Console(stderr=True)
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as drawn:
         progress.watch(RichReporter(drawn))
+        _shown.append(drawn)
         try:
             yield
         finally:
+            _shown.pop()
             progress.watch(None)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Stop drawing inside the block, for a question on the terminal."""
+    drawn = _shown[-1] if _shown else None
+    if drawn is None or drawn.disable:
+        yield
+        return
+    drawn.stop()
+    try:
+        yield
+    finally:
+        drawn.start()

@@ -105,10 +105,9 @@ def withdraw(
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
-    from privacy.ledger.ledger import Ledger
     from tasks.publish import version_folder
 
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    ledger = workspace.open_ledger()
     try:
         entries = ledger.versions()
     finally:

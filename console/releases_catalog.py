@@ -28,7 +28,7 @@ class CatalogUnwritable(Refused):
 
 def catalog(
     to: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it (JSON-LD); replaced as a whole.")],
-    form: Annotated[Form, typer.Option("--format", help="Croissant datasets, or DCAT 3.")] = Form.croissant,
+    form: Annotated[Form, typer.Option("--format", help="Croissant datasets, or DCAT-AP 3.")] = Form.croissant,
     base_url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Where the store is served; addresses are relative to FILE without it."),
@@ -49,16 +49,22 @@ def catalog(
     """
     from tasks.catalogue import address, catalogue, describe
 
-    store = workspace_at(workspace).releases
+    around = workspace_at(workspace)
+    store, publisher = around.releases, None if around.publisher is None else around.publisher.curator
     with ledger_at(workspace) as ledger:
         versions, left_out = describe(ledger.versions(), store)
-    _write(to, readable_json(catalogue(versions, before=address(store, to, base_url), form=form.value)))
+    made = catalogue(versions, before=address(store, to, base_url), form=form.value, publisher=publisher)
+    _write(to, readable_json(made))
     payload = {"file": str(to), "versions": [each.name for each in versions], "left_out": list(left_out)}
+    undeclared = form is Form.dcat and publisher is None
 
     def people(console: Console) -> None:
         console.print(f"{len(versions)} versions are in {to}")
         if left_out:
             print_facts(console, [("left out", ", ".join(left_out) + ": not in the store as published")])
+        if undeclared:
+            remedy = "DCAT-AP asks for one: declare `curator` under [publisher] in sudare.toml"
+            print_facts(console, [("publisher", f"nobody is declared. {remedy}")])
 
     answer(payload, people, as_json=as_json)
 

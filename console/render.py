@@ -36,6 +36,14 @@ def terminal(*, errors: bool = False) -> Console:
     return console
 
 
+def seen_by_a_person(console: Console) -> bool:
+    """Say whether what is printed goes to a terminal: by the file alone.
+
+    Rich's own `is_terminal` believes FORCE_COLOR and TTY_COMPATIBLE, which jobs set whose output goes to a log.
+    """
+    return bool(console.file.isatty())
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> Table:
     """Return a plain table; the columns named in `numbers` are right-aligned."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

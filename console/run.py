@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from flows.outcome import Outcome
     from flows.prefect_server import PrefectServer
     from flows.request import Request
+    from privacy.private_table import PrivateTable
 
 
 class Stop:
@@ -59,9 +61,18 @@ def run(
         str | None, typer.Option(metavar="A..B", help="Run the periods from A to B that are not published.")
     ] = None,
     supersede: Annotated[
-        bool, typer.Option("--supersede", help="Make another version of a published period if its rows have changed.")
+        bool,
+        typer.Option("--supersede", help="Make another version of what is published, if rows or spec have changed."),
     ] = False,
+    due: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="The date that it is due on, for a spec with `redraw: on_schedule`."),
+    ] = None,
     early: Annotated[bool, typer.Option("--early", help="Release a period that is not over, as it stands.")] = False,
+    accept_misfits: Annotated[
+        bool,
+        typer.Option("--accept-misfits", help="Charge and publish however many rows do not fit the contract."),
+    ] = False,
     keep_snapshot: Annotated[
         bool, typer.Option("--keep-snapshot", help="Keep the private snapshot of the table when the run has ended.")
     ] = False,
@@ -72,6 +83,11 @@ def run(
 
     The same spec on the same rows is the same run. After an interruption it
     resumes and pays nothing twice; when it is published already, it says so.
+    Other rows, or another spec, under the name of a release are another
+    version and another charge: it asks first, and needs --supersede where
+    nobody can answer. `redraw:` in the spec says when that is wanted unasked.
+    Before it charges it shows you alone how the rows fit the contract; above
+    the share that the workspace sets (1 %) it asks, or needs --accept-misfits.
 
     Examples:
 
@@ -87,9 +103,10 @@ def run(
     if backfill is not None:
         from console.backfill import backfill as run_missing
 
-        run_missing(spec, where, backfill, supersede=supersede, keep_snapshot=keep_snapshot, as_json=as_json)
+        asked = Asked(spec, None, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
+        run_missing(asked, where, backfill, as_json=as_json)
         return
-    asked = Asked(spec, period, supersede, keep_snapshot, early)
+    asked = Asked(spec, period, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
     with running(where) as (prefect, stop):
         outcome = make_release(asked, where, prefect, stop)
     payload = outcome.to_json()
@@ -103,9 +120,12 @@ class Asked:
     Args:
         spec: the release spec.
         period: which period.
-        supersede: whether a published period gets another version if its rows have changed.
+        supersede: whether what is published gets another version if rows or spec have changed.
         keep_snapshot: whether the private snapshot outlives the run.
         early: whether a period is released that is not over.
+        due: the date that the run is due on.
+        accept_misfits: whether it is accepted beforehand that rows do not fit the contract.
+        may_ask: whether a person at the terminal may be asked.
     """
 
     spec: Path
@@ -113,6 +133,9 @@ class Asked:
     supersede: bool = False
     keep_snapshot: bool = False
     early: bool = False
+    due: str | None = None
+    accept_misfits: bool = False
+    may_ask: bool = False
 
 
 @contextmanager
@@ -137,10 +160,12 @@ def make_release(asked: Asked, where: Workspace, prefect: PrefectServer, stop: S
         SudareError: with a note that says how the charge stands.
         Interrupted: somebody stopped the command.
     """
+    from flows.capacity import check_capacity
     from flows.request import read_request
 
-    request = read_request(asked.spec, where, asked.period)
-    name = run_name(request.spec.release, request.spec.digest)
+    request = read_request(asked.spec, where, asked.period, asked.due)
+    check_capacity(request, where)
+    name = run_name(request.spec.release, request.spec.run_digest)
     with hold(where.runs, name, keep_snapshot=asked.keep_snapshot) as folder:
         try:
             return sheltered(lambda: _flow(request, asked, where, prefect, folder), lambda: folder.error_log)
@@ -154,31 +179,95 @@ def make_release(asked: Asked, where: Workspace, prefect: PrefectServer, stop: S
 
 
 def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
-    """Run the flow; while a server of our own starts, take the data in already."""
-    from flows.clock import check_over, today
-    from flows.intake import intake
+    """Take the data in, show the operator how they fit, and run the flow; a server of our own starts meanwhile.
+
+    Prefect and lineage collectors hear of the run when the operator has let it go on: that a person stopped it
+    because of its rows is told to nobody.
+    """
+    from flows.clock import check_due, check_over, today
     from flows.lineage import lineage_of
     from flows.release import release
     from flows.settled import attempt_noted, settled
 
+    day = None if asked.early else today()
+    check_due(request, day, supersede=asked.supersede)
     standing = settled(request, where, folder, supersede=asked.supersede)
     if standing is not None:
         return standing
-    check_over(request, None if asked.early else today())
-    with attempt_noted(request, where, folder), lineage_of(request, where) as tell:
-        if prefect.embedded:
-            intake(folder, request, where, supersede=asked.supersede)
-        prefect.wait()
-        with prefect.connected():
-            period, keep = request.spec.block, folder.keep_snapshot
-            outcome = release(
-                str(request.spec.path), str(where.root), keep, period, asked.supersede, early=asked.early
+    check_over(request, day)
+    with attempt_noted(request, where, folder):
+        supersede = _let_in(request, asked, where, folder)
+        with lineage_of(request, where) as tell:
+            if folder.unread is not None and prefect.embedded:
+                raise folder.unread
+            prefect.wait()
+            with prefect.connected():
+                period, keep, due = request.spec.block, folder.keep_snapshot, request.spec.due
+                outcome = release(
+                    str(request.spec.path), str(where.root), keep, period, supersede, early=asked.early, due=due
+                )
+            tell(Path(outcome.folder))
+            return outcome
+
+
+def _let_in(request: Request, asked: Asked, where: Workspace, folder: RunFolder) -> bool:
+    """Take the data in and have the operator accept how they fit; the folder learns why they cannot be taken in.
+
+    Returns:
+        Whether what is published may get another version: asked for in the command, or now.
+    Raises:
+        OperatorDecides: nobody accepted it.
+        SecondVersion: it would be a second version, and nobody wants it.
+    """
+    from console.check import accepted
+    from console.progress import paused
+    from flows.misfits import before_charge
+    from flows.settled import SecondVersion
+    from tasks.validation.misfits_page import page_file
+
+    try:
+        table, supersede = _taken_in(request, asked, where, folder)
+    except SecondVersion:
+        raise
+    except SudareError as refusal:
+        folder.unread = refusal
+        return asked.supersede
+    found = before_charge(folder, request, where, table)
+    if found is not None:
+        with paused():
+            accepted(
+                found,
+                share=where.asks_above,
+                spec=asked.spec,
+                page=page_file(folder.path),
+                accept=asked.accept_misfits,
+                may_ask=asked.may_ask,
             )
-        tell(Path(outcome.folder))
-        return outcome
+    return supersede
+
+
+def _taken_in(request: Request, asked: Asked, where: Workspace, folder: RunFolder) -> tuple[PrivateTable, bool]:
+    """Take the data in; of a second version that nobody asked for, ask the person at the terminal."""
+    from console.progress import paused
+    from flows.intake import intake
+    from flows.settled import SecondVersion
+
+    try:
+        return intake(folder, request, where, supersede=asked.supersede), asked.supersede
+    except SecondVersion as refused:
+        if not (asked.may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        [finding] = refused.findings
+        with paused():
+            typer.echo(f"{finding.where}: {finding.found}.", err=True)
+            if not typer.confirm("Make another version, and charge for it?", default=False, err=True):
+                raise
+    return intake(folder, request, where, supersede=True), True
 
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:
+    from flows.outcome import still
+
     done = "was published already; nothing was drawn or charged" if outcome["repeated"] else "is published"
     console.print(f"{outcome['release']} v{outcome['version']} {done}")
     print_facts(
@@ -188,16 +277,14 @@ def _print(console: Console, outcome: dict[str, Any]) -> None:
             *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
-            (
-                "account",
-                f"{outcome['account']}: ε = {outcome['claim']} of {outcome['epsilon_cap']} spent "
-                f"at δ = {outcome['account_delta']}",
-            ),
-            ("left", "\n".join(_left(each) for each in (outcome, *outcome["also_charged"]))),
+            ("account", "\n".join(_accounts(outcome))),
+            ("can still give", still(outcome["can_give"], outcome["delta"])),
             ("check it", f"sudare verify {outcome['folder']} --key {outcome['public_key_file']}"),
         ],
     )
 
 
-def _left(account: dict[str, Any]) -> str:
-    return f"{account['account']}: {account['remaining']} of {account['cap']} {account['loss']}"
+def _accounts(outcome: dict[str, Any]) -> list[str]:
+    """Name the accounts that were charged; the cap is that of the one that the spec names."""
+    cap = f"{outcome['account']}, cap ε = {outcome['epsilon_cap']} at δ = {outcome['account_delta']}"
+    return [cap, *(each["account"] for each in outcome["also_charged"])]

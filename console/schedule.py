@@ -40,6 +40,10 @@ def deploy(
     backfill: Annotated[
         str | None, typer.Option(metavar="A..B", help="Also queue the periods from A to B that are not published.")
     ] = None,
+    supersede: Annotated[
+        bool,
+        typer.Option("--supersede", help="Each run may make, and charge for, another version of what is published."),
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the deployment; that of the release without it.")] = None,
     pool: Pool = "sudare",
     workspace: At = None,
@@ -49,6 +53,9 @@ def deploy(
 
     A spec with `period:` releases the last period that is over. Runs of one
     account wait for each other. Deploying again changes the deployment.
+    A spec on a cron says when it is drawn again: `redraw: on_schedule` charges
+    and publishes each due date, whatever the rows are. Contract, spec and
+    account are looked at first: what could never run is not deployed.
 
     Examples:
 
@@ -56,10 +63,13 @@ def deploy(
 
         sudare deploy visits.yaml --backfill 2024Q1..2025Q4
     """
+    from flows.deployable import check_deployable
     from flows.deployment import deploy as make
     from flows.deployment import server_of
 
     where, wanted = workspace_at(workspace), _checked(cron)
+    _check_zone(timezone)
+    told = check_deployable(spec, where, cron=wanted, timezone=timezone, supersede=supersede)
     periods = _missing(spec, where, backfill)
     with server_of(where) as url:
         deployed = asyncio.run(
@@ -71,11 +81,13 @@ def deploy(
                 cron=wanted,
                 timezone=timezone,
                 on_event=on_event,
+                supersede=supersede,
                 periods=periods,
             )
         )
     payload = {**vars(deployed), "id": str(deployed.id), "submitted": list(deployed.submitted), "server": url}
-    answer(payload, lambda console: _print(console, deployed, url), as_json=as_json)
+    payload["budget"] = told
+    answer(payload, lambda console: _print(console, deployed, url, told), as_json=as_json)
 
 
 def work(
@@ -93,7 +105,8 @@ def work(
 
     All workers of a pool share the workspace's folder, and a PostgreSQL ledger
     if they are on several machines. Runs whose process was killed are started
-    again, and go on without paying twice.
+    again, and go on without paying twice. It says in a line that a run starts
+    and how it ends, and waits for a Prefect server that is away.
 
     Examples:
 
@@ -110,10 +123,23 @@ def work(
         asyncio.run(
             _until_stopped(
                 take_runs(
-                    pool=pool, name=name, limit=limit, live=where.live, grace=timedelta(seconds=grace), every=every
+                    pool=pool,
+                    name=name,
+                    limit=limit,
+                    live=where.live,
+                    grace=timedelta(seconds=grace),
+                    every=every,
+                    told=_told,
                 )
             )
         )
+
+
+def _told(line: str) -> None:
+    """Tell a line of a worker, with the time, on standard error."""
+    from datetime import datetime
+
+    terminal(errors=True).print(f"{datetime.now():%H:%M:%S} {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 async def _until_stopped(working: Any) -> None:
@@ -194,8 +220,10 @@ def watch(
 def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json: bool, carry_on: bool) -> None:
     """Run what has arrived here."""
     from console.backfill import release_periods
+    from console.run import Asked
 
-    release_periods(spec, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
+    asked = Asked(spec, accept_misfits=True)  # nobody watches: what does not fit is told on the private page
+    release_periods(asked, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
 
 
 def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:
@@ -234,13 +262,26 @@ def _checked(cron: str | None) -> str | None:
     return cron
 
 
-def _print(console: Console, deployed: Deployed, url: str) -> None:
+def _check_zone(timezone: str | None) -> None:
+    """Refuse a time zone that nobody knows."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    from console.errors import UsageRefused
+
+    try:
+        ZoneInfo(timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageRefused(f"--timezone {str(timezone)[:60]!r}: a zone such as Europe/Oslo") from None
+
+
+def _print(console: Console, deployed: Deployed, url: str, budget: str) -> None:
     facts = [
         ("deployment", deployed.name),
         ("server", url),
         ("pool", deployed.pool),
         ("queue", f"{deployed.queue}: one run at a time"),
         ("runs", deployed.cron or "when it is asked to"),
+        ("budget", budget),
     ]
     if deployed.submitted:
         facts.append(("queued", ", ".join(deployed.submitted)))

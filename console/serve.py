@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from console.site.auditors import Auditors
     from console.site.public_address import PublicAddress
 
+HOST = "127.0.0.1"
 PORT = 8350
 VERIFY_SECONDS = 300.0
 FORECAST_SECONDS = 120.0
-IDLE_SECONDS = 15
 
 Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for one that is free.")]
@@ -58,7 +57,7 @@ class PortTaken(Refused):
 
 
 def serve(
-    host: Host = "127.0.0.1",
+    host: Host = HOST,
     port: Port = PORT,
     auditors: AuditorsFile = None,
     add_auditor: NewAuditor = None,
@@ -91,25 +90,31 @@ def serve(
     who = _auditors(auditors, auditor_header, trusted_proxy)
     public = _public(public_url)
     where = workspace_at(workspace)
-    site = make_site(where, who, public)
+    site = make_site(where, who, public, listening=host)
     with _listening(host, port) as listening:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
         payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
         payload |= {} if public is None else {"public_url": public.origin}
         answer(payload, lambda console: _tell(console, url, where, who, host), as_json=as_json)
-        _serve(site, listening)
+        from console.site.server import run
+
+        run(site, listening)
 
 
-def make_site(workspace: Workspace, auditors: Auditors | None, public: PublicAddress | None = None) -> Site:
+def make_site(
+    workspace: Workspace, auditors: Auditors | None, public: PublicAddress | None = None, *, listening: str = HOST
+) -> Site:
     """Put together what the site shows.
 
     Args:
         workspace: its ledger and store are only read.
         auditors: who may see more; None for nobody.
         public: the address of the proxy in front of it, where it is told.
+        listening: the address or name that it listens on.
     Raises:
         LedgerUnavailable: there is no ledger, or it does not answer.
     """
+    from console.site.access_log import FILE, AccessLog
     from console.site.asking import Site
     from console.site.desk import Desk
     from console.site.folders import Folders
@@ -130,6 +135,8 @@ def make_site(workspace: Workspace, auditors: Auditors | None, public: PublicAdd
         forecasts=Desk(forecast, seconds=FORECAST_SECONDS),
         auditors=auditors,
         public=public,
+        listening=listening,
+        access_log=AccessLog(workspace.private / FILE),
     )
 
 
@@ -192,41 +199,11 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listening
 
 
-def _serve(site: Site, listening: socket.socket) -> None:
-    """Serve until a signal; what is being answered is finished."""
-    import uvicorn
-
-    from console.site.app import make_app
-
-    class Server(uvicorn.Server):
-        """Ends quietly: for a server, Ctrl-C is how it is meant to end."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
-            try:
-                yield
-            finally:
-                for each, handler in before.items():
-                    signal.signal(each, handler)
-
-    config = uvicorn.Config(
-        make_app(site),
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,  # who asks is told by the connection, and never by a header
-        server_header=False,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=IDLE_SECONDS,
-    )
-    Server(config).run(sockets=[listening])
-
-
 def _tell(console: Console, url: str, where: Workspace, who: Auditors | None, host: str) -> None:
     console.print(f"The review site is at {url} (read only; Ctrl-C ends it)")
     facts = [("workspace", str(where.root)), ("auditors", "nobody: --auditors FILE" if who is None else "may log in")]
     if who is not None and not who.by_token:
         facts[1] = ("auditors", "as the trusted proxy says")
     if host not in ("127.0.0.1", "::1", "localhost"):
-        facts.append(("beware", "plain HTTP: put a proxy with TLS in front of it"))
+        facts.append(("beware", "plain HTTP: put a proxy with TLS in front of it, and name it: --public-url"))
     print_facts(console, facts)

@@ -67,10 +67,12 @@ def verify(
     from console.progress import shown
     from tasks import verify as verification
 
-    public_key = verification.read_public_key(key_to_verify_with(key, workspace))
+    chosen = key_to_verify_with(key, workspace)
+    public_key = verification.read_public_key(chosen.file)
     with shown():
         report = verification.verify(version_dir, public_key=public_key, deep=deep, auditor=auditor)
-    payload = report.to_json()
+    told = {"file": str(chosen.file), "whose": chosen.whose, "pinned_since": chosen.since}
+    payload = report.to_json() | {"key": {**told, "passed_over": chosen.passed_over or None}}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if not report.ok and as_json:
         raise typer.Exit(VerificationFailed.exit_code)
@@ -93,7 +95,13 @@ def _print(console: Console, report: dict[str, Any]) -> None:
         console.print("✓" if check["passed"] else "✗", f"{check['rule']:>2}", check["name"])
     named = f"{report['release']} v{report['version']}" if report["release"] else "this folder"
     verdict = "holds" if report["ok"] else "does NOT hold"
-    console.print(f"{named} {verdict} under key {report['key_id']}.")
+    key = report["key"]
+    since = "" if key["pinned_since"] is None else f", pinned since {key['pinned_since']}"
+    console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}).")
+    if key["passed_over"] is not None:
+        console.print("! TWO KEYS:", key["passed_over"])
+    for note in report["notes"]:
+        console.print("!", note)
     if report["ok"]:
         console.print("No check can tell:")
         for line in report["cannot_tell"]:

@@ -13,8 +13,10 @@ Of a picture, `type:COLUMN` says that every value has the declared number of pla
 `domain:COLUMN` that all of these are levels.
 
 A broken check does not stop a release (values are clipped or mapped, law 3) unless it is a gate: one that the
-contract names under `gates`, or one without which the format itself is broken (`columns`, `rows`, nulls in the id of
-the privacy unit). The outcome of a gate is unprotected, and the record says so.
+contract names under `gates`, or one without which the format itself is broken (`columns`, nulls in the id of
+the privacy unit). The outcome of a gate is unprotected, and the record says so. A source without any row stops its
+reading. `rows` is about what a `select:` and a period leave of it: whether that is nobody can be a matter of one
+person, so the release goes on, on noise alone.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def checks(contract: Contract) -> tuple[Check, ...]:
     unit = contract.unit.column
     listed = [
         Check("columns", "columns", None, {"names": contract.source_columns}, gate=True),
-        Check("rows", "rows", None, {"least": 1}, gate=True),
+        Check("rows", "rows", None, {"least": 1}, gate="rows" in contract.gates),
     ]
     if unit is not None:
         listed.append(Check(f"nulls:{unit}", "not_null", unit, {"missing": ()}, gate=True))

@@ -3,9 +3,12 @@
 How a value is read, whatever its type in the source (text, numbers, dates, booleans):
 
 - Spaces around a text (Unicode's too, not tabs) do not count. Texts are compared byte by byte, upper and lower
-  case differ. On logicalType integer "01" and "1.0" are read as the category "1", on boolean "True" as "true".
+  case differ. What is no category as it is spelled is looked up by its value (`contracts.spellings`): the number 1.0
+  and the text "01" are the category "1", true is "True" or else "1", a midnight is its day.
 - A number is read as a double; numbers are compared as doubles, so 0.1 in the data is 0.1 in the contract.
   Infinity is clipped like any large number; NaN is null. In an integer domain 39.0 is 39 and 39.5 is unreadable.
+- The code is a function of the value alone: a whole number, a double and a decimal of any scale that are equal get
+  one code, and so does a text that spells them.
 - A date is read as DuckDB reads it, YYYY-MM-DD; of a timestamp the day counts.
 - A picture is a list of numbers. One of another length than the declared, or none, is a picture of the level of
   nulls; so is, place by place, what is no whole number. Levels outside are clipped.
@@ -15,7 +18,7 @@ How a value is read, whatever its type in the source (text, numbers, dates, bool
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from contracts.contract import (
@@ -27,11 +30,19 @@ from contracts.contract import (
     IntegerDomain,
     MappingDomain,
 )
+from contracts.spellings import MOMENT, NUMBER, by_value, moment_of
 
 BinnedDomain = IntegerDomain | DecimalDomain
 MOST_BRANCHES = 32
 """Up to here nested CASEs are the quickest (measured); beyond, arithmetic and look-up lists."""
 LONGEST_LOOKUP = 2**16
+_NATIVE = (
+    *("DOUBLE", "FLOAT", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+)
+"""Types that DuckDB makes the nearest double of."""
+NUMBERS = frozenset({*_NATIVE, "HUGEINT", "UHUGEINT", "DECIMAL"} - {"BOOLEAN"})
+"""Types of numbers, without their lengths."""
 
 
 def identifier(name: str) -> str:
@@ -64,11 +75,38 @@ def value_sql(column: Column, raw: str) -> str:
     if isinstance(domain, ImageDomain):
         return f"TRY_CAST({raw} AS DOUBLE[])"
     if isinstance(domain, IntegerDomain | DecimalDomain):
-        return f"TRY_CAST({raw} AS DOUBLE)"
-    words = "ENUM(" + ", ".join(literal(text) for text in known_texts(domain)) + ")"
-    text = f"TRY(CAST({raw} AS VARCHAR))"
-    spellings = [text, f"trim({text})", *_canonical(column, text)]
+        return number_sql(raw)
+    words = _enumeration(known_texts(domain))
+    text = text_sql(raw)
+    spellings = [text, f"trim({text})", *_of_the_value(domain, raw)]
     return "COALESCE(" + ", ".join(f"TRY_CAST({spelling} AS {words})" for spelling in spellings) + ")"
+
+
+def text_sql(raw: str) -> str:
+    """Return SQL for a value as text, null where it has none; a number of 4 bytes as the double that it is."""
+    double = f"CAST(TRY_CAST({raw} AS DOUBLE) AS VARCHAR)"
+    return f"TRY(CASE typeof({raw}) WHEN 'FLOAT' THEN {double} ELSE CAST({raw} AS VARCHAR) END)"
+
+
+def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
+    """Return SQL for a value as a double, null where it is no number; flags are 1 and 0.
+
+    A decimal goes by its text: DuckDB divides it by a power of ten, which can round twice, by its scale. `typeof` is
+    constant over a column, so that one branch is left of these.
+
+    Args:
+        raw: SQL for the value as delivered.
+        read: how a text is read, with {} for the text.
+    """
+    native = f"typeof({raw}) IN ({', '.join(map(literal, _NATIVE))})"
+    text = f"trim({text_sql(raw)})"
+    flag = f"CASE lower({text}) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0 END"
+    return f"CASE WHEN {native} THEN TRY_CAST({raw} AS DOUBLE) ELSE COALESCE({read.format(text)}, {flag}) END"
+
+
+def absent_sql(raw: str) -> str:
+    """Return SQL that is true where a value, whatever its type, is null or a NaN."""
+    return f"({raw} IS NULL OR typeof({raw}) IN ('DOUBLE', 'FLOAT') AND isnan(TRY_CAST({raw} AS DOUBLE)))"
 
 
 def code_sql(column: Column, value: str, raw: str) -> str:
@@ -129,18 +167,27 @@ def known_texts(domain: CategoryDomain | MappingDomain) -> dict[str, int]:
     return codes | dict.fromkeys(domain.missing, domain.null_code)
 
 
-def _canonical(column: Column, text: str) -> list[str]:
-    """Further spellings under which a text is looked up, by its logical type."""
-    domain = column.domain
-    if column.logical_type == "integer":
-        number = f"TRY_CAST({text} AS DOUBLE)"
-        whole = f"TRY_CAST({number} AS BIGINT)"
-        return [f"CASE WHEN {number} = floor({number}) THEN CAST({whole} AS VARCHAR) END"]
-    if column.logical_type == "boolean" and isinstance(domain, CategoryDomain | MappingDomain):
-        spellings = {known.lower(): known for known in known_texts(domain) if known.lower() in ("true", "false")}
-        cases = " ".join(f"WHEN {literal(lower)} THEN {literal(known)}" for lower, known in spellings.items())
-        return [f"CASE lower(trim({text})) {cases} END"] if cases else []
-    return []
+def _of_the_value(domain: CategoryDomain | MappingDomain, raw: str) -> list[str]:
+    """Write SQL for the known text that is the same number, flag or moment; none where no known text is one."""
+    texts = by_value(known_texts(domain))
+    if not texts:
+        return []
+    strict = f"CASE WHEN regexp_full_match({{0}}, {literal(NUMBER)}) THEN TRY_CAST({{0}} AS DOUBLE) END"
+    keys = [f"CAST({number_sql(raw, strict)} + 0e0 AS VARCHAR)"]
+    if any(moment_of(text) is not None for text in texts.values()):
+        typed = f"typeof({raw}) = 'DATE' OR starts_with(typeof({raw}), 'TIMESTAMP')"
+        text = f"trim({text_sql(raw)})"
+        spelled = f"CASE WHEN regexp_full_match({text}, {literal(MOMENT)}) THEN TRY_CAST({text} AS TIMESTAMP) END"
+        moment = f"CASE WHEN {typed} THEN TRY_CAST({raw} AS TIMESTAMP) ELSE {spelled} END"
+        keys.append(f"TRY(CAST({moment} AS VARCHAR))")
+    place = f"enum_code(TRY_CAST(COALESCE({', '.join(keys)}) AS {_enumeration(texts)}))"
+    known = ", ".join(literal(text) for text in texts.values())
+    return [f"([{known}])[CAST({place} AS INTEGER) + 1]"]
+
+
+def _enumeration(texts: Iterable[str]) -> str:
+    """The type of some texts, whose codes are their places."""
+    return "ENUM(" + ", ".join(literal(text) for text in texts) + ")"
 
 
 def _listed_code(domain: CategoryDomain | MappingDomain, value: str, raw: str, kind: str) -> str:
@@ -153,7 +200,7 @@ def _listed_code(domain: CategoryDomain | MappingDomain, value: str, raw: str, k
     if domain.misfit_code == domain.null_code:
         return f"COALESCE({code}, {domain.null_code}::{kind})"
     return (
-        f"CASE WHEN {value} IS NOT NULL THEN {code} WHEN {raw} IS NULL THEN {domain.null_code}::{kind} "
+        f"CASE WHEN {value} IS NOT NULL THEN {code} WHEN {absent_sql(raw)} THEN {domain.null_code}::{kind} "
         f"ELSE {domain.misfit_code}::{kind} END"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -14,6 +15,7 @@ from contracts.bins import DECIMALS, INTEGERS, MAX_CELLS, bin_index
 from contracts.domain_terms import NULL_LABEL, DeclaredDomain, clashes, increasing, target_value, within
 from contracts.image import ImageDomain
 from contracts.periods import Granularity, count_periods, period_index, period_label, periods
+from contracts.spellings import one_value_problems
 from contracts.written import (
     Bounds,
     Days,
@@ -72,6 +74,12 @@ class _Listed(DeclaredDomain):
             problems.append(Problem(f"{self.other!r} listed as a category", "a new name", remedy, ("other",)))
         return problems
 
+    def _value_problems(self, mapped: Mapping[str, str], at: str) -> list[Problem]:
+        """Name texts that are one value and mean different cells; what is missing means none."""
+        meanings: dict[str, str | None] = {label: label for label in self._declared_labels()}
+        meanings |= {**mapped, **dict.fromkeys(self.missing)}
+        return one_value_problems(meanings, (at,))
+
 
 class CategoryDomain(_Listed):
     """Values that are their own categories."""
@@ -93,6 +101,7 @@ class CategoryDomain(_Listed):
                 problems.append(Problem(f"{value!r} twice", "each value once", "drop one", ("values", place)))
             seen.add(value)
         problems += clashes(self.missing, set(self._declared_labels()))
+        problems += self._value_problems({}, "values")
         return self._finished(problems)
 
 
@@ -125,6 +134,7 @@ class MappingDomain(_Listed):
                 found = f"{raw!r}, itself a category, mapped to {category!r}"
                 problems.append(Problem(found, f"{raw}: {raw}", "rename the category", ("mapping", raw)))
         problems += clashes(self.missing, {raw for raw, _ in self.mapping} | named)
+        problems += self._value_problems(dict(self.mapping), "mapping")
         return self._finished(problems)
 
 

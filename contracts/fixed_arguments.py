@@ -94,6 +94,17 @@ FIXED: dict[str, dict[int, Rule]] = {
 
 _CUT = frozenset({"replace", "regexp_replace", "~~", "!~~", "~~*", "!~~*", "~~~"})
 _CALENDAR = frozenset({"week", "weekofyear", "yearweek", "dayofweek", "dayofyear", "isodow", "isoyear"})
+_WHOLE: dict[str, tuple[int, ...]] = {
+    "make_date": (0, 1, 2),
+    **dict.fromkeys(("to_days", "to_weeks", "to_months", "to_years"), (0,)),
+    **dict.fromkeys(("left", "right"), (1,)),
+    **dict.fromkeys(("substr", "substring"), (1, 2)),
+    **dict.fromkeys(("&", "|"), (0, 1)),
+}
+"""Function → positions of the arguments that are whole numbers; a column of numbers comes as doubles."""
+NAMES = {"//": "trunc"}
+"""Function → what is called in its place."""
+_JOINED = frozenset({"||", "concat", "concat_ws"})
 _BY_UNIT = frozenset({"date_part", "datepart", "date_diff", "datediff"})
 
 
@@ -115,12 +126,21 @@ def problems(name: str, arguments: list[_Node]) -> Iterator[Problem]:
 
 
 def guarded(name: str, arguments: list[_Node]) -> list[_Node]:
-    """Return the arguments as they are to be run: cut before they grow, timestamps for the calendar.
+    """Return the arguments as they are to be run: cut before they grow, timestamps for the calendar, whole numbers.
+
+    Those of //, which DuckDB reads as / of doubles, are the one quotient to be cut off (`NAMES`).
 
     Args:
         name: the function, in lower case.
         arguments: the nodes of its arguments; those in `FIXED` are as they must be.
     """
+    if name in _WHOLE:
+        width = "INTEGER" if name.startswith("to_") else "BIGINT"
+        return [_cast(each, width) if at in _WHOLE[name] else each for at, each in enumerate(arguments)]
+    if name in _JOINED:
+        return [as_text(argument) for argument in arguments]
+    if name == "//":
+        return [_call("/", [arguments[0], _call("nullif", [arguments[1], _constant(0)])])]
     if name in _CUT:
         return [_cut(arguments[0]), *arguments[1:]]
     if name in _CALENDAR:
@@ -137,40 +157,60 @@ def _shown(node: _Node) -> str:
     return "null" if node["value"]["is_null"] else show(node["value"].get("value"))
 
 
+def as_text(node: _Node, *, tried: bool = False) -> _Node:
+    """Return the value as a text: a number without decimals as its digits, so that 1 and 1.0 are one text.
+
+    CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT') AND x is whole THEN the digits ELSE CAST(x AS VARCHAR) END
+    """
+    if node["class"] == "CONSTANT":
+        return _cast(node, "VARCHAR", tried=tried)
+    digits, double = _cast(node, "BIGINT"), _cast(node, "DOUBLE")
+    kind = {**_node("OPERATOR", "COMPARE_IN"), "children": [_call("typeof", [node]), *map(_constant, _DOUBLES)]}
+    whole = {**_node("COMPARISON", "COMPARE_EQUAL"), "left": double, "right": _cast(digits, "DOUBLE")}
+    both = {**_node("CONJUNCTION", "CONJUNCTION_AND"), "children": [kind, whole]}
+    check = {"when_expr": both, "then_expr": _cast(digits, "VARCHAR")}
+    return {**_node("CASE", "CASE_EXPR"), "case_checks": [check], "else_expr": _cast(node, "VARCHAR", tried=tried)}
+
+
+_DOUBLES = ("DOUBLE", "FLOAT")
+
+
 def _cut(node: _Node) -> _Node:
     """The first characters of a text."""
-    longest = {
-        "class": "CONSTANT",
-        "type": "VALUE_CONSTANT",
-        "alias": "",
-        "query_location": 0,
-        "value": {"type": {"id": "INTEGER", "type_info": None}, "is_null": False, "value": LONGEST_TEXT},
-    }
+    return _call("left", [node, _constant(LONGEST_TEXT)])
+
+
+def _timestamp(node: _Node) -> _Node:
+    """The value as a timestamp, null where it is none."""
+    return _cast(node, "TIMESTAMP")
+
+
+def _node(kind: str, form: str) -> _Node:
+    return {"class": kind, "type": form, "alias": "", "query_location": 0}
+
+
+def _constant(value: int | str) -> _Node:
+    kind = {"id": "VARCHAR" if isinstance(value, str) else "INTEGER", "type_info": None}
+    return {**_node("CONSTANT", "VALUE_CONSTANT"), "value": {"type": kind, "is_null": False, "value": value}}
+
+
+def _cast(node: _Node, kind: str, *, tried: bool = True) -> _Node:
+    """A cast; one that is tried is null where it fails."""
+    of = {"id": kind, "type_info": None}
+    return {**_node("CAST", "OPERATOR_CAST"), "child": node, "cast_type": of, "try_cast": tried}
+
+
+def _call(name: str, arguments: list[_Node]) -> _Node:
+    """A call of a function."""
     return {
-        "class": "FUNCTION",
-        "type": "FUNCTION",
-        "alias": "",
-        "query_location": 0,
-        "function_name": "left",
-        "schema": "",
-        "children": [node, longest],
+        **_node("FUNCTION", "FUNCTION"),
+        "function_name": name,
+        "schema": "main",
+        "children": arguments,
         "filter": None,
         "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
         "distinct": False,
         "is_operator": False,
         "export_state": False,
-        "catalog": "",
-    }
-
-
-def _timestamp(node: _Node) -> _Node:
-    """The value as a timestamp, null where it is none."""
-    return {
-        "class": "CAST",
-        "type": "OPERATOR_CAST",
-        "alias": "",
-        "query_location": 0,
-        "child": node,
-        "cast_type": {"id": "TIMESTAMP", "type_info": None},
-        "try_cast": True,
+        "catalog": "system",
     }

@@ -16,13 +16,14 @@ from typing import Any
 import yaml
 
 from contracts.errors import Finding, Refused
-from contracts.written import FieldPath, show
+from contracts.written import DIRECTION_MARKS, FieldPath, show
 
 DEEPEST = 50
 MOST_NODES = 2_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
+_DIRECTION = re.compile(f"[{DIRECTION_MARKS}]")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -92,6 +93,7 @@ def located(path: Path, *, refusal: type[Refused]) -> Document:
     """
     content = _read(path, refusal)
     builder = _Builder(path)
+    builder.look_for_marks(content)
     try:
         for event in yaml.parse(content, Loader=_LOADER):
             builder.take(event)
@@ -153,6 +155,13 @@ class _Builder:
         """Collect one finding."""
         self.findings.append(Finding(f"{shown(self.path)}:{line}", rule, found, allowed, remedy))
 
+    def look_for_marks(self, text: str, first: int = 1) -> None:
+        """Refuse direction marks wherever they stand, in comments too: they make a file read otherwise than it is."""
+        for found in _DIRECTION.finditer(text):
+            line = first + text.count("\n", 0, found.start())
+            mark = f"the direction mark U+{ord(found.group()):04X}"
+            self.add(line, "characters", mark, "text that reads as it is", "delete the character; it cannot be seen")
+
     def take(self, event: yaml.Event) -> None:
         """Take the next event of the stream."""
         line = event.start_mark.line + 1 if event.start_mark is not None else 1
@@ -175,6 +184,8 @@ class _Builder:
         node = Node(line)
         if isinstance(event, yaml.ScalarEvent):
             node.plain = event.style in (None, "")
+            if event.style == '"':
+                self._look_for_escapes(event.value, line)
             node.text = None if node.plain and event.value in _NULLS else event.value
         elif isinstance(event, yaml.SequenceStartEvent):
             node.items = []
@@ -188,6 +199,11 @@ class _Builder:
             self._keys.append(None)
         if self.too_deep:
             self.add(line, "nesting", f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+
+    def _look_for_escapes(self, text: str, line: int) -> None:
+        """Refuse direction marks that a quoted text writes as escapes; as characters they are found already."""
+        if not any(finding.where.endswith(f":{line}") for finding in self.findings):
+            self.look_for_marks(text.replace("\n", " "), line)
 
     def _alias(self, anchor: str, line: int) -> Node:
         """Return what an alias stands for; unknown ones and ones inside themselves are findings."""

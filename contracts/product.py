@@ -40,7 +40,10 @@ from contracts.written import (
     show,
 )
 
-_UNSAFE_IN_FILE_NAME = re.compile(r'[/\\<>:"|?*]|^\.|\.$')
+_UNSAFE_IN_FILE_NAME = re.compile(r"""[/\\<>:"|?*`$;&!'(){}\[\]~#%^]|^[.-]|\.$""")
+"""What a path, a shell or an option begins with or consists of."""
+_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|(?:com|lpt)[0-9])(?:\..*)?")
+"""Names that mean devices in Windows, whatever follows after a dot."""
 _LONGEST_NAME = 120
 _LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
 _LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
@@ -126,9 +129,14 @@ class TableSpec(Frozen):
 
 def unfit_name(name: str) -> str | None:
     """Say what a table's name may be, if this one may not name a file."""
+    if _DEVICE.fullmatch(name):
+        return "a name that is no device of Windows (con, prn, aux, nul, com1, lpt1 …)"
     if not _UNSAFE_IN_FILE_NAME.search(name) and len(name.encode()) <= _LONGEST_NAME:
         return None
-    return f'at most {_LONGEST_NAME} bytes, no / \\ < > : " | ? * and no dot at either end'
+    return (
+        f"at most {_LONGEST_NAME} bytes, none of / \\ < > : \" | ? * ` $ ; & ! ' ( ) {{ }} [ ] ~ # % ^, "
+        "no dot at either end and no hyphen in front"
+    )
 
 
 def _parse_lambda(written: object) -> Decimal | str | LambdaReference:

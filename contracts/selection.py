@@ -22,6 +22,7 @@ from typing import Any
 
 from contracts import fixed_arguments
 from contracts.errors import Finding, SpecRefused
+from contracts.id_literals import id_literals
 from contracts.row_wise import (
     CAST_TYPES,
     EXPRESSIONS,
@@ -65,14 +66,27 @@ def check_unit(sql: str, column: str) -> list[Finding]:
     """List why the id of the privacy unit does not pass through a select as it is; empty means that it does.
 
     An id that the select computes could give one person as many ids as rows, and the bound on rows a unit would
-    bound nothing. So the output column of that name is the source's own: by `*`, or by its bare name.
+    bound nothing. So the output column of that name is the source's own: by `*`, or by its bare name. Nor is it
+    compared with a literal: a select is published, and who opted out would stand there by name.
 
     Args:
         sql: a SELECT over the relation `source` in which `check_select` finds nothing.
         column: the unit's id column; upper and lower case do not matter.
     Privacy: looks at the text of the select only, never at data.
     """
-    return _passes(sql, column, "for the privacy unit's id", "it says whose rows are counted together")
+    passes = _passes(sql, column, "for the privacy unit's id", "it says whose rows are counted together")
+    return passes or _names_somebody(sql, column)
+
+
+def _names_somebody(sql: str, column: str) -> list[Finding]:
+    """List comparisons of the unit's id with a literal; the literal, which is somebody's id, is not shown."""
+    tree = _parse(sql)
+    if isinstance(tree, Finding):
+        return [tree]
+    found = id_literals(tree["statements"][0]["node"], column)
+    what, allowed = "a literal beside the privacy unit's id", "no id of anybody: the select is published as it stands"
+    remedy = "mark the rows in a column of the source where the table is made, and select by that"
+    return [_finding(what, allowed, remedy, node) for node in found[:1]]
 
 
 def check_by(sql: str, column: str) -> list[Finding]:
@@ -297,13 +311,20 @@ def _tried(node: Tree) -> Tree:
 
 
 def _guard(node: Any) -> None:
-    """Name DuckDB's own catalog on every function, operators included, and guard its arguments."""
-    if isinstance(node, dict):
-        if node.get("class") == "FUNCTION":
-            children = fixed_arguments.guarded(node["function_name"].lower(), node["children"])
-            node.update(catalog="system", schema="main", is_operator=False, children=children)
-        for value in node.values():
-            _guard(value)
-    elif isinstance(node, list):
+    """Name DuckDB's own catalog on every function, operators included; guard its arguments, and casts to text."""
+    if isinstance(node, list):
         for value in node:
             _guard(value)
+    if not isinstance(node, dict):
+        return
+    for value in list(node.values()):
+        _guard(value)
+    if node.get("class") == "FUNCTION":
+        name = node["function_name"].lower()
+        called = fixed_arguments.NAMES.get(name, node["function_name"])
+        children = fixed_arguments.guarded(name, node["children"])
+        node.update(function_name=called, catalog="system", schema="main", is_operator=False, children=children)
+    elif node.get("class") == "CAST" and node["cast_type"]["id"] == "VARCHAR":
+        named = fixed_arguments.as_text(node["child"], tried=node["try_cast"]) | {"alias": node["alias"]}
+        node.clear()
+        node.update(named)

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_valida
 
 from contracts import canonical
 from contracts.about import About
+from contracts.column import formula_labels, place_of
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
@@ -25,6 +26,7 @@ from contracts.period_rules import TOTAL_OF_ALL, by_problems, pattern_problems
 from contracts.periods import Granularity
 from contracts.product import Refine, TableSpec, TablesProduct
 from contracts.products import Product
+from contracts.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
 from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.synthetic import SyntheticProduct, synthetic_problems
 from contracts.table_rules import table_findings
@@ -56,6 +58,7 @@ __all__ = [
     "check_spec",
     "load_spec",
     "pattern_of",
+    "redraw_of",
     "source_name",
     "spec_schema",
 ]
@@ -63,15 +66,25 @@ __all__ = [
 LARGEST_EPSILON = Decimal(1000)
 SMALLEST_EPSILON = Decimal("1e-12")
 SMALLEST_DELTA = Decimal("1e-18")
+MOST_DELTA = Decimal("1e-3")
+"""Beyond it, or beyond one over the declared rows, a delta must be accepted."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class ChargeTerms(Frozen):
-    """What the release may cost, and whose account pays. Amounts are exact decimals, read from their text."""
+    """What the release may cost, and whose account pays. Amounts are exact decimals, read from their text.
+
+    Args:
+        account: who pays.
+        epsilon: of the release, at delta.
+        delta: above 10^-3, or above one over the declared rows, only where that is accepted.
+        large_delta: "accepted" where it is.
+    """
 
     account: Label
     epsilon: Amount
     delta: Amount
+    large_delta: Literal["accepted"] | None = None
 
     @field_validator("epsilon")
     @classmethod
@@ -99,11 +112,13 @@ class Publish(Frozen):
         credentials: the name of the credentials of an address; None for those that the environment gives any program.
         formats: of tables and rows. One Parquet file each is always written, since it is what is verified; csv is a
             copy of it, and parts are its rows in files of 2^20 rows each.
+        formulas: "accepted" where a CSV file may have labels that a spreadsheet takes for formulas.
     """
 
     to: WrittenPath
     formats: Annotated[tuple[Literal["parquet", "csv", "parts"], ...], BeforeValidator(as_tuple)] = ("parquet",)
     credentials: CredentialsName | None = None
+    formulas: Literal["accepted"] | None = None
 
     @field_validator("formats")
     @classmethod
@@ -124,6 +139,7 @@ class SpecFile(Frozen):
     publish: Publish
     about: About = About()
     period: Granularity | None = None
+    redraw: Redraw | None = None
 
     @field_validator("release")
     @classmethod
@@ -141,11 +157,13 @@ class ReleaseSpec(SpecFile):
         path: the spec's file.
         written_paths: contract, source and publish paths as they are written in the file, for its period.
         block: the time block of its period (2024-Q3), where it has one.
+        due: the date on which this run is due, of a spec with `redraw: on_schedule`; None while none is named.
     """
 
     path: Path
     written_paths: tuple[str, str, str]
     block: str | None = None
+    due: str | None = None
     _document: Document | None = PrivateAttr(default=None)
 
     @property
@@ -153,18 +171,25 @@ class ReleaseSpec(SpecFile):
         """SHA-256 (hex) of the canonical JSON of the spec, with paths as they are written in the file.
 
         Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies;
-        and of `about`, which says nothing about what is computed.
+        and of what says nothing about what is computed: `about`, `redraw: on_change`, and the date of this run.
         """
-        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about"})
+        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about", "due"})
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
-        for key in ("period", "block"):
+        if self.redraw != ON_SCHEDULE:
+            content["redraw"] = None
+        for key in ("period", "block", "redraw"):
             if content[key] is None:
                 del content[key]
         for key in LATER_KEYS:
-            for part in (content["source"], content["publish"]):
+            for part in (content["source"], content["publish"], content["charge"]):
                 if part.get(key, "") is None:
                     del part[key]
         return canonical.digest(content)
+
+    @property
+    def run_digest(self) -> str:
+        """Digest of the spec and, on a schedule, of the due date: what is run apart is kept apart."""
+        return self.digest if self.due is None else canonical.digest({"spec": self.digest, "due": self.due})
 
     @property
     def tables_product(self) -> TablesProduct:
@@ -222,22 +247,23 @@ class ReleaseSpec(SpecFile):
         return from_problem(self._document, at, problem)
 
 
-def load_spec(path: Path, period: str | None = None) -> ReleaseSpec:
+def load_spec(path: Path, period: str | None = None, due: str | None = None) -> ReleaseSpec:
     """Read, check and freeze a release spec.
 
     Args:
         path: a YAML file; the paths of contract and source in it are relative to its folder, that of `publish.to`
             to the workspace's root.
         period: for a spec with `period:`, which one (2024-Q3).
+        due: for a spec with `redraw: on_schedule`, the date that the run is due on; a period has its own.
     Returns:
-        The spec; of that period.
+        The spec; of that period and date.
     Raises:
         SpecRefused: with every finding; each names file, line and field, what was found, what is allowed.
         PeriodRefused: the period is none of the spec's length.
     """
     document = located(path, refusal=SpecRefused)
     text = document.text()
-    problems = pattern_problems(text, period)
+    problems = pattern_problems(text, period) + due_problems(text, due)
     if problems:
         raise SpecRefused([from_problem(document, (), problem) for problem in problems])
     chosen = read_period(period, text["period"]) if period is not None else None
@@ -249,7 +275,8 @@ def load_spec(path: Path, period: str | None = None) -> ReleaseSpec:
         raise SpecRefused(from_validation(document, (), error, SpecFile)) from None
     written = (text["contract"], text["source"]["path"], text["publish"]["to"])
     block = None if chosen is None else str(chosen)
-    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written, block=block)
+    due = due or own_due(parsed.redraw, chosen)
+    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written, block=block, due=due)
     spec._document = document
     findings = _select_findings(spec)
     if findings:
@@ -270,6 +297,16 @@ def pattern_of(path: Path) -> Granularity | None:
         raise SpecRefused([from_problem(document, ("period",), problem)])
     found: Granularity | None = written
     return found
+
+
+def redraw_of(path: Path) -> str | None:
+    """Return what a spec's file says of `redraw:`; whether that is a valid word is for `load_spec` to say.
+
+    Raises:
+        SpecRefused: the file is no spec.
+    """
+    written = located(path, refusal=SpecRefused).text().get("redraw")
+    return None if written is None else str(written)
 
 
 def _select_findings(spec: ReleaseSpec) -> list[Finding]:
@@ -294,7 +331,8 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
-    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
+    findings = _unit_findings(spec, contract) + _by_findings(spec, contract) + _formula_findings(spec, contract)
+    findings += _delta_findings(spec, contract)
     if isinstance(spec.product, SyntheticProduct):
         problems = synthetic_problems(spec.product, contract)
         findings += [spec.finding(("product", *at), problem) for at, problem in problems]
@@ -315,6 +353,31 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     return findings
 
 
+def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
+    """Say what makes the spec's delta a large one; None where it is small.
+
+    To publish the whole row of one in n people, chosen by chance, is (0, 1/n)-DP: such a delta allows it.
+    """
+    delta, product = spec.charge.delta, spec.product
+    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
+    rows = str(contract.total.value if contract.total is not None else about)
+    if delta > MOST_DELTA:
+        return f"above {spelled(MOST_DELTA)}"
+    if re.fullmatch(r"[0-9]{1,18}", rows) and delta * int(rows) > 1:
+        return f"above one over the {int(rows):,} declared rows"
+    return None
+
+
+def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """Refuse a delta at which whole rows of a few people may be published, unless the spec accepts it."""
+    why = large_delta(spec, contract)
+    if why is None or spec.charge.large_delta is not None:
+        return []
+    remedy = "take a delta far below one over the number of people, or write large_delta: accepted beside it"
+    allowed = f"at most {spelled(MOST_DELTA)} and one over the declared rows, or large_delta: accepted"
+    return [spec.finding(("charge", "delta"), Problem(f"{spelled(spec.charge.delta)}, {why}", allowed, remedy))]
+
+
 def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
     """Pictures are published as Parquet lists; CSV has none."""
     pictures = contract.pictures(product.names(contract))
@@ -332,6 +395,22 @@ def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
     found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
     problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
     return [spec.finding(("publish", "formats"), problem)]
+
+
+def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """A CSV file has no label that a spreadsheet would run, unless that is accepted."""
+    if "csv" not in spec.publish.formats or spec.publish.formulas is not None:
+        return []
+    found = [(column, label) for column in contract.columns for label in formula_labels(column)]
+    if not found:
+        return []
+    (column, label), allowed = found[0], "labels that no spreadsheet takes for a formula"
+    remedy = (
+        "in the contract write kind: mapping and give the value another label, leave csv out of `formats:`, or "
+        "write formulas: accepted beside `formats:`"
+    )
+    stands = f"csv, and {len(found)} labels that begin with =, +, - or @ (the first: {place_of(column, label)} of "
+    return [spec.finding(("publish", "formats"), Problem(f"{stands}column {column.name!r})", allowed, remedy))]
 
 
 def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

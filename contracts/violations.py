@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contracts.checks import Check
-from contracts.code_sql import identifier, literal, misfit_level, null_sql, value_sql
+from contracts.code_sql import absent_sql, identifier, literal, misfit_level, null_sql, value_sql
 from contracts.contract import (
     CategoryDomain,
     Column,
@@ -59,12 +59,14 @@ def _picture_violation(check: Check, domain: ImageDomain, raw: str, value: str) 
 
 def _absent(column: Column, raw: str) -> str:
     """True for NULL, NaN and the texts that are declared missing; never NULL itself."""
-    reasons = [f"{raw} IS NULL"]
+    reasons = [absent_sql(raw)]
     tokens = ", ".join(literal(token) for token in column.domain.missing)
-    if tokens:
-        reasons.append(f"trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens})")
+    if tokens and isinstance(column.domain, CategoryDomain | MappingDomain):
+        reasons.append(f"COALESCE(CAST({value_sql(column, raw)} AS VARCHAR) IN ({tokens}), FALSE)")
+    elif tokens:
+        reasons.append(f"COALESCE(trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens}), FALSE)")
     if column.domain.kind in ("integer", "decimal"):
-        number = f"TRY_CAST({raw} AS DOUBLE)"
+        number = value_sql(column, raw)
         reasons.append(f"COALESCE(isnan({number}), FALSE)")
         numbers = ", ".join(f"TRY_CAST({literal(token)} AS DOUBLE)" for token in column.domain.missing)
         reasons += [f"COALESCE({number} IN ({numbers}), FALSE)"] if tokens else []

@@ -24,7 +24,10 @@ LARGEST_NUMBER = 10**15
 FINEST_DECIMALS = 15
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
+DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Characters that are not seen and turn the order of those that are: a text with them reads otherwise than it is."""
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029{DIRECTION_MARKS}]")
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ def _parse_flag(value: object) -> bool:
 
 def _check_label(text: str) -> str:
     """Refuse a text that could not be told apart once spaces around it are dropped, or not be printed."""
-    allowed = "text that is not empty, has no control characters, and no space at its ends"
+    allowed = "text that is not empty, has no control characters or direction marks, and no space at its ends"
     if not text.strip():
         refuse([Problem(show(text), allowed, "texts that stand for no value belong under `missing:`")])
     if text != text.strip() or _CONTROL.search(text):
@@ -183,10 +186,20 @@ def _check_text(value: object) -> object:
 
 
 def _no_control(text: str) -> str:
-    """Refuse control characters."""
-    if _CONTROL.search(text):
-        refuse([Problem(show(text), "text without control characters")])
+    """Refuse control characters and direction marks."""
+    if is_not_plain(text):
+        refuse([Problem(show(text), "text without control characters or direction marks")])
     return text
+
+
+def is_not_plain(text: str) -> bool:
+    """Say whether a text has control characters, or marks that turn the direction in which it is read."""
+    return _CONTROL.search(text) is not None
+
+
+def is_formula(label: str) -> bool:
+    """Say whether a spreadsheet would take a label in a CSV file for a formula and run it; a number is none."""
+    return label[:1] in ("=", "+", "-", "@") and len(label) > 1 and not _PLAIN_NUMBER.fullmatch(label)
 
 
 def as_tuple(value: Any) -> Any:

@@ -33,7 +33,8 @@ def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> No
         charge = ledger.charge(version.run_key)
         if charge is None or charge.request.contract_digest != table.contract_digest:
             continue
-        if charge.request.snapshot_hash == snapshot_mark(table.keyed_hash, charge.request.spec_digest):
+        asked = charge.request
+        if asked.snapshot_hash == snapshot_mark(table.keyed_hash, asked.spec_digest, asked.due):
             found, allowed = f"the rows that were published as {version.release}", "rows of this period"
             remedy = "deliver the period's own rows; or tell periods apart by a column of days (`by:`)"
             raise GateBroken([Finding("the source", GATE, found, allowed, remedy)])

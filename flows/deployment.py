@@ -78,6 +78,7 @@ async def deploy(
     cron: str | None,
     timezone: str | None,
     on_event: bool,
+    supersede: bool = False,
     periods: Sequence[Period] = (),
 ) -> Deployed:
     """Make or change the deployment of a spec; queue runs of periods.
@@ -90,6 +91,7 @@ async def deploy(
         cron: when it runs.
         timezone: of the cron; by its days a period is over.
         on_event: whether an event `sudare.partition.arrived` with this name as `deployment` and a `period` starts it.
+        supersede: whether each run may make another version, and charge for it, where rows or spec have changed.
         periods: of which runs are queued now.
     """
     from prefect.client.orchestration import get_client
@@ -105,7 +107,12 @@ async def deploy(
     deployment = await scheduled_release.to_deployment(
         name,
         schedules=[] if schedule is None else [schedule],
-        parameters={"spec_path": str(spec.absolute()), "workspace_path": str(workspace.root), "timezone": timezone},
+        parameters={
+            "spec_path": str(spec.absolute()),
+            "workspace_path": str(workspace.root),
+            "timezone": timezone,
+            "supersede": supersede,
+        },
         tags=["sudare", f"release:{release}"],
         work_pool_name=pool,
         work_queue_name=queue,

@@ -114,7 +114,7 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
         told("waiting for the sites to join")
         for site_name, why in sites.join(seconds=network.joining).items():
             told(f"site {site_name} does not take part: {why}")
-        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        with closing(workspace.open_ledger()) as ledger:
             made = work(known, ledger, sites, between=network.between, told=told)
             return write_released(folder, known, made, ledger, signer)
 

@@ -14,7 +14,6 @@ from contracts.errors import Finding, SpecRefused
 from flows.evaluation import Real, file_source, private_snapshot, rows_of
 from privacy.audit.synthetic import SyntheticMeaning
 from privacy.audit.synthetic_statements import SyntheticRecord
-from privacy.ledger.ledger import Ledger
 from tasks.evaluate import check_target, evaluate
 from tasks.evaluation.declared_public import (
     DeclaredPublic,
@@ -62,14 +61,15 @@ def evaluate_on_holdout(
     record, meaning = _synthetic(path)
     check_target(meaning.names, target)
     rows = rows_of(path, record.replay.rows.data, record.release)
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         refuse_confidential(source.name, ledger.sources())
         versions = ledger.versions(record.release)
     names = (RECORD, record.replay.rows.data)
     entry, digests = published_files(path, versions, number=record.version, names=names)
     limit, columns = workspace.memory_limit, meaning.names
     with private_snapshot(Real(source), meaning.contract, workspace) as table:
-        refuse_own_rows(table, mark=mark_of_snapshot(path), spec_digest=record.replay.spec_digest)
+        replay = record.replay
+        refuse_own_rows(table, mark=mark_of_snapshot(path), spec_digest=replay.spec_digest, due=replay.due)
         private = evaluate(
             table, rows, meaning.contract, columns=columns, target=target, memory_limit=limit, shares=True
         )

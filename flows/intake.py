@@ -10,7 +10,8 @@ from threading import Thread
 from contracts.errors import GateBroken
 from flows.deliveries import check_delivery
 from flows.request import Request
-from flows.spent import check_unspent, goes_on, kept_snapshot
+from flows.settled import check_wanted
+from flows.spent import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
 from tasks.charge import request_for
@@ -32,27 +33,34 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
         run: the run's folder, held by this process; learns the snapshot.
         request: what is asked for.
         workspace: gives the ledger, the snapshot key and the memory limit.
-        supersede: whether a period may be charged a second time.
+        supersede: whether a period or a release may be charged a second time.
     Returns:
         PrivateTable: the snapshot; of a period that was charged and not published the one that it was charged for.
     Raises:
         LedgerRefusal: the ledger will refuse the charge, so that reading the data would be in vain; or a period was
-            charged and not published, its snapshot is gone, and what was read is another run.
+            charged and not published, its snapshot is gone, and what was read is another run; or a release has a
+            version, and nobody asked for another.
         SudareError: as `tasks.ingest`.
     """
+    if run.unread is not None:
+        raise run.unread
     if run.table is None:
         # Not a daemon: a process that ends while libraries are being loaded in it is aborted by them.
         loading = Thread(target=warm, name="warm")
         in_engine = request.spec.source.engine is not None
         if not _published_before(run, request, workspace) and not in_engine:
             loading.start()
-        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, gates_entered(ledger, request):
+        with closing(workspace.open_ledger()) as ledger, gates_entered(ledger, request):
             kept = kept_snapshot(ledger, run, request, workspace)
+            if kept is None and request.spec.source.engine is None:
+                check_snapshot_kept(ledger, run, request)
             if kept is None and not supersede:
                 check_unspent(ledger, run, request, workspace)
+                check_wanted(ledger, request, workspace)
             table = _taken_in(run, ledger, request, workspace) if kept is None else kept
             if not supersede:
                 check_unspent(ledger, run, request, workspace, table)
+                check_wanted(ledger, request, workspace, table)
             check_delivery(ledger, request.spec, table)
             run.table = table
         if loading.ident is not None:
@@ -80,8 +88,12 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
     """Stage the table in the engine that the spec names."""
     from tasks.engine.ingest import ingest_in_engine  # here, since Ibis is asked for by nobody else
 
+    taken: list[bool] = []
+
     def charged(table: PrivateTable) -> bool:
-        return request.spec.block is not None and goes_on(ledger, request, table, request.store(workspace))
+        by_itself = request.spec.block is not None or request.spec.due is not None
+        taken.append(by_itself and goes_on(ledger, request, table, request.store(workspace)))
+        return taken[-1]
 
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
     settings, held = workspace.spark, run.lock
@@ -89,6 +101,8 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
         source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
     )
     run.engine = table.engine
+    if not any(taken):
+        check_snapshot_kept(ledger, run, request)
     return table
 
 
@@ -98,9 +112,10 @@ def _published_before(run: RunFolder, request: Request, workspace: Workspace) ->
     A charge that an interrupted run left is noted: until another snapshot is known it is this run's, and the snapshot
     stays, whatever becomes of the source.
     """
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         ledger.account(request.spec.charge.account)
-        charges = ledger.charges(spec_digest=request.spec.digest)
+        known = ledger.charges(spec_digest=request.spec.digest)
+        charges = [charge for charge in known if charge.request.due == request.spec.due]
         left = [charge.status for charge in charges if charge.status in ("reserved", "opened")]
         run.charge = left[-1] if left else None
         if not any(charge.request.contract_digest == request.contract.digest for charge in charges):

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.ledger.admission import loss_name
+from privacy.ledger.admission import fitting_epsilon, loss_name
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState
@@ -35,6 +35,7 @@ class Outcome:
         epsilon_cap: the most it may become.
         account_delta: δ of both.
         also_charged: what the other accounts of these people have left: name, remaining, cap and kind of loss.
+        can_give: the largest ε, at the same δ, that one more release like this may have; None where nothing fits.
         public_key_file: the key that checks it.
         copy: where it was copied to; None where the spec publishes to a folder.
     """
@@ -55,6 +56,7 @@ class Outcome:
     epsilon_cap: str
     account_delta: str
     also_charged: tuple[dict[str, str], ...]
+    can_give: str | None
     public_key_file: str
     copy: str | None = None
 
@@ -62,16 +64,27 @@ class Outcome:
         """Return the outcome as a JSON object."""
         return asdict(self)
 
+    def still(self) -> str:
+        """Say what the accounts can still give, in the ε of one more release like this one."""
+        return still(self.can_give, self.delta)
+
     def to_markdown(self) -> str:
         """Return the outcome for Prefect's page of the run."""
         return (
             f"**{self.release}** version **{self.version}**\n\n"
             f"| | |\n|---|---|\n| where | `{self.folder}` |\n| record | `{self.folder}/record.html` |\n"
             f"| cost | ε = {self.epsilon} at δ = {self.delta} |\n| account | {self.account} |\n"
-            f"| spent so far | ε = {self.claim} of {self.epsilon_cap} at δ = {self.account_delta} |\n"
-            f"| left | {self.remaining} of {self.cap} {self.loss} |\n"
-            + "".join(f"| {other['account']} | {other['remaining']} left |\n" for other in self.also_charged)
+            f"| its cap | ε = {self.epsilon_cap} at δ = {self.account_delta} |\n"
+            f"| can still give | {self.still()} |\n"
+            + "".join(f"| charged as well | {other['account']} |\n" for other in self.also_charged)
         )
+
+
+def still(can_give: str | None, delta: str) -> str:
+    """Say what accounts can still give, in the ε of one more release of the same kind."""
+    if can_give is None:
+        return "nothing more of this kind"
+    return f"ε = {can_give} at δ = {delta}, in one more release like this"
 
 
 def outcome_of(
@@ -86,6 +99,8 @@ def outcome_of(
     if charge is None:
         raise LedgerCorrupt(f"run {publication.run_key} is published but has no charge")
     account = ledger.account(charge.request.account)
+    fitting = [fitting_epsilon(ledger.account(part.account), charge.request) for part in charge.parts]
+    least = None if None in fitting else min(epsilon for epsilon in fitting if epsilon is not None)
     return Outcome(
         release=publication.release,
         version=publication.number,
@@ -105,6 +120,7 @@ def outcome_of(
         also_charged=tuple(
             _other(ledger.account(part.account)) for part in charge.parts if part.account != account.terms.name
         ),
+        can_give=None if least is None else f"{float(least):.12g}",
         public_key_file=str(workspace.public_key_file),
         copy=copied,
     )

@@ -11,18 +11,22 @@ from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
 
+import httpx
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
+from prefect.exceptions import PrefectHTTPStatusError
 from prefect.logging import get_run_logger
 
 from contracts.about import Publisher, declared
 from contracts.errors import SudareError
 from flows import steps
-from flows.clock import check_over, today
+from flows.capacity import check_capacity
+from flows.clock import check_due, check_over, today
 from flows.intake import check_contract_of, gates_entered, intake
 from flows.lineage import lineage_of
+from flows.misfits import looked
 from flows.outcome import Outcome, outcome_of
-from flows.request import Request, read_request
+from flows.request import Request, as_charged, read_request
 from flows.settled import attempt_noted, settled
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
@@ -44,7 +48,7 @@ from tasks.facts import Made, gather
 from tasks.object_store import StoreAway
 from tasks.publish import Publication, published
 from tasks.record.auditors import Auditors
-from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
+from tasks.run_folder import CHARGE_STATES, RunFolder, hold, now_to_the_second, run_name, sheltered
 from tasks.settings import Workspace, switch_telemetry_off
 from tasks.sink import copying
 from tasks.version.software import software
@@ -70,6 +74,7 @@ def release(
     supersede: bool = False,
     early: bool = False,
     timezone: str | None = None,
+    due: str | None = None,
 ) -> Outcome:
     """Make one release, or resume it, or say that it is published.
 
@@ -78,9 +83,10 @@ def release(
         workspace_path: the workspace.
         keep_snapshot: whether the private snapshot outlives the run.
         period: which period, for a spec with `period:` (2024-Q3).
-        supersede: whether a period that is published gets another version if its rows have changed.
+        supersede: whether what is published gets another version if rows or spec have changed.
         early: whether a period is released that is not over.
         timezone: by whose days it is over (Europe/Oslo); UTC without it.
+        due: the date that the run is due on, for a spec with `redraw: on_schedule`.
     Returns:
         Outcome: where it is, what it cost, what is left.
     Raises:
@@ -89,8 +95,9 @@ def release(
     """
     switch_telemetry_off()
     workspace = Workspace.open(Path(workspace_path))
-    request = read_request(Path(spec_path), workspace, period)
-    name = run_name(request.spec.release, request.spec.digest)
+    request = read_request(Path(spec_path), workspace, period, due)
+    check_capacity(request, workspace)
+    name = run_name(request.spec.release, request.spec.run_digest)
     with hold(workspace.runs, name, keep_snapshot=keep_snapshot) as run:
         with attempt_noted(request, workspace, run), _charge_told(run), lineage_of(request, workspace) as tell:
             outcome = sheltered(
@@ -98,8 +105,16 @@ def release(
                 lambda: run.error_log,
             )
             tell(Path(outcome.folder))
-    create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
+    _show(outcome)
     return outcome
+
+
+def _show(outcome: Outcome) -> None:
+    """Show the outcome on Prefect's page of the run; a server that is away now makes no release fail that is done."""
+    try:
+        create_markdown_artifact(outcome.to_markdown(), key=f"release-{outcome.release}")
+    except (httpx.HTTPError, PrefectHTTPStatusError) as error:
+        get_run_logger().warning(f"the outcome is not on Prefect's page of the run: {type(error).__name__}")
 
 
 @contextmanager
@@ -114,11 +129,12 @@ def _charge_told(run: RunFolder) -> Iterator[None]:
 
 def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool, day: date | None) -> Outcome:
     """Ingest; then find the version of this run, or make it; nothing of a period that is published or not over."""
+    check_due(request, day, supersede=supersede)
     standing = settled(request, workspace, run, supersede=supersede)
     if standing is not None:
         return standing
     check_over(request, day)
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger, run.charge_seen(ledger):
+    with closing(workspace.open_ledger()) as ledger, run.charge_seen(ledger):
         run.of_period = request.spec.block is not None
         table = ingest(run, run, request, workspace, supersede=supersede)
         run.run_key = charging.run_key(request.spec, request.contract, table)
@@ -140,12 +156,16 @@ def _copy(
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
-    """Validate, charge, measure and refine (or synthesize, or train), report and publish."""
+    """Validate, look, charge, measure and refine (or synthesize, or train), report and publish."""
+    request = as_charged(request, None if run.run_key is None else ledger.charge(run.run_key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=run.run_key)
     earlier = earlier_version(spec, contract, ledger, request.store(workspace))
     with gates_entered(ledger, request):
         outcomes = validate(run, table, contract, folder=run.path, memory_limit=workspace.memory_limit)
+    if not run.looked:
+        looked(run, request, workspace, table)
+    check_capacity(request, workspace)
     grant = charge(run, ledger, spec, contract, plan, table)
     key = charging.run_key(spec, contract, table)
     if isinstance(plan, SyntheticPlan):
@@ -158,7 +178,8 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
 
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())
-        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids)
+        when = run.began, now_to_the_second()
+        facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         report(run, facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
     signer = Signer(workspace.signing_seed())

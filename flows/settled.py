@@ -1,18 +1,23 @@
-"""A period that is published already: another version of it is made only when somebody asks for one."""
+"""What is published already: another version is made only when somebody asks for one, or the spec says when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 
 from contracts.errors import Finding, Refused
+from flows.clock import check_own_date
 from flows.outcome import Outcome, outcome_of
 from flows.request import Request
-from flows.spent import unfinished
+from flows.spent import left_charges, unfinished
+from privacy.accounting.amounts import pico_to_text
+from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
+from privacy.private_table import PrivateTable
 from tasks.attempts import BEGUN, PUBLISHED, note_attempt
+from tasks.charge import due_key, run_key
 from tasks.publish import published
 from tasks.run_folder import RunFolder
 from tasks.settings import Workspace
@@ -25,11 +30,15 @@ class PeriodWithdrawn(Refused):
     """The period was published and withdrawn; nothing brings it back unasked."""
 
 
-def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede: bool) -> Outcome | None:
-    """Return the outcome of a period that is published; None where there is something to do. Reads no data.
+class SecondVersion(LedgerRefusal):
+    """The release has a version or a charge already, and this run would be another one."""
 
-    A spec of one release is never settled: it looks at its rows, and a run on other rows is another version. A
-    period's rows may change as well (late data, corrections), but what that costs is for a person to decide.
+
+def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede: bool) -> Outcome | None:
+    """Return the outcome of a period or due date that is published; None where there is something to do.
+
+    Reads no data. A spec of one release without due dates looks at its rows first. A period's rows may change as well
+    (late data, corrections), but what that costs is for a person to decide.
 
     Args:
         request: what is asked for.
@@ -38,11 +47,19 @@ def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede
         supersede: whether another version is wanted if the rows have changed.
     Raises:
         PeriodWithdrawn: all its versions were withdrawn.
+        DateMissing: another version of a period is wanted, on the due date of the first.
     """
     spec = request.spec
-    if spec.block is None or supersede:
+    of_its_rows = spec.block is None or supersede
+    if spec.due is None and of_its_rows:
         return None
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
+        key = due_key(spec, request.contract)
+        if key is not None and supersede:
+            check_own_date(request, ledger)
+        done = None if key is None else _standing(ledger, key, request, workspace, run)
+        if done is not None or of_its_rows:
+            return done
         versions = ledger.versions(spec.release)
         standing = [version for version in versions if version.status == "published"]
         entered = [version for version in versions if version.status != "allocated"]
@@ -50,16 +67,63 @@ def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede
             return None
         if not standing:
             raise _withdrawn(request, entered[-1])
-        store = request.store(workspace)
-        found = published(ledger, standing[-1].run_key, store)
-        if found is None:
-            return None
-        run.charge, run.published = "published", True
-        copied = None
-        if request.copy_to is not None:
-            named = spec.publish.credentials
-            copied = copy_published(ledger, store, found.release, found.number, request.copy_to, named)[1]
-        return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
+        return _standing(ledger, standing[-1].run_key, request, workspace, run)
+
+
+def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspace, run: RunFolder) -> Outcome | None:
+    """Return the outcome of a run whose version is whole, copied where the spec publishes to; None of any other."""
+    store = request.store(workspace)
+    found = published(ledger, run_key, store)
+    if found is None:
+        return None
+    run.charge, run.published = "published", True
+    copied = None
+    if request.copy_to is not None:
+        named = request.spec.publish.credentials
+        copied = copy_published(ledger, store, found.release, found.number, request.copy_to, named)[1]
+    return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
+
+
+def check_wanted(ledger: Ledger, request: Request, workspace: Workspace, table: PrivateTable | None = None) -> None:
+    """Refuse a second version, and a second charge, that nobody asked for.
+
+    A period asks in ways of its own (`settled`, `spent`); `redraw:` in a spec says when it is wanted.
+
+    Args:
+        ledger: knows what was charged and published.
+        request: what is asked for.
+        workspace: gives the release store.
+        table: what was read; without it, only another spec or contract tells that the run is another one.
+    Raises:
+        SecondVersion: it would be one.
+    """
+    spec, contract = request.spec, request.contract
+    if spec.block is not None or spec.redraw is not None:
+        return
+    entered = [each for each in ledger.versions(spec.release) if each.status != "allocated"]
+    left = left_charges(ledger, request, request.store(workspace))
+    if not entered and not left:
+        return
+    known = [each for each in ledger.charges(spec_digest=spec.digest) if each.status != "returned"]
+    if table is None:
+        same = any(each.request.contract_digest == contract.digest for each in known)
+    else:
+        same = any(each.request.run_key == run_key(spec, contract, table) for each in known)
+    if not same:
+        raise _second(request, entered, len(left), read=table is not None)
+
+
+def _second(request: Request, entered: Sequence[VersionEntry], left: int, *, read: bool) -> SecondVersion:
+    spec = request.spec
+    there = f"v{entered[-1].number} is there" if entered else f"{left} charge(s) without a version are there"
+    found = f"{there}, and this run is another one: its {'rows, ' if read else ''}spec or contract differ"
+    cost = f"epsilon {pico_to_text(request.plan.epsilon)} of account {spec.charge.account}"
+    remedy = (
+        f"add --supersede for another version, which is charged {cost}; for a schedule write into the spec "
+        "redraw: on_schedule (a version on each due date, recommended) or redraw: on_change"
+    )
+    allowed = "one version and one charge, unless more is asked for"
+    return SecondVersion([Finding(f"release {spec.release}", "version", found, allowed, remedy)])
 
 
 def _withdrawn(request: Request, version: VersionEntry) -> PeriodWithdrawn:

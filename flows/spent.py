@@ -17,13 +17,17 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import Charge
 from privacy.private_table import PrivateTable
-from tasks.charge import run_key
+from tasks.charge import due_key, mark_of, run_key
 from tasks.publish import is_whole
 from tasks.run_folder import LOST, SNAPSHOT_STEM, RunFolder, run_name
 from tasks.settings import Workspace
 from tasks.snapshot.snapshot import SNAPSHOT, finished, private_folder
 
 OPEN = ("reserved", "opened")
+
+
+class DateSpent(LedgerRefusal):
+    """A due date was charged and not published, and cannot be gone on with."""
 
 
 class PeriodSpent(LedgerRefusal):
@@ -40,7 +44,7 @@ def left_charges(ledger: Ledger, request: Request, store: Path | None = None) ->
     """
     left: list[Charge] = []
     for charge in ledger.charges(account=request.spec.charge.account):
-        if charge.request.release != request.spec.release:
+        if charge.request.release != request.spec.release or _of_another_date(charge, request):
             continue
         if charge.status in OPEN or not (store is None or is_whole(ledger, charge.request.run_key, store)):
             left.append(charge)
@@ -55,9 +59,11 @@ def unfinished(ledger: Ledger, request: Request, workspace: Workspace) -> bool:
     Once a version is published, one that was charged after it (with `--supersede`) counts while its snapshot is kept.
     """
     spec = request.spec
-    mine = [each for each in left_charges(ledger, request) if each.request.spec_digest == spec.digest]
+    asked = (spec.digest, spec.due)
+    left = left_charges(ledger, request)
+    mine = [each for each in left if (each.request.spec_digest, each.request.due) == asked]
     standing = any(version.status in ("published", "withdrawn") for version in ledger.versions(spec.release))
-    kept = any((workspace.runs / run_name(spec.release, spec.digest)).glob(f"{SNAPSHOT_STEM}*"))
+    kept = any((workspace.runs / run_name(spec.release, spec.run_digest)).glob(f"{SNAPSHOT_STEM}*"))
     return bool(mine) and (kept or not standing)
 
 
@@ -67,19 +73,21 @@ def goes_on(ledger: Ledger, request: Request, table: PrivateTable, store: Path) 
     charge = ledger.charge(key)
     if charge is None or charge.status == "returned":
         return False
+    if charge.request.snapshot_hash != mark_of(request.spec, table):
+        return False
     return charge.status in OPEN or not is_whole(ledger, key, store)
 
 
 def kept_snapshot(ledger: Ledger, run: RunFolder, request: Request, workspace: Workspace) -> PrivateTable | None:
-    """Return the snapshot of a period's run that was charged and not published, if it is kept; no source is read.
+    """Return the snapshot of a run of a period or due date that was charged and not published; no source is read.
 
     Args:
         ledger: knows what was charged.
         run: the run's folder.
-        request: what is asked for; of a spec of one release nothing is taken up here.
+        request: what is asked for; of a spec of one release that goes by its rows nothing is taken up here.
         workspace: gives the snapshot key, the store and the memory limit.
     """
-    if request.spec.block is None or request.spec.source.engine is not None:
+    if (request.spec.block is None and request.spec.due is None) or request.spec.source.engine is not None:
         return None
     key, limit, digest = workspace.snapshot_key(), workspace.memory_limit, request.contract.digest
     with private_folder(run.path):
@@ -91,6 +99,29 @@ def kept_snapshot(ledger: Ledger, run: RunFolder, request: Request, workspace: W
     if charge is None or not goes_on(ledger, request, table, request.store(workspace)):
         return None
     return replace(table, source=charge.request.source)
+
+
+def check_snapshot_kept(ledger: Ledger, run: RunFolder, request: Request) -> None:
+    """Refuse to go on with the charge of a due date whose snapshot is gone.
+
+    Whatever the rows are by now: whether a due date gets its version is not to depend on them.
+
+    Args:
+        ledger: knows what was charged.
+        run: the run's folder; learns that its charge cannot be gone on with.
+        request: what is asked for; no snapshot of it is kept.
+    Raises:
+        DateSpent: the date was charged, and not published.
+    """
+    key = due_key(request.spec, request.contract)
+    charge = None if key is None else ledger.charge(key)
+    if charge is None or charge.status not in OPEN:
+        return
+    run.charge = LOST
+    found = f"charged for {request.spec.due} and not published, and the snapshot that it was charged for is gone"
+    remedy = "bring back the run's private folder from a copy; or take another date, which is charged: --due"
+    where = f"release {request.spec.release}"
+    raise DateSpent([Finding(where, "due date", found, "the snapshot of the charge", remedy)])
 
 
 def check_unspent(
@@ -120,6 +151,12 @@ def check_unspent(
         if table is not None or run.charge is None:
             run.charge = LOST
         raise PeriodSpent([_finding(request, left)])
+
+
+def _of_another_date(charge: Charge, request: Request) -> bool:
+    """Say whether a charge is of another due date of a release without periods, which is no concern of this run."""
+    spec = request.spec
+    return spec.due is not None and spec.block is None and charge.request.due != spec.due
 
 
 def _finding(request: Request, left: Sequence[Charge]) -> Finding:

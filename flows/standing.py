@@ -42,6 +42,7 @@ _KINDS: Final = {
     "BudgetExceeded": "the ledger refused the charge",
     "LedgerRefusal": "the ledger refused the charge",
     "SourceUnreadable": "the source could not be read",
+    "OperatorDecides": "the operator has not accepted how the rows fit the contract",
     "KeyboardInterrupt": "it was interrupted",
     "Interrupted": "it was interrupted",
     BEGUN: "it was killed before it could say why",
@@ -79,12 +80,12 @@ class Standing:
         """How the last attempt ended, in words; private."""
         if self.attempt is None:
             return "never run"
-        ended, fields = self.attempt.ended, ", ".join(self.attempt.fields)
+        ended, fields = self.attempt.ended, ", ".join(field.removeprefix("gate ") for field in self.attempt.fields)
         if ended == PUBLISHED:
             return "-"
         if ended == "GateBroken":
-            empty = {"rows", "rows of the period"} & set(self.attempt.fields)
-            return f"no rows, {self.attempt.at}" if empty else f"failed at the gate {fields}, {self.attempt.at}"
+            found = "no rows" if fields == "rows" else f"failed at the gate {fields}"
+            return f"{found}, {self.attempt.at}"
         return f"{_KINDS.get(ended, f'{ended} ({fields})' if fields else ended)}, {self.attempt.at}"
 
 
@@ -102,7 +103,7 @@ def standings(
     Raises:
         SpecRefused: the spec cannot be followed.
     """
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         return [_standing(ledger, spec, period, workspace, today, foresee) for period in periods]
 
 
@@ -110,7 +111,7 @@ def first_published(spec: Path, granularity: Granularity, workspace: Workspace) 
     """Return the first period of which the ledger knows a version; None for no period."""
     sample = period_of(date(2000, 1, 1), granularity)
     like = read_request(spec, workspace, str(sample)).spec.release
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         names = {version.release for version in ledger.versions()}
     found = (period_in(name, like, sample) for name in names)
     return min((each for each in found if each is not None), key=lambda each: each.block.begins, default=None)
@@ -133,7 +134,7 @@ def _by_the_ledger(ledger: Ledger, request: Request, workspace: Workspace) -> tu
     versions = ledger.versions(request.spec.release)
     known = [version.number for version in versions if version.status == "published"]
     newest = known[-1] if known else None
-    if is_held(workspace.runs, run_name(request.spec.release, request.spec.digest)):
+    if is_held(workspace.runs, run_name(request.spec.release, request.spec.run_digest)):
         return "running", newest
     if unfinished(ledger, request, workspace):
         return "charged", newest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,7 +24,7 @@ _PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.del
 
 
 def read_synthetic(
-    spec: ReleaseSpec, product: SyntheticProduct, contract: Contract
+    spec: ReleaseSpec, product: SyntheticProduct, contract: Contract, **noise: Any
 ) -> tuple[ReleaseSpec, SyntheticPlan]:
     """Read the options by the generator's own model, and plan.
 
@@ -32,13 +32,14 @@ def read_synthetic(
         spec: the release spec, held against its contract already.
         product: its product.
         contract: its contract.
+        noise: what it is calibrated to, as of `plan_synthetic`.
     Returns:
         tuple: the spec with the options as they were understood, so that their spelling does not count, and the plan.
     Raises:
         SpecRefused: an option is unknown or out of its range, or the generator sees already that it must fail.
     Privacy: reads no data.
     """
-    return planned(spec, product, contract, lambda: generator(product.generator).options, plan_synthetic)
+    return planned(spec, product, contract, lambda: generator(product.generator).options, plan_synthetic, **noise)
 
 
 def planned(
@@ -47,6 +48,7 @@ def planned(
     contract: Contract,
     options_of: Callable[[], type[BaseModel]],
     plan: Callable[..., PlanT],
+    **noise: Any,
 ) -> tuple[ReleaseSpec, PlanT]:
     """Read a product's options by their own model, and plan; as `read_synthetic`.
 
@@ -54,13 +56,14 @@ def planned(
         spec, product, contract: as there.
         options_of: finds the model of the options.
         plan: plans product, contract and options under a charge.
+        noise: what it is calibrated to.
     """
     model: type[BaseModel] | None = None
     try:
         model = options_of()
         options = model.model_validate(product.options)
         known = options.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        made = plan(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+        made = plan(product, contract, options, epsilon=spec.charge.epsilon, delta=spec.charge.delta, **noise)
     except ValidationError as error:
         raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
     except CannotGenerate as error:

@@ -40,16 +40,18 @@ class PrivateTable:
         raise TypeError("a PrivateTable cannot be pickled: private rows stay in the run's folder")
 
 
-def snapshot_mark(keyed_hash: str, spec_digest: str) -> str:
+def snapshot_mark(keyed_hash: str, spec_digest: str, due: str | None = None) -> str:
     """Return the public name of a snapshot inside the releases of one spec.
 
     Without the private hash nobody can tell whether marks of two specs are of the same rows. Within one spec a mark
-    comes again only with the same rows, which is what lets a run resume; the record says so.
+    comes again only with the same rows, which is what lets a run resume; the record says so. On a schedule it comes
+    again within one due date only, so that marks of two dates do not tell whether the rows changed between them.
 
     Args:
         keyed_hash: the private hash of the encoded rows.
         spec_digest: digest of the release spec.
+        due: the date that the run is due on, of a spec with `redraw: on_schedule`.
     Returns:
-        str: SHA-256 (hex) of both.
+        str: SHA-256 (hex) of all that is given.
     """
-    return digest({"snapshot": keyed_hash, "spec": spec_digest})
+    return digest({"snapshot": keyed_hash, "spec": spec_digest} | ({} if due is None else {"due": due}))

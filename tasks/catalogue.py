@@ -4,7 +4,10 @@ A version is described by what lies in the store as the journal has it: its mani
 croissant.json the one of the manifest. One that is not there, or not so, is named and left out. A withdrawn version
 is listed without its files.
 
-Source: MLCommons, Croissant Format Specification 1.0 (each dataset); schema.org DataCatalog; W3C, DCAT 3.
+Source: MLCommons, Croissant Format Specification 1.1 (each dataset); schema.org DataCatalog; W3C, DCAT 3, as SEMIC's
+DCAT-AP 3.0.1 asks: of a Catalogue title, description and publisher, of a Dataset title and description, of a
+Distribution the access URL, of an Agent its name, of a Checksum algorithm and value (xsd:hexBinary), and media types
+as IRIs of IANA's registry.
 """
 
 from __future__ import annotations
@@ -28,9 +31,13 @@ _DCAT_CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dct": "http://purl.org/dc/terms/",
     "adms": "http://www.w3.org/ns/adms#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
     "spdx": "http://spdx.org/rdf/terms#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
+_MEDIA_TYPES = "http://www.iana.org/assignments/media-types/"
+_REGISTERED = {"application/x-parquet": "application/vnd.apache.parquet"}
+_PAGE = "record.html"
 
 
 @dataclass(frozen=True)
@@ -97,18 +104,27 @@ def address(store: Path, catalogue: Path, base_url: str | None) -> str:
     return Path(os.path.relpath(store.absolute(), catalogue.absolute().parent)).as_posix() + "/"
 
 
-def catalogue(versions: Sequence[Described], *, before: str, form: Form) -> dict[str, Any]:
+def catalogue(
+    versions: Sequence[Described], *, before: str, form: Form, publisher: str | None = None
+) -> dict[str, Any]:
     """Describe all versions in one JSON-LD document.
 
     Args:
         versions: the versions.
         before: see `address`.
-        form: `croissant` (schema.org DataCatalog of Croissant datasets) or `dcat` (DCAT 3).
+        form: `croissant` (schema.org DataCatalog of Croissant datasets) or `dcat` (DCAT-AP 3.0.1).
+        publisher: who publishes the store, for DCAT-AP; None where nobody is declared.
     Privacy: published metadata only.
     """
     if form == "dcat":
-        datasets = [_dcat_dataset(each, before) for each in versions]
-        return {"@context": _DCAT_CONTEXT, "@type": "dcat:Catalog", "dct:title": "Releases", "dcat:dataset": datasets}
+        return {
+            "@context": _DCAT_CONTEXT,
+            "@type": "dcat:Catalog",
+            "dct:title": "Releases",
+            "dct:description": "Versions published with differential privacy; each says how much it can tell.",
+            **({"dct:publisher": _agent(publisher)} if publisher else {}),
+            "dcat:dataset": [_dcat_dataset(each, before) for each in versions],
+        }
     return {
         "@context": CONTEXT,
         "@type": "sc:DataCatalog",
@@ -136,6 +152,10 @@ def _renamed(value: Any, name: str) -> Any:
     return [_renamed(each, name) for each in value] if isinstance(value, list) else value
 
 
+def _agent(name: str) -> dict[str, Any]:
+    return {"@type": "foaf:Agent", "foaf:name": name}
+
+
 def _dcat_dataset(version: Described, before: str) -> dict[str, Any]:
     told = version.metadata
     dataset = {
@@ -145,6 +165,7 @@ def _dcat_dataset(version: Described, before: str) -> dict[str, Any]:
         "dct:title": told["alternateName"],
         "dct:description": told["description"],
         "dct:issued": {"@value": told["datePublished"], "@type": "xsd:date"},
+        **({"dct:publisher": _agent(told["creator"]["name"])} if "creator" in told else {}),
         "dcat:version": str(version.entry.number),
         "adms:status": version.entry.status,
     }
@@ -160,12 +181,16 @@ def _dcat_file(file: dict[str, Any], version: Described, before: str) -> dict[st
         "@type": "dcat:Distribution",
         "dct:title": file["name"],
         "dct:description": file["description"],
+        "dcat:accessURL": {"@id": f"{before}{version.name}/{_PAGE}"},
         "dcat:downloadURL": {"@id": f"{before}{version.name}/{file['contentUrl']}"},
-        "dcat:mediaType": file["encodingFormat"],
+        "dcat:mediaType": {
+            "@id": _MEDIA_TYPES + _REGISTERED.get(file["encodingFormat"], file["encodingFormat"]),
+            "@type": "dct:MediaType",
+        },
         "dcat:byteSize": {"@value": file["contentSize"].removesuffix(" B"), "@type": "xsd:nonNegativeInteger"},
         "spdx:checksum": {
             "@type": "spdx:Checksum",
-            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
-            "spdx:checksumValue": file["sha256"],
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256", "@type": "spdx:ChecksumAlgorithm"},
+            "spdx:checksumValue": {"@value": file["sha256"], "@type": "xsd:hexBinary"},
         },
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from contracts.canonical import digest
 from contracts.contract import Contract
+from contracts.redraw import due_run_key, keyed
 from contracts.spec import ReleaseSpec
 from privacy.accounting.events import Event
 from privacy.ledger.grant import Grant
@@ -35,11 +35,30 @@ class Plan(Protocol):
         """δ [10⁻¹⁸]."""
         ...
 
+    @property
+    def noise_epsilon(self) -> int | None:
+        """ε that the noise was planned for [10⁻¹²], where that is not the spec's."""
+        ...
+
 
 def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:
-    """Return the key of the run of a spec on a snapshot; the same release of the same rows is the same run."""
-    parts = {"spec": spec.digest, "contract": contract.digest, "snapshot": table.keyed_hash}
-    return f"{spec.release}-{digest(parts)[:24]}"
+    """Return the key of a run: the same release of the same rows, or of the same due date, is the same run."""
+    due = due_key(spec, contract)
+    if due is not None:
+        return due
+    return keyed(spec.release, {"spec": spec.digest, "contract": contract.digest, "snapshot": table.keyed_hash})
+
+
+def due_key(spec: ReleaseSpec, contract: Contract) -> str | None:
+    """Return the key of the run of a due date, for which no row is read; None for a spec that goes by its rows."""
+    if spec.due is None:
+        return None
+    return due_run_key(spec.release, spec_digest=spec.digest, contract_digest=contract.digest, due=spec.due)
+
+
+def mark_of(spec: ReleaseSpec, table: PrivateTable) -> str:
+    """Return the public mark of a snapshot in the runs of a spec."""
+    return snapshot_mark(table.keyed_hash, spec.digest, spec.due)
 
 
 def request_for(
@@ -69,6 +88,8 @@ def request_for(
         delta=plan.delta,
         public_total=None if contract.total is None else contract.total.value,
         days=spec.block if spec.source.by is not None else None,
+        due=spec.due,
+        noise_epsilon=plan.noise_epsilon,
     )
 
 
@@ -88,7 +109,7 @@ def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: Plan, ta
     Privacy: from the return on the charge is spent, whatever happens.
     """
     key = run_key(spec, contract, table)
-    mark = snapshot_mark(table.keyed_hash, spec.digest)
+    mark = mark_of(spec, table)
     request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source)
     reserved = ledger.reserve(request)
     logger.info("run %s: charge of %s pico units on %s", request.run_key, reserved.amount, request.account)

@@ -65,9 +65,12 @@ def connect(
 
 
 def _open(path: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    """Open a database whose statements know how far they are; DuckDB measures that only for a progress bar."""
+    """Open a database whose statements know how far they are; DuckDB measures that only for a progress bar.
+
+    The day of an instant is that in UTC, never that of the zone in which the process runs.
+    """
     connection = duckdb.connect(path, read_only=read_only, config=config)
-    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET TimeZone = 'UTC'")
     return connection
 
 

@@ -12,7 +12,7 @@ from contracts.about import About
 from contracts.contract import Contract
 from contracts.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.claim import second_epsilon
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.entries import Entry
@@ -21,8 +21,9 @@ from privacy.ledger.grant import Measurement, SparseMeasurement
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from privacy.refine.total import NoisySum
 from tasks.earlier_version import EarlierVersion
-from tasks.refine import ReleasedTable
+from tasks.refine import ReleasedTable, totals_of
 from tasks.synthesize import Synthesis
 from tasks.train_classifier import TrainedClassifier
 
@@ -110,13 +111,14 @@ class RunFacts:
         earlier: the charges that the named account had before this one.
         entries: the run's journal entries so far: the charge, the opening, every draw.
         total: the measured total, where one was drawn.
+        estimated_total: the average of all tables' sums, where tables keep that.
         tables: the refined tables with their measurements; none of a synthetic release.
         synthesis: what a synthetic release's generator made; None for others.
         outcomes: outcome of each expectation.
         version: which version this will be, as it stands before its publication.
         supersedes: number of the version before, if any.
-        started: when the run started (ISO 8601, UTC).
-        finished: when the measurements were complete.
+        started: the hour in which the run was charged (ISO 8601, UTC).
+        finished: the hour in which the measurements were complete.
         software: what computed it.
         pld_epsilon: ε by the second accountant, where it applies.
         gate_failures: how many releases of the account a gate had stopped before this charge.
@@ -124,6 +126,7 @@ class RunFacts:
         about: what is declared about the release.
         flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
         classifier: what the trainer of a release of a model made; None for others.
+        attempt: when the attempt that publishes began, and had measured; to the second, for auditors.
     """
 
     run_key: str
@@ -136,6 +139,7 @@ class RunFacts:
     earlier: tuple[Charge, ...]
     entries: tuple[Entry, ...]
     total: Measurement | None
+    estimated_total: NoisySum | None
     tables: tuple[ReleasedTable, ...]
     synthesis: Synthesis | None
     outcomes: tuple[CheckOutcome, ...]
@@ -150,6 +154,7 @@ class RunFacts:
     about: About = field(default_factory=About)
     flow_run: dict[str, str] | None = None
     classifier: TrainedClassifier | None = None
+    attempt: tuple[str, str] | None = None
 
     @property
     def of_tables(self) -> bool:
@@ -211,10 +216,11 @@ def gather(
     earlier_version: EarlierVersion | None = None,
     about: About | None = None,
     flow_run: dict[str, str] | None = None,
+    attempt: tuple[str, str] | None = None,
 ) -> RunFacts:
     """Collect what the ledger and the steps know about a run.
 
-    Times are those of the run's journal entries, so that a run that resumes writes the same record again.
+    Public times are those of the run's journal entries, so that a run that resumes writes the same record again.
 
     Raises:
         LedgerCorrupt: the ledger has no charge for the run that it gave a version to.
@@ -235,6 +241,11 @@ def gather(
         earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
         entries=entries,
         total=next((m for m in made.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
+        estimated_total=(
+            totals_of(spec.tables_product, plan, contract, made.measurements).estimated
+            if isinstance(plan, TablesPlan)
+            else None
+        ),
         tables=made.tables,
         synthesis=made.synthesis,
         outcomes=outcomes,
@@ -243,12 +254,13 @@ def gather(
         started=entries[0].at,
         finished=entries[-1].at,
         software=software,
-        pld_epsilon=pld_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
+        pld_epsilon=second_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
         gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
         earlier_version=earlier_version,
         about=spec.about if about is None else about,
         flow_run=flow_run,
         classifier=made.classifier,
+        attempt=attempt,
     )
 
 

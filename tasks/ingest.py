@@ -116,6 +116,7 @@ def _make(
                 reading,
                 select=source.select,
                 expected=contract.source_columns,
+                unit=contract.unit.column,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
                 days=days,

@@ -35,6 +35,32 @@ def alive(folder: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def note_end(folder: Path, name: str, said: str, code: int) -> None:
+    """Note how something ended, for whoever started its process.
+
+    Args:
+        folder: as of `alive`.
+        name: of what ended.
+        said: in a line; public things only.
+        code: the exit code that it stands for.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = folder / f".{name}.end"
+    partial.write_text(f"{code} {said}", encoding="utf-8")
+    partial.replace(folder / f"{name}.end")
+
+
+def take_end(folder: Path, name: str) -> tuple[str, int] | None:
+    """Return what was noted of an end, and its exit code, and forget it; None where nothing was."""
+    path = folder / f"{name}.end"
+    try:
+        code, _, said = path.read_text(encoding="utf-8").partition(" ")
+        path.unlink()
+        return said, int(code)
+    except (OSError, ValueError):
+        return None
+
+
 def sign_of_life(folder: Path, name: str) -> Sign:
     """Say whether a process works at something, or did and died before its end; no sign, if none began."""
     try:

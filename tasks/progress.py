@@ -16,6 +16,9 @@ class Bar(Protocol):
     def advance(self, fraction: float, doing: str = "") -> None:
         """Say that `fraction` (0 to 1) of the step is done, and what is being done now."""
 
+    def outcome(self, held: bool) -> None:
+        """Say whether all that the step checks held. Private: a person at a terminal may see it, and nothing else."""
+
 
 class Reporter(Protocol):
     """Draws steps: the console's Rich bars, or nothing."""
@@ -37,6 +40,9 @@ class _Silence:
         return None
 
     def advance(self, fraction: float, doing: str = "") -> None:
+        return None
+
+    def outcome(self, held: bool) -> None:
         return None
 
 

@@ -5,7 +5,7 @@ Order, and each step is durable before the next begins:
     2. everything but PROOF.json is written into a staging folder; MANIFEST.json, last, covers and signs it
     3. the journal says that a version with this manifest is published
     4. PROOF.json proves that entry, under a signed checkpoint
-    5. the staging folder is renamed to the version's name: from here on readers see it
+    5. times of files are cut to the hour, the staging folder is renamed to the version's name: now readers see it
     6. `latest` is moved
 A run that was killed anywhere goes on where it stopped: before 3 the staging is written again; after 3 the staged
 files are the published ones and are only checked; after 5 only `latest` is left to do.
@@ -20,6 +20,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from contracts.canonical import readable_json
@@ -120,7 +121,8 @@ def publish(
                 if not _staged(ledger, staging, version):
                     _write_staging(staging, version, signer, write)
                 bar.advance(0.6)
-                _enter_and_prove(ledger, signer, run_key, staging)
+                at = _enter_and_prove(ledger, signer, run_key, staging)
+                _cut_times(staging, at)
                 staging.rename(final)
                 sync_folder(final.parent)
             _move_latest(final)
@@ -160,11 +162,19 @@ def _write_staging(
     sync_folder(staging)
 
 
-def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> None:
-    ledger.record_publication(run_key, _sha256(staging / MANIFEST))
-    proof = ledger.prove(run_key, signer)
+def _enter_and_prove(ledger: Ledger, signer: Signer, run_key: str, staging: Path) -> str:
+    """Enter and prove the publication; return its hour, as the checkpoint has it."""
+    proof = ledger.publish(run_key, _sha256(staging / MANIFEST), signer)
     _write_durably(staging / PROOF, readable_json(proof))
     sync_folder(staging)
+    return str(proof["checkpoint"]["at"])
+
+
+def _cut_times(staging: Path, at: str) -> None:
+    """Give every file and folder the hour of the publication: copies and archives of a version carry their times."""
+    seconds = datetime.fromisoformat(at).timestamp()
+    for path in (*staging.rglob("*"), staging):
+        os.utime(path, (seconds, seconds))
 
 
 def _refuse_another(ledger: Ledger, run_key: str, final: Path) -> None:
@@ -213,6 +223,9 @@ def _move_latest(folder: Path) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder.name)
     fresh.replace(link)
+    hour = folder.stat().st_mtime
+    os.utime(link, (hour, hour), follow_symlinks=False)
+    os.utime(folder.parent, (hour, hour))
     sync_folder(folder.parent)
 
 

@@ -19,6 +19,7 @@ from privacy.marginals.plan import TOTAL_KEY, TablesPlan, table_key
 from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from privacy.refine.tables import Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
+from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
 from tasks.earlier_version import EarlierVersion
 from tasks.progress import step
@@ -89,22 +90,65 @@ def refine(
     Privacy: post-processing.
     """
     drawn = {measurement.key: measurement for measurement in measurements}
-    noisy_total = drawn.get(TOTAL_KEY)
-    total = int(noisy_total.values) if isinstance(noisy_total, Measurement) else plan.public_total
+    totals = totals_of(product, plan, contract, measurements)
     specified = tables_of(product, contract)
     tables = []
     with step("refine") as bar:
         if product.refine.consistent:
-            return _refined_together(product, specified, contract, drawn, total)
+            return _refined_together(product, specified, contract, drawn, totals.kept)
         for number, table in enumerate(specified, 1):
             if table.hierarchy is not None:
-                tables.append(_refined_levels(product, table, contract, drawn, total))
+                tables.append(_refined_levels(product, table, contract, drawn, totals.kept))
             else:
                 reference = None if earlier is None else earlier.counts[table.name]
-                tables.append(_refined(product, table, contract, drawn, total, reference))
+                tables.append(_refined(product, table, contract, drawn, totals, reference))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The totals of a release.
+
+    Args:
+        kept: what tables with a count for every cell add up to; None where they keep no total [units].
+        listed: what sparse tables add up to: the drawn total or the declared one; None without one [units].
+        estimated: the average of all sums where `kept` is that, with the variance of its noise.
+    """
+
+    kept: int | None
+    listed: int | None
+    estimated: NoisySum | None
+
+
+def totals_of(
+    product: TablesProduct,
+    plan: TablesPlan,
+    contract: Contract,
+    measurements: Sequence[Measured],
+) -> Totals:
+    """Return what the tables of a release must add up to.
+
+    Args:
+        product, plan, contract, measurements: as for `refine`.
+    Privacy: post-processing of what was drawn, or declared public.
+    """
+    dense = [each for each in measurements if isinstance(each, Measurement)]
+    listed = next((int(each.values) for each in dense if each.key == TOTAL_KEY), plan.public_total)
+    if total_kind(product, contract) != "estimated":
+        return Totals(listed, listed, None)
+    zeros = {
+        table_key(table.name, level.name): level.impossible(table.columns)
+        for table in tables_of(product, contract)
+        for level in levels_of(table, contract)
+    }
+    sums = [
+        table_sum(each.values, zeros[each.key] if each.key in zeros else contract.impossible(each.clique), each.event)
+        for each in dense
+    ]
+    estimated = estimate_total(sums)
+    return Totals(estimated.value, listed, estimated)
 
 
 def _refined_together(
@@ -120,8 +164,7 @@ def _refined_together(
         MeasuredTable(table.columns, each.values, contract.impossible(table.columns), each.event)
         for table, each in zip(specified, measurements, strict=True)
     ]
-    event = drawn[TOTAL_KEY].event if TOTAL_KEY in drawn else None
-    known = None if total is None else KnownTotal(total, event)
+    known = None if total is None else KnownTotal(total, None)
     refined = refine_together(measured, product.refine, total=known)
     logger.info("refined %d tables together by %s", len(refined), product.refine.method)
     return tuple(
@@ -142,7 +185,7 @@ def _refined(
     table: TableSpec,
     contract: Contract,
     drawn: Mapping[str, Measured],
-    total: int | None,
+    totals: Totals,
     reference: NDArray[np.int64] | None,
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
@@ -150,17 +193,18 @@ def _refined(
     if isinstance(measurement, SparseMeasurement):
         noisy, event = measurement.table, measurement.event
         impossible = ImpossibleCells.of(contract, table.columns)
-        listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=total, event=event)
+        listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=totals.listed, event=event)
         return SparseTable(table.name, table.columns, measurement, listed)
     refined = refine_table(
         measurement.values,
         product.refine,
         impossible=contract.impossible(table.columns),
-        total=total,
+        total=totals.kept,
         event=measurement.event,
         ordered=contract.ordered_axes(table.columns),
         reference=reference,
         threshold=measurement.threshold,
+        estimated=totals.estimated is not None,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

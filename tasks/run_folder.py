@@ -13,7 +13,7 @@ import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import sleep
@@ -56,6 +56,11 @@ class UnexpectedError(SudareError):
         super().__init__(f"unexpected {kind}: this is a bug of Sudare. Private details: {log}")
 
 
+def now_to_the_second() -> str:
+    """Return the time (ISO 8601, UTC)."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 @dataclass
 class RunFolder:
     """The private folder of the runs of one spec, while this process holds it.
@@ -71,6 +76,9 @@ class RunFolder:
         refusal: the gate that stopped the run, in the words for whoever ran it.
         engine: counts the snapshot where it is; None for one that is counted here. It ends with the run.
         of_period: whether the release is one of a period; which of its gates broke is not told to Prefect.
+        began: when this process took the folder (ISO 8601, UTC, to the second); private.
+        unread: why the source could not be taken in, where that was tried before Prefect was told of the run.
+        looked: whether this process has counted how the snapshot fits the contract, and written the private page.
         lock: descriptor that holds the folder, also for a process that is started with it and outlives this one.
     """
 
@@ -83,6 +91,9 @@ class RunFolder:
     refusal: GateBroken | None = None
     engine: CountingEngine | None = None
     of_period: bool = False
+    began: str = field(default_factory=now_to_the_second)
+    unread: SudareError | None = None
+    looked: bool = False
     lock: int | None = None
 
     @property
@@ -120,9 +131,9 @@ CHARGE_STATES: Final = {
 """How a charge stands, and what running again does, in a line."""
 
 
-def run_name(release: str, spec_digest: str) -> str:
-    """Return the name of the folder of a spec's runs; another text of the spec is another run."""
-    return f"{release}-{spec_digest[:24]}"
+def run_name(release: str, run_digest: str) -> str:
+    """Return the name of the folder of a spec's runs; another text of the spec, or another due date, is another."""
+    return f"{release}-{run_digest[:24]}"
 
 
 @contextmanager
@@ -199,7 +210,7 @@ def sheltered(action: Callable[[], ResultT], log: Callable[[], Path]) -> ResultT
 def _write_private_traceback(error: BaseException, log: Path) -> None:
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-        file.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
+        file.write(f"--- {now_to_the_second()}\n")
         file.writelines(traceback.format_exception(error))
 
 

@@ -14,16 +14,18 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tasks.emission.lineage_target import NOBODY, LineageTarget, lineage_target
 from tasks.engine.spark_settings import SparkSettings, spark_settings
-from tasks.settings_file import TEMPLATE, Scheduled, read_publisher, read_schedule, read_settings
+from tasks.settings_file import TEMPLATE, Scheduled, read_publisher, read_schedule, read_settings, read_share
 from tasks.workspace_keys import create_keys, key_from_hex, public_half, read_key, refusal
 
 if TYPE_CHECKING:
     from contracts.about import Publisher
+    from privacy.ledger.ledger import Ledger
 
 FILE = "sudare.toml"
 PRIVATE = ".sudare"
@@ -49,6 +51,7 @@ class Workspace:
         publisher: what the publisher declares of all its releases.
         lineage: where lineage events go.
         spark: where Spark is, for sources with `engine: spark`.
+        asks_above: the share of rows that do not fit the contract above which a run asks.
     """
 
     root: Path
@@ -60,6 +63,7 @@ class Workspace:
     publisher: Publisher | None = None
     lineage: LineageTarget = NOBODY
     spark: SparkSettings | None = None
+    asks_above: Fraction = Fraction(1, 100)
 
     @property
     def private(self) -> Path:
@@ -123,6 +127,17 @@ class Workspace:
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
         return seed
 
+    def open_ledger(self, *, migrate: bool = False) -> Ledger:
+        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
+        from privacy.ledger.ledger import Ledger
+        from privacy.ledger.signing import Signer
+
+        file = self.public_key_file
+        public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
+        at_hand = public_key is not None and (_told_seed() is not None or (self.keys / "signing.key").is_file())
+        signer = Signer(self.signing_seed()) if at_hand else None
+        return Ledger(self.ledger_url, draws=self.draws, migrate=migrate, signer=signer, public_key=public_key)
+
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""
         return read_key(self.keys / "snapshot.key")
@@ -175,6 +190,7 @@ class Workspace:
             publisher=read_publisher(file, publisher),
             lineage=lineage_target(root, values, os.environ),
             spark=spark_settings(root, values),
+            asks_above=read_share(file, values, "run.asks_above"),
         )
 
     @classmethod
@@ -189,6 +205,11 @@ class Workspace:
             return cls.open(Path(told))
         start = start.absolute()
         return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def is_workspace_told() -> bool:
+    """Say whether SUDARE_WORKSPACE names the workspace: then it is not one that was only found."""
+    return bool(os.environ.get("SUDARE_WORKSPACE"))
 
 
 def user_folder() -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ _KEYS = {
     "store.releases": 'a folder, such as "releases"',
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
+    "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
     **SPARK_KEYS,
@@ -39,6 +42,9 @@ url = ""                 # empty: .sudare/ledger.sqlite
 
 [ingest]
 memory_limit = "1GB"     # of DuckDB
+
+[run]
+asks_above = "1 %"       # `sudare run` asks when more rows of a column do not fit the contract, or are clipped
 
 [prefect]
 api_url = ""             # of a running Prefect server; empty: each run starts its own
@@ -97,6 +103,21 @@ def read_settings(file: Path) -> tuple[dict[str, str], Any]:
     if findings:
         raise WorkspaceRefused(findings)
     return flat, publisher
+
+
+def read_share(file: Path, values: Mapping[str, str], key: str) -> Fraction:
+    """Read a share of rows in per cent; 1 % where none is written.
+
+    Raises:
+        WorkspaceRefused: no share from 0 % to 100 %.
+    """
+    written = values.get(key) or "1 %"
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", written.strip())
+    share = Fraction(found[1]) / 100 if found else None
+    if share is None or share > 1:
+        allowed = 'a share of rows from "0 %" to "100 %"'
+        raise refusal(str(file), key, repr(written[:60]), allowed, 'write it in per cent, such as "1 %"')
+    return share
 
 
 def read_publisher(file: Path, written: Any) -> Publisher | None:

@@ -63,11 +63,14 @@ def validate(
     with step("validate") as bar:
         listed = checks(contract)
         if table.engine is not None:
-            return _in_engine(table.engine, contract, listed, folder)
+            found = _in_engine(table.engine, contract, listed, folder)
+            bar.outcome(all(each.passed for each in found))
+            return found
         verdicts, results = _run(table, contract, listed, folder, memory_limit, bar.advance)
         _write(folder, results)
         _refuse_unrun(verdicts, folder)
         _refuse_broken_gates([each.check for each in verdicts if not each.passed], contract)
+        bar.outcome(all(each.passed for each in verdicts))
     logger.info("validated: %d checks, all %d gates hold", len(listed), sum(check.gate for check in listed))
     return tuple(CheckOutcome(each.check.name, each.passed, each.check.gate) for each in verdicts)
 

@@ -31,8 +31,8 @@ signed. What could not be checked is `skipped`, and a version with anything skip
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ from privacy.audit.inclusion import (
 )
 from privacy.audit.learnable import check_learnable
 from privacy.audit.model_statements import ModelRecord
-from privacy.audit.readable import LARGEST_JSON, printable, read_json
+from privacy.audit.readable import printable, read_json
 from privacy.audit.sealed import check_sealed
 from privacy.audit.statements import Manifest, Proof, Record, read_statement
 from privacy.audit.synthetic_statements import SyntheticRecord
@@ -63,11 +63,13 @@ from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files import (
     MANIFEST,
     PROOF,
+    Sealed,
     VersionFolder,
     check_contents,
     check_listing,
     list_version,
     open_version,
+    read_auditor_record,
     read_text_file,
 )
 from tasks.verification.keys import KEY, read_public_key
@@ -82,13 +84,18 @@ from tasks.verification.report import (
     RuleOutcome,
     VerificationReport,
 )
-from tasks.verification.succession import check_version_before
+from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.synthetic_checks import SyntheticChecks
+from tasks.verification.written_again import check_written
 
 __all__ = ["read_public_key", "verify"]
 
+logger = logging.getLogger(__name__)
+
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
+_LEADS_NOWHERE: Final = "no honest version leads to this: do not use it, and tell Sudare's maintainers"
+_STOPPED: Final = "the rest of this rule: its check stopped"
 
 
 def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path | None = None) -> VerificationReport:
@@ -112,31 +119,7 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
         )
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
     with step("verify") as bar:
-        return _Verification(path, public_key, bar, deep=deep, sealed=sealed).run()
-
-
-@dataclass(frozen=True)
-class Sealed:
-    """A complete record for auditors, as it was read: the file's own name, and its bytes."""
-
-    name: str
-    data: bytes
-
-
-def read_auditor_record(path: Path) -> Sealed:
-    """Read the complete record for auditors.
-
-    Raises:
-        SpecRefused: no such file, or it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return Sealed(printable(path.name), file.read(LARGEST_JSON + 1))
-    except (OSError, ValueError) as error:
-        found = getattr(error, "strerror", None) or "no path that can be followed"
-        remedy = "it lies in the publisher's workspace: .sudare/records/RELEASE/vN/record.auditor.json"
-        allowed = "the version's record for auditors"
-        raise SpecRefused([Finding(printable(str(path)), "auditors' record", found, allowed, remedy)]) from error
+        return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed).run()
 
 
 def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
@@ -156,10 +139,11 @@ def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(self, path: Path, public_key: str, bar: Bar, *, deep: bool, sealed: Sealed | None) -> None:
-        self._path, self._key, self._bar, self._deep, self._sealed = path, public_key, bar, deep, sealed
+    def __init__(self, paths: tuple[Path, Path], key: str, bar: Bar, *, deep: bool, sealed: Sealed | None) -> None:
+        self._key, self._bar, self._deep, self._sealed = key, bar, deep, sealed
+        (self._named, self._path), self._around = paths, Surroundings()
         self._checks: list[RuleOutcome] = []
-        self._folder = VersionFolder(path, {}, {})
+        self._folder = VersionFolder(self._path, {}, {})
         self._sound: frozenset[str] = frozenset()
         self._manifest: Manifest | None = None
         self._manifest_sha256 = ""
@@ -170,26 +154,45 @@ class _Verification:
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
-        manifest_findings = self._read_manifest()
-        self._check_folder()
-        self._close(manifest_findings)
-        self._check_contents()
-        self._check_proof()
-        self._check_record()
-        self._check_draws()
-        self._check_loss()
-        self._check_made()
-        self._check_catalogue()
-        self._check_estimation()
-        self._check_auditors()
+        unread: list[Finding] = []
+        stopped = self._tried(lambda: unread.extend(self._read_manifest()), MANIFEST)
+        self._guarded(self._check_folder, MANIFEST, 1)
+        self._close(unread if stopped is None else [*unread, stopped])
+        self._guarded(self._check_contents, MANIFEST, 3)
+        self._guarded(self._check_proof, PROOF, 4)
+        self._guarded(self._check_record, RECORD, 5)
+        self._guarded(self._check_draws, RECORD, 6)
+        self._guarded(self._check_loss, RECORD, 7)
+        self._guarded(self._check_made, RECORD, 8, 9)
+        self._guarded(self._check_catalogue, CATALOGUE, 10)
+        self._guarded(self._check_estimation, RECORD, 11)
+        self._guarded(self._check_auditors, RECORD, 12)
         manifest = self._manifest
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
+            notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold)),
         )
+
+    def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
+        """Run a check that closes these rules; what it raises is a finding of each that it did not close."""
+        finding = self._tried(check, where)
+        for rule in rules:
+            if finding is not None and all(rule != done.rule for done in self._checks):
+                self._close([finding], (_STOPPED,), rule=rule)
+
+    def _tried(self, check: Callable[[], object], where: str) -> Finding | None:
+        """Run a check; whatever it raises comes out of what the folder holds, and is a finding about a file."""
+        try:
+            check()
+        except Exception as error:  # no list of what a stranger's file can raise is whole
+            logger.debug("a check of %s raised", where, exc_info=True)
+            found = printable(f"the check stopped at it, with {type(error).__name__}: {error}")
+            return Finding(where, "what it leads to", found, "values that can be checked", _LEADS_NOWHERE)
+        return None
 
     def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = (), *, rule: int | None = None) -> None:
         """Write down the outcome of the next rule, or of one that is asked for by itself."""
@@ -224,8 +227,11 @@ class _Verification:
     def _check_folder(self) -> None:
         names = () if self._manifest is None else tuple(self._manifest.files)
         self._folder, findings = list_version(self._path, names)
-        skipped = () if self._manifest is not None else ("which files belong here: no readable manifest",)
-        self._close(findings + check_listing(self._folder, self._manifest), skipped)
+        findings += check_listing(self._folder, self._manifest)
+        if self._manifest is None:
+            return self._close(findings, ("which files belong here: no readable manifest",))
+        self._around = look_around(self._path, self._manifest, public_key=self._key)
+        return self._close(findings + check_names(self._named, self._path, self._manifest, self._around))
 
     def _check_contents(self) -> None:
         if self._manifest is None:
@@ -246,7 +252,7 @@ class _Verification:
         published, manifest = self._run.published, self._manifest
         findings += check_same_publisher(proof, manifest, where=PROOF)
         findings += check_publication(published, manifest, self._manifest_sha256, where=PROOF)
-        findings += check_version_before(self._path, proof, manifest, public_key=self._key, where=PROOF)
+        findings += check_before(proof, self._run, self._around, where=PROOF)
         return self._close(findings)
 
     def _check_record(self) -> None:
@@ -310,6 +316,8 @@ class _Verification:
         if made is not None and self._manifest is not None and not made[0][0] and not made[1][0]:
             made = made[0], check_parts(self._folder, self._manifest, self._sound, made[1])
             made[1][0].extend(check_footers(self._folder, self._manifest, self._sound))
+            if self._product is not None and not made[1][0] and all(done.passed for done in self._checks[4:]):
+                made[1][0].extend(check_written(self._folder, self._manifest, self._sound, self._product))
         measured, again = made if made is not None else (((), why), ((), why))
         self._close(*measured)
         return self._close(*again)

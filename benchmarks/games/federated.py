@@ -44,6 +44,7 @@ from privacy.ledger.federated_sums import _noisy_sums
 from privacy.ledger.grant import Grant
 from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 
 TRIALS: Final = 4_000
 CELLS: Final = 100_000
@@ -139,8 +140,8 @@ def _training_plan(trust: Trust) -> FederatedPlan:
 def _rounds(there: bool, trials: int, *, plan: FederatedPlan) -> Scores:
     """Make a round so often; return how far what the two see went along the canary's gradient [clipping norms]."""
     torch.set_num_threads(1)
-    session = Session(LEARNER, LAYOUT, START, step=0, steps=1, execution=CPU, seed=0)
-    unit = session.clipped_sum(ONE, bound=1.0).astype(np.float64)
+    session = Session(LEARNER, LAYOUT, START, step=0, steps=1, execution=CPU)
+    unit = session.clipped_sum(ONE, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
     unit /= np.linalg.norm(unit)
     sites = {CANARY: ONE if there else NOBODY, COLLUDING: ONE}
     seen = np.stack([_seen(plan, _answers(plan, sites), 0) for _ in range(trials)])

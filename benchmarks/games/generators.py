@@ -43,6 +43,8 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import unpacked
 from privacy.learning.training import Session, State, initial_state, state_size
 from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 
 DELTA: Final = Fraction(1, 20)
 EPSILON: Final = Fraction(2)
@@ -158,9 +160,9 @@ def pulled(attack: Attack, fitted: Fitted, _rows: int) -> float:
     trained = fitted.trainings[0]
     learner, start = trained.learner, initial_state(trained.learner)
     state = State.of(learner, unpacked(trained.checkpoint, state_size(learner)))
-    session = Session(learner, trained.layout, start, step=0, steps=1, execution=Execution("cpu"), seed=0)
+    session = Session(learner, trained.layout, start, step=0, steps=1, execution=Execution("cpu"))
     codes = LAYOUT.selected(attack.canary, trained.layout.names)
-    direction = session.clipped_sum(codes, bound=1.0).astype(np.float64)
+    direction = session.clipped_sum(codes, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
     length = np.linalg.norm(direction) * float(trained.plan.clipping_norm)
     return float(state.moments[0] @ direction / length)
 

@@ -1,4 +1,4 @@
-"""Games on noisy sums of bounded vectors over rows: principal axes, class moments, Fourier features.
+"""Games on noisy sums of bounded vectors over rows: principal axes and class moments.
 
 The canary is a table's only row, so that a sum is its vector and noise, or noise alone; the attacker knows both.
 """
@@ -24,7 +24,7 @@ from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import Codes, RowLayout
 from privacy.learning.moments import ON, Moments
-from privacy.learning.statistics import FeatureSums, Statistic, sum_event
+from privacy.learning.statistics import Statistic, sum_event
 from privacy.ledger.sum_drawing import noisy_sums
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
@@ -34,7 +34,6 @@ DELTA: Final = 0.01
 NOISE: Final = GaussianNoise(Fraction(1, 2))
 BITS: Final = 8
 _COLUMNS: Final = ("x", "y")
-_FREQUENCIES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,6 @@ def class_moments(adjacency: Adjacency) -> Game:
     return _game("moments of classes", statistic, adjacency=adjacency)
 
 
-def features() -> Game:
-    """Random Fourier features."""
-    frequencies = np.random.default_rng(4).integers(-(1 << 16), 1 << 16, (2, _FREQUENCIES))
-    return _game("sums of Fourier features", FeatureSums(ball(), Everyone(), frequencies))
-
-
 def wishart(there: bool, trials: int) -> Scores:
     """Play axes with Wishart noise in place of symmetric Gaussian noise: d + 1 degrees, scale 3 / (2 epsilon).
 
@@ -145,5 +138,4 @@ GAMES: Final[Mapping[str, Callable[[], Game]]] = {
     "axes_clipped": axes_clipped,
     "class_moments": partial(class_moments, "add_remove"),
     "class_moments_replace_one": partial(class_moments, "replace_one"),
-    "features": features,
 }

@@ -30,6 +30,7 @@ from privacy.learning.training import Session, initial_state
 from privacy.ledger.training import noisy_step
 from privacy.noise.lattice_gaussian import add_noise
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
+from privacy.noise.row_normals import normals_from
 
 TRIALS: Final = 8_000
 ENTRIES: Final = 400_000
@@ -46,12 +47,12 @@ def lattice_noise() -> Game:
     """The noise of a step alone: an entry of 0 or of the clipping norm."""
     event = PoissonSampledGaussian(Fraction(1), Fraction(1), 1)
 
-    def noisy(there: bool, trials: int, deviation: float) -> Scores:
+    def noisy(there: bool, trials: int, deviation: Fraction) -> Scores:
         values = np.full(trials, float(there), np.float32)
         add_noise(values, standard_deviation=deviation, source=SecureBytes())
         return values.astype(np.float64)
 
-    plays = [partial(noisy, deviation=each) for each in (1.0, 0.5)]
+    plays = [partial(noisy, deviation=each) for each in (Fraction(1), Fraction(1, 2))]
     threat = "an entry of a summed gradient, 0 or the clipping norm; the noisy entry is seen"
     return Game(
         "noise of a DP-SGD step",
@@ -101,7 +102,7 @@ def _steps(there: bool, trials: int, *, plan: TrainingPlan, clipped_to: float | 
     """Train so often; return how far the parameters went along the canary's gradient [clipping norms]."""
     torch.set_num_threads(1)
     bound = plan.clipped_to(START.parameters.size) if clipped_to is None else clipped_to
-    direction = _session(1).clipped_sum(ONE, bound=1.0).astype(np.float64)
+    direction = _session(1).clipped_sum(ONE, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
     direction /= np.linalg.norm(direction)
     source, codes = SecureBytes(), ONE if there else NOBODY
     went = np.stack([_trained(codes, plan, bound, source) for _ in range(trials)])
@@ -116,7 +117,7 @@ def _trained(codes: Codes, plan: TrainingPlan, bound: float, source: RandomBytes
 
 
 def _session(steps: int) -> Session:
-    return Session(LEARNER, LAYOUT, START, step=0, steps=steps, execution=Execution("cpu"), seed=0)
+    return Session(LEARNER, LAYOUT, START, step=0, steps=steps, execution=Execution("cpu"))
 
 
 GAMES: Final[Mapping[str, Callable[[], Game]]] = {

@@ -45,7 +45,7 @@ class Answering:
         asked = request.query_params.get("lang") or request.cookies.get(_LANGUAGE_COOKIE, "")
         auditors, who = self._site.auditors, None
         if auditors is not None:
-            peer = None if request.client is None else request.client.host
+            peer = peer_of(request)
             told = [] if auditors.proxy is None else request.headers.getlist(auditors.proxy.header)
             header = told[0] if len(told) == 1 else None  # of two, one may be the reader's own
             who = auditors.who(request.cookies.get(COOKIE), peer=peer, header=header)
@@ -107,6 +107,11 @@ class Answering:
         except SudareError:
             return self.trouble(request, HTTPStatus.SERVICE_UNAVAILABLE)
         return self.trouble(request, HTTPStatus.NOT_FOUND) if answer is None else answer
+
+
+def peer_of(request: Request) -> str | None:
+    """Return the address that a request comes from."""
+    return None if request.client is None else request.client.host
 
 
 def _file(request: Request, descriptor: int, name: str, digest: str | None, *, private: bool) -> Response:

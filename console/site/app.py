@@ -18,12 +18,14 @@ from fastapi import FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from console.site import accounts, comparison, journal, releases, version
 from console.site.answering import Answering
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.guard import Guard
+from console.site.public_address import is_our_host
 from console.site.rendering import says
 from tasks.page.style import PALETTE
 
@@ -54,7 +56,11 @@ def make_app(site: Site) -> FastAPI:
 
     app = FastAPI(title="Sudare", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
     proxy = None if site.auditors is None else site.auditors.proxy
-    app.add_middleware(Guard, names_auditors=None if proxy is None else proxy.header)
+    app.add_middleware(
+        Guard,
+        names_auditors=None if proxy is None else proxy.header,
+        knows=lambda host: is_our_host(site.public, listening=site.listening, host=host),
+    )
     answering = Answering(site)
     _add_troubles(app, answering)
     _add_releases(app, site, answering)
@@ -66,6 +72,9 @@ def make_app(site: Site) -> FastAPI:
         from console.site.auditor_routes import add_auditors
 
         add_auditors(app, site, site.auditors, answering)
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods is not None and "GET" in route.methods:
+            route.methods.add("HEAD")  # answered like GET; the server leaves the body out
     return app
 
 

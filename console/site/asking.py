@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from console.site.access_log import AccessLog
 from console.site.auditors import Auditors
 from console.site.burn_down import BurnDowns
 from console.site.desk import Desk
@@ -50,6 +51,8 @@ class Site:
         forecasts: works out how long the accounts last.
         auditors: who may see more; None where nobody may.
         public: the address of the proxy in front of it; None where none is told.
+        listening: the address or name that it listens on: requests that name another host are refused.
+        access_log: where logins, and what auditors read, are written down; private.
     """
 
     workspace: Workspace
@@ -60,6 +63,8 @@ class Site:
     verifications: Desk
     forecasts: Desk
     auditors: Auditors | None
+    access_log: AccessLog
+    listening: str
     public: PublicAddress | None = None
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))

@@ -13,7 +13,19 @@ from console.site.version import facts_of, folder_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_GUARANTEE: Final = ("epsilon", "delta", "odds", "variant", "unit", "neighbours", "population", "time")
+_GUARANTEE: Final = (
+    "epsilon",
+    "delta",
+    "odds",
+    "unit_sure",
+    "attribute",
+    "attribute_sure",
+    "variant",
+    "unit",
+    "neighbours",
+    "population",
+    "time",
+)
 _MOST_FIELDS: Final = 100
 _MOST_FILES: Final = 12
 _MOST_ROWS: Final = 20

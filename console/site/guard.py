@@ -5,9 +5,11 @@ No script runs anywhere on the site. A record's page is shown as it was publishe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY: Final = (
@@ -31,17 +33,25 @@ _HEADERS: Final = {
 }
 
 
+_ELSEWHERE: Final = PlainTextResponse(
+    "This site is not known under the host that was asked for. Its operator names it: sudare serve --host or "
+    "--public-url; a proxy in front of it has to pass the Host header on.\n",
+    status_code=421,
+)
+
+
 class Guard:
-    """Adds the headers that an answer does not have yet.
+    """Refuses requests for another host, and adds the headers that an answer does not have yet.
 
     Args:
         app: what answers.
+        knows: says whether a Host header names this site.
         names_auditors: the header by which a trusted proxy names an auditor, where there is one: what is answered
             depends on it, so that no store on the way may give one reader's page to another.
     """
 
-    def __init__(self, app: ASGIApp, *, names_auditors: str | None = None) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, *, knows: Callable[[str | None], bool], names_auditors: str | None) -> None:
+        self._app, self._knows = app, knows
         self._headers = _HEADERS if names_auditors is None else {**_HEADERS, "Vary": f"Cookie, {names_auditors}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,4 +64,9 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        await self._app(scope, receive, sending if scope["type"] == "http" else send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        hosts = Headers(scope=scope).getlist("host")
+        known = len(hosts) == 1 and self._knows(hosts[0])
+        await (self._app if known else _ELSEWHERE)(scope, receive, sending)

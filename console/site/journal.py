@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import KINDS, SEALED, Entry
+from privacy.ledger.entries import KINDS, RUN_KINDS, SEALED, Entry
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.search import Inclusion, Wanted, entries, entry_at, prove
 from privacy.ledger.signing import key_id, signature_holds
@@ -32,6 +33,7 @@ def journal_page(site: Site, viewer: Viewer, *, wanted: dict[str, str | None], b
             found = entries(connection, search, before=before, limit=PAGE + 1)
     told = {
         "entries": [_line(entry, sealed) for entry in found[:PAGE]],
+        "runs": _runs(found[:PAGE]) if asked["run"] is None and asked["kind"] is None else {},
         "filter": asked,
         "kinds": [kind for kind in KINDS if kind not in sealed],
         "next": found[PAGE - 1].sequence if len(found) > PAGE else None,
@@ -89,6 +91,15 @@ def _line(entry: Entry, sealed: tuple[str, ...]) -> dict[str, Any]:
     says = {word: str(entry.body[word])[:200] for word in _LINE_WORDS if isinstance(entry.body.get(word), str | int)}
     told = {"sequence": entry.sequence, "hash": entry.hash, "sealed": False}
     return {**told, "kind": entry.kind, "at": entry.at, "says": says}
+
+
+def _runs(found: Sequence[Entry]) -> dict[str, list[int]]:
+    """Return the entries of each run on a page, by the newest of them: a run is one line, which opens."""
+    runs: dict[str, list[int]] = {}
+    for entry in found:
+        if entry.kind in RUN_KINDS:
+            runs.setdefault(str(entry.body["run_key"]), []).append(entry.sequence)
+    return {str(sequences[0]): sequences for sequences in runs.values() if len(sequences) > 1}
 
 
 def _about(site: Site, entry: Entry) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from console.site.desk import Answer
 from console.site.folders import Folder
 from console.site.releases import value_of, version_object
 from console.site.tables import preview
+from privacy.audit.learnable import PRESENCE
 from privacy.ledger.signing import key_id
 from privacy.ledger.view import published_at
 from tasks.settings import Workspace
@@ -19,6 +20,7 @@ FILES_PAGE: Final = 200
 _MOST_TABLES: Final = 200
 _MOST_TEXT: Final = 2_000
 _AGAIN: Final = 2
+_EVEN: Final = "50 %"
 _FACTS: Final = (
     ("epsilon", "F", "epsilon"),
     ("delta", "F", "delta"),
@@ -147,7 +149,20 @@ def verify_version(told: tuple[str, str]) -> dict[str, Any]:
 def facts_of(record: dict[str, Any] | None) -> dict[str, str]:
     """Return what is to be seen of a record first, as texts."""
     found = {name: value_of(record, group, field) for name, group, field in _FACTS}
-    return {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
+    facts = {name: _short(value) or "" for name, value in found.items() if isinstance(value, str | int | float)}
+    return facts | _learned(record)
+
+
+def _learned(record: dict[str, Any] | None) -> dict[str, str]:
+    """Return how sure one who was half sure can become: of one unit, and of one column of somebody in the table."""
+    unit, largest = (value_of(record, "F", name) for name in ("largest_posterior", "largest_attribute"))
+    try:
+        found = {"unit_sure": unit["at_most"][_EVEN], "attribute_sure": largest["at_most"][_EVEN]}
+        found["attribute"] = largest["column"]
+        found["presence"] = "yes" if unit["hypothesis"] == PRESENCE else ""
+    except (KeyError, TypeError):
+        return {}
+    return {name: _short(value) or "" for name, value in found.items() if isinstance(value, str)}
 
 
 def forecast(root: str) -> dict[str, Any]:
@@ -157,10 +172,9 @@ def forecast(root: str) -> dict[str, Any]:
 
     from console.accounts import calendar_object
     from flows.calendar import forecasts, refusals
-    from privacy.ledger.ledger import Ledger
 
     workspace, now = Workspace.open(Path(root)), datetime.now()
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         made, accounts = forecasts(ledger, workspace, now=now), ledger.accounts()
         calendar = {"forecasts": made, "refusals": refusals(accounts, made, now=now)}
         return {state.terms.name: calendar_object(calendar, state) for state in accounts}

@@ -5,11 +5,13 @@
 | `large-domain` | a column with very many cells, each of which gets its own noise |
 | `one-cell` | a column with a single cell, which tells nothing |
 | `cut-bin` | equal bins whose last one is narrower, calendar periods cut by the bounds |
+| `wide-bin` | at most six bins, one of which holds more than half the range |
 | `unit-is-row` | each row is a unit of its own, while a column looks like somebody's id |
 | `id-with-domain` | a column that looks like an id, beside the unit's own |
 | `rows-per-unit` | so many rows of one unit count that the noise, which grows with them, drowns the counts |
 | `gate` | a check that stops the release, which is an exact answer about the rows |
 | `free-text` | a column of texts that people write, or categories that look like texts, addresses or identifiers |
+| `formula` | a label that a spreadsheet would take for a formula |
 | `near-duplicates` | categories that differ in case, spaces, accents or a letter |
 | `unchecked` | a provenance that still says that it has to be checked |
 | `version` | a version from which nobody can tell whether a change is breaking |

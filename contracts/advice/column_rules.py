@@ -8,13 +8,14 @@ from datetime import date, timedelta
 
 from contracts.advice.places import Advice, Places
 from contracts.advice.texts import looks_identifying, near_duplicates
-from contracts.column import Column
+from contracts.column import Column, formula_labels, place_of
 from contracts.contract import Contract
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.drafting.draft_text import CHECK_IT
 from contracts.periods import period_index
 
 MANY_CELLS = 10_000
+FEW_BINS = 6
 _ID_NAME = re.compile(
     r"(?i:^(?:id|uuid|guid|ssn|nin|key|pk)$|[_\- ](?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[dD]$"
 )
@@ -57,8 +58,25 @@ def _bins(column: Column, contract: Contract, placed: Places) -> Iterator[Advice
                 "a finding",
                 "choose a width that divides the bounds, or write the edges out",
             )
+        yield from _wide_bin(column, domain, placed)
     if isinstance(domain, DateDomain):
         yield from _cut_periods(column, domain, placed)
+
+
+def _wide_bin(column: Column, domain: IntegerDomain | DecimalDomain, placed: Places) -> Iterator[Advice]:
+    """Say that a bin holds more than half the range; many bins beside it are a tail that somebody meant."""
+    step = 1 if isinstance(domain, IntegerDomain) else 0
+    whole = domain.bounds[1] - domain.bounds[0] + step
+    wide = [(low, high) for low, high in domain.bins if 2 * (high - low + step) > whole]
+    if wide and len(domain.bins) <= FEW_BINS:
+        [(low, high)] = wide
+        yield placed.advice(
+            "wide-bin",
+            placed.of_column(column.name, "bins"),
+            f"a bin from {low} to {high} among bounds from {domain.bounds[0]} to {domain.bounds[1]}",
+            "it holds more than half the range: most people may fall into it, and readers cannot tell where",
+            "divide it, or narrow the bounds to what a public document says",
+        )
 
 
 def _cut_periods(column: Column, domain: DateDomain, placed: Places) -> Iterator[Advice]:
@@ -142,6 +160,18 @@ def _written(domain: CategoryDomain | MappingDomain) -> tuple[str, ...]:
     return domain.values if isinstance(domain, CategoryDomain) else tuple(raw for raw, _ in domain.mapping)
 
 
+def _formulas(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+    found = formula_labels(column)
+    if found:
+        yield placed.advice(
+            "formula",
+            placed.of_column(column.name),
+            f"{len(found)} of its labels begin with =, +, - or @ (the first is {place_of(column, found[0])})",
+            "a spreadsheet that opens a published CSV file takes them for formulas and runs them",
+            "write kind: mapping and give these values labels that begin with a letter or a digit",
+        )
+
+
 def _provenance(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
     if CHECK_IT in (column.domain.provenance.reference or ""):
         yield placed.advice(
@@ -158,5 +188,6 @@ COLUMN_RULES: tuple[Callable[[Column, Contract, Places], Iterator[Advice]], ...]
     _bins,
     _ids,
     _texts,
+    _formulas,
     _provenance,
 )

@@ -28,6 +28,7 @@ from contracts.contract import (
     MappingDomain,
 )
 from contracts.portable.kinds import EXACT, Kind
+from contracts.spellings import NUMBER, by_value, number_of
 
 SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What DuckDB's trim takes off: Unicode's spaces, not tabs or ends of lines."""
@@ -36,7 +37,7 @@ TYPES: Final[dict[Kind, str]] = {
     "text": "string",
     "whole": "int64",
     "real": "float64",
-    "fixed": "float64",
+    "fixed": "decimal(38, 18)",
     "flag": "boolean",
     "day": "date",
 }
@@ -71,13 +72,13 @@ def code_expression(column: Column, cell: Any, kind: Kind) -> Any:
     """
     domain = column.domain
     if isinstance(domain, CategoryDomain | MappingDomain):
-        code = _listed_code(domain, cell, found_code(column, cell, kind))
+        code = _listed_code(domain, _absent(cell, kind), found_code(column, cell, kind))
     elif isinstance(domain, DateDomain):
         code = ibis.cases((_no_day(domain, cell), domain.null_code), else_=_period(domain, cell))
     elif isinstance(domain, ImageDomain):
         raise ValueError(f"column {column.name} holds pictures, which have no single code")
     else:
-        number = cell.cast("float64")
+        number = _double(cell, kind)
         starts = [float(first) for first, _ in domain.bins]
         nothing = _no_number(domain, number) | _no_whole(domain, number)
         code = ibis.cases((nothing, domain.null_code), else_=_bin(starts, 0, len(starts), number))
@@ -100,61 +101,74 @@ def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind
     column = contract.column(check.column)
     domain = column.domain
     if isinstance(domain, CategoryDomain | MappingDomain):
-        absent = _absent_text(domain, cell, kind)
-        return absent if check.kind == "not_null" else ~absent & found_code(column, cell, kind).isnull()
+        absent, found = _absent(cell, kind), found_code(column, cell, kind)
+        missing = _found(cell, kind, dict.fromkeys(domain.missing, 0)).notnull()
+        return absent | missing if check.kind == "not_null" else ~absent & found.isnull()
     if isinstance(domain, DateDomain):
         absent, outside, misfit = _no_day(domain, cell), _outside(cell, *domain.bounds), ibis.literal(False)
     elif isinstance(domain, ImageDomain):
         raise ValueError(f"column {column.name} holds pictures, which no engine is asked about")
     else:
-        number = cell.cast("float64")
+        number = _double(cell, kind)
         absent, misfit = _no_number(domain, number), _no_whole(domain, number)
         outside = ~misfit & _outside(number, *map(float, domain.bounds))
     return {"not_null": absent, "castable": ~absent & misfit, "between": ~absent & outside}[check.kind]
 
 
 def found_code(column: Column, cell: Any, kind: Kind) -> Any:
-    """Return the code of a category's text, null for an unknown one: as it is spelled, trimmed, or as a flag."""
+    """Return the code of a category, null for an unknown one: as it is spelled, trimmed, or by its value."""
     domain = column.domain
     if not isinstance(domain, CategoryDomain | MappingDomain):
         raise ValueError(f"column {column.name} has no categories")
-    codes = known_texts(domain)
-    text = _text(cell, kind)
-    spellings = [_looked_up(text, codes)] + ([_looked_up(trimmed(text), codes)] if kind == "text" else [])
-    if column.logical_type == "boolean":
-        flags = {known.lower(): code for known, code in codes.items() if known.lower() in ("true", "false")}
-        spellings += [_looked_up(trimmed(text).lower(), flags)] if flags else []
-    return ibis.coalesce(*spellings)
+    return _found(cell, kind, known_texts(domain))
 
 
-def _text(cell: Any, kind: Kind) -> Any:
-    """Return a value as text."""
+def _found(cell: Any, kind: Kind, codes: Mapping[str, int]) -> Any:
+    """Return the code of the text that a value is."""
+    values = {number_of(text): codes[text] for text in by_value(codes).values()}
+    values.pop(None, None)
+    if kind in ("whole", "real", "fixed", "flag"):
+        return _looked_up(_double(cell, kind), values)
+    spellings = [_looked_up(cell, codes), _looked_up(trimmed(cell), codes)]
+    return ibis.coalesce(*spellings, *([_looked_up(_number(trimmed(cell)), values)] if values else []))
+
+
+def _double(cell: Any, kind: Kind) -> Any:
+    """Return a number or a flag as the nearest double; a decimal by its text, since a division could round twice."""
     if kind == "flag":
-        return ibis.cases((cell, "true"), (~cell, "false"), else_=ibis.null("string"))
-    return cell if kind == "text" else cell.cast("string")
+        return ibis.cases((cell, 1.0), (~cell, 0.0), else_=ibis.null("float64"))
+    return cell.cast("string").try_cast("float64") if kind == "fixed" else cell.cast("float64")
 
 
-def _looked_up(text: Any, codes: Mapping[str, int]) -> Any:
-    branches = [(text == known, ibis.literal(code, "int32")) for known, code in codes.items()]
-    return ibis.cases(*branches, else_=ibis.null("int32"))
+def _number(text: Any) -> Any:
+    """Return the number that a text is, as `contracts.spellings` has it; null for any other text.
+
+    The last letter is looked at too: to Java, $ is also before the end of a line.
+    """
+    digits = text.re_search(NUMBER) & text.right(1).isin([*"0123456789."])
+    words = text.lower()
+    return ibis.cases((digits, text.try_cast("float64")), (words == "true", 1.0), (words == "false", 0.0))
 
 
-def _listed_code(domain: Listed, cell: Any, found: Any) -> Any:
+def _looked_up(value: Any, codes: Mapping[Any, int]) -> Any:
+    branches = [(value == known, ibis.literal(code, "int32")) for known, code in codes.items()]
+    return ibis.cases(*branches, else_=ibis.null("int32")) if branches else ibis.null("int32")
+
+
+def _listed_code(domain: Listed, absent: Any, found: Any) -> Any:
     """Return the code of a category; what is none is `other`, and nothing is a null."""
     if domain.misfit_code == domain.null_code:
         return ibis.coalesce(found, ibis.literal(domain.null_code, "int32"))
     return ibis.cases(
         (found.notnull(), found),
-        (cell.isnull(), ibis.literal(domain.null_code, "int32")),
+        (absent, ibis.literal(domain.null_code, "int32")),
         else_=ibis.literal(domain.misfit_code, "int32"),
     )
 
 
-def _absent_text(domain: Listed, cell: Any, kind: Kind) -> Any:
-    """Return whether a value is null or one of the missing texts."""
-    if not domain.missing:
-        return cell.isnull()
-    return cell.isnull() | trimmed(_text(cell, kind)).isin(domain.missing).fill_null(False)
+def _absent(cell: Any, kind: Kind) -> Any:
+    """Return whether a value is null, or a NaN."""
+    return cell.isnull() | cell.isnan().fill_null(False) if kind == "real" else cell.isnull()
 
 
 def _no_number(domain: Any, number: Any) -> Any:

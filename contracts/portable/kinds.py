@@ -7,10 +7,13 @@ numbers and days have to be stored as such. Texts, whole numbers, flags and days
 |---|---|---|
 | text | text | categories, mappings; the unit's id |
 | whole | integers of any width | categories, mappings, integers, decimals; the unit's id |
-| real | floating point | integers, decimals |
-| fixed | decimals of at most 15 digits, which a double holds apart | integers, decimals |
-| flag | booleans | categories, mappings |
+| real | floating point | the same, but no id |
+| fixed | decimals | the same, but no id |
+| flag | booleans | the same, but no id |
 | day | dates without a time | dates |
+
+Which of the four kinds of numbers a column is stored as can depend on one row (a missing value makes doubles of whole
+numbers), so what takes one of them takes all: a refusal would tell of that row.
 """
 
 from __future__ import annotations
@@ -18,31 +21,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from contracts.code_sql import known_texts
-from contracts.contract import CategoryDomain, Column, Contract, DateDomain, ImageDomain, MappingDomain
+from contracts.contract import (
+    CategoryDomain,
+    Column,
+    Contract,
+    DateDomain,
+    DecimalDomain,
+    ImageDomain,
+    IntegerDomain,
+    MappingDomain,
+)
 from contracts.errors import Finding
 
 Kind = Literal["text", "whole", "real", "fixed", "flag", "day"]
 EXACT: Final = 2**53
 """Up to here a double is every whole number."""
-FIXED_DIGITS: Final = 15
 RESERVED: Final = "sudare_"
 """How the columns begin that tell the order of a source."""
 MOST_BRANCHES: Final = 512
 """Bins of a column of numbers, found by comparisons nested as deep as the logarithm of their number."""
 
-_LISTED: Final[dict[str, tuple[Kind, ...]]] = {
-    "string": ("text", "whole"),
-    "integer": ("whole",),
-    "number": ("whole",),
-    "boolean": ("text", "flag"),
-    "date": ("text",),
-}
+_NUMBERS: Final[tuple[Kind, ...]] = ("whole", "real", "fixed", "flag")
+"""What a writer stores as one of these it may store as another for the sake of one row, so they go together."""
 _WORDS: Final[dict[Kind, str]] = {
     "text": "text",
     "whole": "integer",
     "real": "floating point",
-    "fixed": f"decimal of at most {FIXED_DIGITS} digits",
+    "fixed": "decimal",
     "flag": "boolean",
     "day": "date",
 }
@@ -54,10 +59,10 @@ def allowed_kinds(column: Column) -> tuple[Kind, ...]:
     if isinstance(domain, ImageDomain):
         return ()
     if isinstance(domain, CategoryDomain | MappingDomain):
-        return _LISTED[column.logical_type]
+        return ("text", *_NUMBERS)
     if isinstance(domain, DateDomain):
         return ("day",)
-    return ("whole", "real", "fixed")
+    return _NUMBERS
 
 
 def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, where: str) -> list[Finding]:
@@ -92,17 +97,7 @@ def _domain_findings(contract: Contract, column: Column) -> list[Finding]:
     """Name what of a domain the expressions do not hold."""
     domain, where = column.domain, f"contract {contract.id}"
     remedy = "count in DuckDB: leave `engine:` out"
-    if isinstance(domain, CategoryDomain | MappingDomain):
-        large = [text for text in known_texts(domain) if _whole(text) >= EXACT]
-        if large and column.logical_type in ("integer", "number"):
-            return [Finding(where, f"column {column.name}", "a whole number from 2^53", "smaller ones", remedy)]
-    elif not isinstance(domain, DateDomain | ImageDomain) and len(domain.bins) > MOST_BRANCHES:
+    if isinstance(domain, IntegerDomain | DecimalDomain) and len(domain.bins) > MOST_BRANCHES:
         found = f"{len(domain.bins)} bins"
         return [Finding(where, f"column {column.name}", found, f"at most {MOST_BRANCHES} in an engine", remedy)]
     return []
-
-
-def _whole(text: str) -> int:
-    """Return the size of a whole number that a text spells, else 0."""
-    digits = text.lstrip("+-")
-    return int(digits) if digits.isdecimal() else 0

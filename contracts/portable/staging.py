@@ -122,12 +122,12 @@ def cells_of(contract: Contract, clique: tuple[str, ...]) -> Any:
 
 
 def checks_of(contract: Contract) -> Any:
-    """Return an expression of one row: whether a row is there (n), and for each mark its maximum. One scan.
+    """Return an expression of one row: how many rows there are (n), and how many have each mark. One scan.
 
-    Privacy: private; one bit a check, of which only those of gates may stop a release.
+    Privacy: private; that some row breaks a gate may stop a release, and the counts are the operator's alone.
     """
     stage, table = stage_of(contract), stage_of(contract).table
-    marks = {name: table[name].max().fill_null(0) for name in stage.broken.values()}
+    marks = {name: table[name].sum().fill_null(0) for name in stage.broken.values()}
     return table.aggregate(n=table.count(), **marks)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,7 +55,7 @@ class PureCalculus:
             UnsupportedEvent: an event whose pure loss is infinite, or of no known kind.
             AmountRefused: the sum is above 10^6.
         """
-        return _total(_pure(event) for event in events)
+        return _total((_pure(event), count) for event, count in Counter(events).items())
 
     def claim(self, spent_pico: int, delta_atto: int) -> int:
         """Say which epsilon at delta a spent loss amounts to: the loss itself.
@@ -125,7 +126,8 @@ class RenyiCalculus:
             AmountRefused: the sum is above 10^6.
         """
         order = float(self.order)
-        return _total(Fraction(renyi(event, order)) for event in events)
+        counted = Counter(events)
+        return _total((Fraction(renyi(event, order)), count) for event, count in counted.items())
 
     def claim(self, spent_pico: int, delta_atto: int) -> int:
         """Say which epsilon at delta a spent loss amounts to, rounded up.
@@ -188,9 +190,9 @@ def _pure(event: Event) -> Fraction:
     return loss
 
 
-def _total(losses: Iterable[Fraction]) -> int:
-    """Round each loss up to whole units and add them up."""
-    total = sum(math.ceil(loss * PICO) for loss in losses)
+def _total(losses: Iterable[tuple[Fraction, int]]) -> int:
+    """Round each loss up to whole units and add them up, as often as it occurs."""
+    total = sum(count * math.ceil(loss * PICO) for loss, count in losses)
     if total > LARGEST * PICO:
         raise AmountRefused("sum of losses", pico_to_text(total), f"<= {LARGEST}")
     return total

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from privacy.accounting.amounts import ATTO, PICO, loss_up
 from privacy.accounting.convert import best_epsilon
@@ -39,9 +39,37 @@ def odds_bound(epsilon: int, delta: int) -> Decimal:
     return factor
 
 
+class Loss(NamedTuple):
+    """A privacy loss: epsilon [10^-12] at delta [10^-18]."""
+
+    epsilon: int
+    delta: int
+
+
 def exceptions(epsilon: int, delta: int) -> int:
     """Return the probability [10^-18] with which odds may rise further; nothing where nothing was drawn."""
     return min(EXCEPTIONS * delta, ATTO) if epsilon else 0
+
+
+def loss_about_a_row(epsilon: int, delta: int, *, adjacency: str) -> Loss:
+    """Return the loss about what the table says of a unit that is known to be in it.
+
+    Under add_remove other rows count as one unit removed and another added: 2 epsilon and (1 + exp(epsilon)) delta.
+
+    Args:
+        epsilon: of the release [10^-12].
+        delta: of the release [10^-18].
+        adjacency: of the release.
+    """
+    if adjacency != "add_remove":
+        return Loss(epsilon, delta)
+    return Loss(2 * epsilon, min(_whole_up(1 + odds_bound(epsilon, 0), delta), ATTO - 1))
+
+
+def _whole_up(times: Decimal, amount: int) -> int:
+    """Multiply and round up, to four digits and to a whole number."""
+    short = Context(prec=4, rounding=ROUND_CEILING).multiply(times, Decimal(amount))
+    return int(short.to_integral_value(ROUND_CEILING))
 
 
 def largest_posterior(prior: Fraction, factor: Decimal) -> str:

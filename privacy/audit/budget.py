@@ -20,7 +20,7 @@ from contracts.errors import Finding
 from privacy.audit.event_forms import NotRecomputable, read_event
 from privacy.audit.readable import printable, shown
 
-BUDGETS: Final = frozenset({"zero_concentrated", "pure"})
+BUDGETS: Final = ("zero_concentrated", "pure")
 _OVERDRAWN: Final = "more was drawn than was charged: the loss is larger than the account was told"
 Event = Mapping[str, Any]
 

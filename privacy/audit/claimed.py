@@ -1,14 +1,16 @@
 """Does the claimed guarantee follow from the events? In this order.
 
 1. record and journal state the same amounts, calculus and cap for the account that the spec names
-2. ε, recomputed by independent code from the events, is not above the claim, nor the claim above the spec's charge
+2. ε, recomputed by independent code from the events, is not above the claim, nor the claim above the spec's charge;
+   by Rényi losses, or, of Gaussian noise that was fixed beforehand, by the δ of its loss distribution at the claim
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from contracts.errors import Finding
 from contracts.written import parse_decimal
@@ -16,11 +18,14 @@ from privacy.accounting.amounts import ATTO, PICO, atto_to_text, pico_to_text
 from privacy.audit.budget import split
 from privacy.audit.identity import OTHER
 from privacy.audit.inclusion import JournalledRun
+from privacy.audit.loss_inversion import delta_at
 from privacy.audit.readable import printable, shown
 from privacy.audit.recompute import NotRecomputable, recompute
 from privacy.audit.statements import ReplayTerms
 
 TOLERANCE: Final = Fraction(1, 10**9)
+_INVERTED: Final = 1e-5
+"""Of δ: more than the inversion may be off by."""
 _OVERSTATED: Final = "the guarantee is weaker than stated: rely on the recomputed value, not on the claim"
 _ACCOUNT: Final = "the account was charged otherwise than stated: ask the publisher for the journal"
 
@@ -41,6 +46,7 @@ def check_amounts(replay: ReplayTerms, run: JournalledRun, *, where: str) -> lis
         ("replay.after", replay.after, taken.after),
         ("replay.cap", replay.cap, account.cap),
         ("replay.calculus", replay.calculus, account.calculus),
+        ("replay.charge.noise_epsilon", replay.charge.noise_epsilon, charge.noise_epsilon),
     ]
     return [
         Finding(where, field, shown(found), f"{shown(expected)}, as the charge in the journal says", _ACCOUNT)
@@ -68,13 +74,25 @@ def check_claim(replay: ReplayTerms, run: JournalledRun | None, *, where: str) -
     if epsilon is None:
         allowed = f"a finite ε at δ = {atto_to_text(claim.delta)}"
         findings.append(Finding(where, "replay.claim.epsilon", "an infinite loss", allowed, _OVERSTATED))
-    elif Fraction(epsilon) * PICO > claim.epsilon * (1 + TOLERANCE):
+    elif Fraction(epsilon) * PICO > claim.epsilon * (1 + TOLERANCE) and not _distributed(fixed, replay):
         found, allowed = (
             pico_to_text(claim.epsilon),
             f"at least {_text(Fraction(epsilon))}, recomputed from the events",
         )
         findings.append(Finding(where, "replay.claim.epsilon", found, allowed, _OVERSTATED))
     return findings
+
+
+def _distributed(events: Sequence[Mapping[str, Any]], replay: ReplayTerms) -> bool:
+    """Say whether the loss distribution of the events, Gaussian noise and nothing else, keeps the claim."""
+    claim = replay.claim
+    if claim.epsilon == 0 or claim.delta == 0:
+        return False
+    try:
+        delta = delta_at(events, Fraction(claim.epsilon, PICO))
+    except NotRecomputable:
+        return False
+    return delta is not None and delta * ATTO <= claim.delta * (1 - _INVERTED)
 
 
 def _check_terms(replay: ReplayTerms, where: str) -> list[Finding]:

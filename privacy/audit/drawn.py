@@ -25,6 +25,7 @@ from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import DrawStatement, Replay, ReplayTerms
 from privacy.marginals.coarsening import coarsening
+from privacy.refine.total import draws_total, may_have_drawn_total
 
 NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
@@ -113,7 +114,7 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
     """Check that there is one draw for the total, where the product needs one, one for each table and each level."""
     contract, product = meaning.contract, meaning.product
     wanted: list[tuple[str, tuple[str, ...], Level | None]] = []
-    wanted += [("total", (), None)] if needs_drawn_total(product) else []
+    wanted += [("total", (), None)] if draws_total(product, contract) or _earlier_total(replay, product) else []
     for table in meaning.tables:
         coarser = levels_of(table, contract)
         wanted += [(f"table:{table.name}/{level.name}", table.columns, level) for level in coarser]
@@ -137,10 +138,9 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
     return findings
 
 
-def needs_drawn_total(product: TablesProduct) -> bool:
-    """Say whether the product's refinement uses a total that has to be drawn."""
-    methods = {product.method_of(table) for table in product.tables}
-    return not methods <= {"none", "hierarchy"} and product.total == "noisy"
+def _earlier_total(replay: Replay, product: TablesProduct) -> bool:
+    """Say whether a total was drawn as versions had it before totals were estimated: its event counts like any."""
+    return may_have_drawn_total(product) and any(draw.key == "total" for draw in replay.draws)
 
 
 def check_moves(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:

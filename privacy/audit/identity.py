@@ -24,9 +24,11 @@ from contracts.expansion import expand, tables_of
 from contracts.lambda_reference import LambdaReference
 from contracts.levels import level_name, level_problems, levels_of
 from contracts.product import AUTO, TableSpec, TablesProduct
+from contracts.redraw import due_run_key
 from contracts.table_form import form_problems
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.audit.inclusion import JournalledRun
+from privacy.audit.journal_statements import ChargeBody
 from privacy.audit.parts import parts_among
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
@@ -222,6 +224,7 @@ def check_charge(
         ("replay.contract.unit", contract.unit.column or "row", charge.unit),
         ("replay.contract.unit.scope", contract.unit.scope, charge.scope),
         ("replay.rows_per_unit", replay.rows_per_unit, charge.rows_per_unit),
+        ("replay.due", replay.due, charge.due),
     ]
     declared = [
         ("replay.adjacency", replay.adjacency, contract.adjacency),
@@ -230,7 +233,19 @@ def check_charge(
     return [
         *differences(journalled, where=where, allowed="as the charge in the journal says"),
         *differences(declared, where=where, allowed="as the contract says"),
+        *_check_due(replay, charge, where),
     ]
+
+
+def _check_due(replay: ReplayTerms, charge: ChargeBody, where: str) -> list[Finding]:
+    """Check that the run of a due date has the key that spec, contract and date give; no row is in it."""
+    if replay.due is None:
+        return []
+    key = due_run_key(
+        charge.release, spec_digest=charge.spec_digest, contract_digest=charge.contract_digest, due=replay.due
+    )
+    pairs = [("the run's key, by its due date", charge.run_key, key)]
+    return list(differences(pairs, where=where, allowed="as spec, contract and due date give it"))
 
 
 def check_tables(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]:

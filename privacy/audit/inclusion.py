@@ -13,12 +13,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from contracts.errors import Finding
-from privacy.audit.journal_statements import AccountBody, ChargeBody, DrawnBody, OpenedBody, PublishedBody
+from privacy.audit.journal_statements import (
+    AccountBody,
+    ChargeBody,
+    CheckpointBody,
+    DrawnBody,
+    OpenedBody,
+    PublishedBody,
+)
 from privacy.audit.readable import shown
 from privacy.audit.statements import EntryStatement, Manifest, Proof, ProvenEntry, Statement, read_statement
 from privacy.ledger.entries import Entry
@@ -46,6 +53,8 @@ class JournalledRun:
         opened: what the noise was drawn from.
         draws: the noisy values in their order.
         published: the version.
+        reserved_at: the charge's place in the journal.
+        times: when each entry of the run was written, the charge first, and when the checkpoint was signed.
     """
 
     accounts: dict[str, AccountBody]
@@ -53,6 +62,8 @@ class JournalledRun:
     opened: OpenedBody
     draws: tuple[DrawnBody, ...]
     published: PublishedBody
+    reserved_at: int
+    times: tuple[str, ...] = ()
 
 
 def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
@@ -99,6 +110,31 @@ def _check_earlier(proof: Proof, where: str) -> list[Finding]:
         if reached != (earlier.root, root):
             findings.append(Finding(where, field, "a proof that leads to other roots", allowed, REWRITTEN))
     return findings
+
+
+def check_predecessors(proof: Proof, published: PublishedBody, *, where: str) -> list[Finding]:
+    """Check that the proof shows every earlier checkpoint that the publication's own entry names.
+
+    The list of earlier checkpoints is outside the checkpoint's signature; the entry is under it. An entry of an older
+    Sudare names none: then a version that supersedes another one must show at least one.
+    """
+    shown_here = {(known.size, known.root) for known in proof.earlier}
+    remedy = "what shows that the journal was not rewritten was taken away: get PROOF.json from the publisher again"
+    if published.earlier is None:
+        if published.supersedes is None or shown_here:
+            return []
+        allowed = f"a checkpoint at least: the version supersedes v{published.supersedes}"
+        return [Finding(where, "earlier", "no earlier checkpoint", allowed, remedy)]
+    found = f"{len(shown_here)} others" if shown_here else "no earlier checkpoint"
+    return [
+        Finding(where, "earlier", found, _named(known), remedy)
+        for known in published.earlier
+        if (known.size, known.root) not in shown_here
+    ]
+
+
+def _named(known: CheckpointBody) -> str:
+    return f"{known.size} entries with root {known.root[:16]}…, which the entry version_published names"
 
 
 def check_succession(proof: Proof, before: Proof, *, where: str, earlier: str) -> list[Finding]:
@@ -176,7 +212,8 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
             bodies.append(body)
     if findings:
         return None, findings
-    run = _run(accounts, bodies)
+    times = (*(proven.entry.at for proven in entries), proof.checkpoint.at)
+    run = replace(_run(accounts, bodies, entries[0].entry.sequence), times=times)
     return run, _one_run(run, where)
 
 
@@ -200,13 +237,13 @@ def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 
-def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement]) -> JournalledRun:
+def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int) -> JournalledRun:
     """Sort bodies that stand in the checked order."""
     [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
     [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
     [published] = [body for body in bodies if isinstance(body, PublishedBody)]
     draws = tuple(body for body in bodies if isinstance(body, DrawnBody))
-    return JournalledRun(accounts, charge, opened, draws, published)
+    return JournalledRun(accounts, charge, opened, draws, published, reserved_at)
 
 
 def _one_run(run: JournalledRun, where: str) -> list[Finding]:

@@ -36,12 +36,13 @@ class _RunBody(_Body):
 
 
 class TakenStatement(_Body):
-    """What a charge took from one account."""
+    """What a charge took from one account; and how much of what was on it before could still be given back."""
 
     account: Text
     amount: Units
     before: Units
     after: Units
+    returnable: Units | None = None
 
 
 class ChargeBody(_RunBody):
@@ -62,6 +63,8 @@ class ChargeBody(_RunBody):
     public_total: Count | None = None
     block: Text | None = None
     days: Text | None = None
+    due: Text | None = None
+    noise_epsilon: Units | None = None
 
 
 class OpenedBody(_RunBody):
@@ -80,10 +83,18 @@ class DrawnBody(_RunBody):
     sha256: Hash
 
 
+class CheckpointBody(_Body):
+    """A checkpoint that was signed before: how many entries the journal had, and their root."""
+
+    size: Annotated[int, Field(ge=1, le=2**53)]
+    root: Hash
+
+
 class PublishedBody(_RunBody):
-    """Of version_published: which manifest was published as which version."""
+    """Of version_published: which manifest was published as which version, after which checkpoints."""
 
     release: Text
     number: Count
     manifest: Hash
     supersedes: Count | None
+    earlier: Listed[CheckpointBody] | None = None

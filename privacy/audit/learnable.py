@@ -23,6 +23,9 @@ from privacy.audit.statements import DrawStatement, Record, RecordTerms
 
 PRIORS: Final = {"1 %": 0.01, "10 %": 0.1, "50 %": 0.5}
 WHOLE: Final = "no narrower than about a whole unit: every draw may depend on every column"
+PRESENCE: Final = "a unit is in the table"
+ROWS: Final = "the rows of a unit are these and no others"
+ANY_COLUMN: Final = "any column"
 OF_A_COLUMN: Final = (
     "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
     "only draws that count the column tell of it, and another value moves at most {rows} of each from one cell to "
@@ -69,10 +72,11 @@ def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str
     claim = record.replay.claim
     epsilon, delta = Fraction(claim.epsilon, PICO), claim.delta
     present = record.replay.adjacency == "add_remove"
-    hypothesis = "a unit is in the table" if present else "the rows of a unit are these and no others"
+    hypothesis = PRESENCE if present else ROWS
     field, whole = "groups.F.largest_posterior", told.get("largest_posterior")
     findings = _check_factor(told.get("odds_factor"), epsilon, "groups.F", where)
     findings += _check_beliefs(whole, epsilon, delta, field, where)
+    findings += _check_largest(record, told, where)
     if not isinstance(whole, dict) or whole.get("hypothesis") != hypothesis:
         found = shown(whole.get("hypothesis")) if isinstance(whole, dict) else shown(whole)
         findings.append(Finding(where, f"{field}.hypothesis", found, hypothesis, _MISLEADING))
@@ -118,6 +122,58 @@ def _check_attributes(record: Record, told: Any, columns: tuple[str, ...], where
         findings += _check_beliefs(entry, stated, record.replay.claim.delta, at, where)
         findings += _check_factor(entry.get("odds_factor"), stated, at, where)
     return findings
+
+
+def _check_largest(record: RecordTerms, told: Mapping[str, Any], where: str) -> list[Finding]:
+    """Check what is said of the column that the release tells most of; of tables, it is one of those listed."""
+    at, stated = "groups.F.largest_attribute", told.get("largest_attribute")
+    largest: Mapping[str, Any] = stated if isinstance(stated, dict) else {}
+    claim = record.replay.claim
+    if isinstance(record, Record):
+        return _check_largest_of_tables(largest, told.get("per_attribute"), claim.delta, at, where)
+    epsilon, delta = _about_a_row(claim.epsilon, claim.delta, record.replay.adjacency)
+    found = (largest.get("column"), _amount(largest.get("epsilon")), _amount(largest.get("delta")))
+    column, loss, excepted = found
+    if column != ANY_COLUMN or loss != epsilon or excepted is None or not _four_digits(delta, excepted):
+        allowed = f"{ANY_COLUMN}: {float(epsilon):.12g} at delta {delta / ATTO:.6g}"
+        return [Finding(where, at, _brief(largest), allowed, _MISLEADING)]
+    findings = _check_beliefs(largest, epsilon, int(excepted * ATTO), at, where)
+    return findings + _check_factor(largest.get("odds_factor"), epsilon, at, where)
+
+
+def _check_largest_of_tables(
+    largest: Mapping[str, Any], listed: Any, delta: int, at: str, where: str
+) -> list[Finding]:
+    """Hold the largest attribute against the recomputed list: it is the first entry of the largest loss."""
+    entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    losses = [_amount(each.get("epsilon")) or Fraction(0) for each in entries]
+    if not entries:
+        return []  # a finding about the list itself
+    expected = {name: value for name, value in entries[losses.index(max(losses))].items() if name != "draws"}
+    expected["delta"] = atto_to_text(delta)
+    if dict(largest) == expected:
+        return []
+    return [Finding(where, at, _brief(largest), _brief(expected), _MISLEADING)]
+
+
+def _brief(largest: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {shown(value)}" for name, value in _leaves(largest))
+
+
+def _leaves(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """List what a statement says, one level of nesting taken apart."""
+    return [
+        (f"{name} {inner}", one) if inner else (name, one)
+        for name, value in values.items()
+        for inner, one in (value.items() if isinstance(value, dict) else [("", value)])
+    ]
+
+
+def _about_a_row(epsilon: int, delta: int, adjacency: str) -> tuple[Fraction, float]:
+    """Return the loss about the rows of a unit known to be in the table: one removed and another added."""
+    if adjacency != "add_remove":
+        return Fraction(epsilon, PICO), float(delta)
+    return Fraction(2 * epsilon, PICO), min(delta * (1 + math.exp(min(epsilon / PICO, 700.0))), float(ATTO - 1))
 
 
 def moved(draws: list[DrawStatement], rows: int) -> list[dict[str, Any]]:
@@ -172,6 +228,11 @@ def _check_beliefs(told: Any, epsilon: Fraction, delta: int, at: str, where: str
         found = shown(stated.get("except_with_probability"))
         findings.append(Finding(where, f"{at}: exceptions", found, atto_to_text(exceptions), _MISLEADING))
     return findings
+
+
+def _four_digits(exact: float, stated: Fraction) -> bool:
+    """Say whether a probability is the exact one [10^-18], rounded up to four digits and a whole number."""
+    return exact * (1 - 1e-9) <= stated * ATTO <= exact * (1 + 1.001e-3) + 1
 
 
 def _check_factor(told: Any, epsilon: Fraction, at: str, where: str) -> list[Finding]:

@@ -18,7 +18,7 @@ from privacy.audit.identity import OTHER, Meaning
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Record
-from privacy.marginals.plan import TablesPlan, plan_product
+from privacy.marginals.plan import TOTAL_KEY, TablesPlan, plan_product
 
 LEAST: Final = (
     "least expected error, from public parameters alone: the root mean square over all cells before refinement, each "
@@ -51,7 +51,14 @@ def check_mechanism(record: Record, meaning: Meaning, run: JournalledRun | None,
         return []
     pure = any(account.calculus.get("kind") == PureCalculus.kind for account in run.accounts.values())
     try:
-        plan = plan_product(meaning.product, meaning.contract, epsilon=epsilon, delta=delta, pure_account=pure)
+        plan = plan_product(
+            meaning.product,
+            meaning.contract,
+            epsilon=epsilon,
+            delta=delta,
+            pure_account=pure,
+            with_total=any(draw.key == TOTAL_KEY for draw in replay.draws),
+        )
     except (SudareError, ValueError, ArithmeticError) as error:
         found, allowed = printable(str(error)), "a charge that can be split over the tables"
         return [Finding(where, "replay.charge", found, allowed, OTHER)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.column import Cells
 from contracts.errors import Finding
 from contracts.product import Refine, TableSpec
-from privacy.audit.drawn import NoiseEvent, needs_drawn_total
+from privacy.audit.drawn import NoiseEvent
 from privacy.audit.identity import Meaning, differences, recorded_lambda
 from privacy.audit.readable import printable
 from privacy.audit.statements import ChosenStatement, Replay, TableStatement
@@ -26,6 +26,7 @@ from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
+from privacy.refine.total import total_kind
 from privacy.refine.tree import measured_tree, refine_tree
 
 CONFIDENCE: Final = 0.95
@@ -111,6 +112,7 @@ def refined_again(
     *,
     total: int | None,
     events: Sequence[NoiseEvent],
+    estimated: bool,
     reference: NDArray[np.int64] | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
@@ -122,6 +124,7 @@ def refined_again(
         meaning: contract and product.
         total: the total that the record states [units].
         events: the noise of each.
+        estimated: the record says that the total is an estimate.
         reference: counts of the table in the version on which λ is chosen, if there is one [units].
     Returns:
         Refined: in the shape of the table, with its levels.
@@ -144,6 +147,7 @@ def refined_again(
                 ordered=contract.ordered_axes(table.columns),
                 reference=reference,
                 threshold=meaning.threshold(events[-1]),
+                estimated=estimated,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error
@@ -242,28 +246,35 @@ def _choice(chosen: ChosenStatement | Chosen | None) -> str:
     return "nothing" if chosen is None else f"{chosen.of} by {chosen.by}"
 
 
-def check_total(replay: Replay, meaning: Meaning, drawn: int | None, *, where: str) -> list[Finding]:
-    """Check that the total which the tables were refined to is the drawn one, or the contract's declared one.
+def check_total(
+    replay: Replay, meaning: Meaning, *, drawn: int | None, estimated: int | None, where: str
+) -> list[Finding]:
+    """Check that the tables were refined to the total that the product leads to.
+
+    Versions that were published before totals were estimated keep the drawn one.
 
     Args:
-        replay: the record's replay block.
+        replay: the record's replay block; its draws are those of the product.
         meaning: contract and product.
-        drawn: the drawn total as published among the measurements, None where it could not be read.
+        drawn: the drawn total as published among the measurements; None where there is none that can be read.
+        estimated: the average of all sums of published measurements; None where not all can be read.
         where: the record's file name.
     """
-    product, declared = meaning.product, meaning.contract.total
-    kind = "invariant" if product.total == "invariant" else "noisy" if needs_drawn_total(product) else "none"
-    if replay.total.kind != kind:
+    kind, stated = total_kind(meaning.product, meaning.contract), replay.total
+    if kind == "estimated" and stated.kind == "noisy" and any(draw.key == "total" for draw in replay.draws):
+        kind = "noisy"
+    if stated.kind != kind:
         allowed = f"{kind}, as the product says"
-        return [Finding(where, "replay.total.kind", replay.total.kind, allowed, _NOT_POST_PROCESSED)]
-    if kind == "noisy":
-        expected, source = drawn, "the drawn total in measurements/total.parquet"
-        if drawn is None:
-            return []
-    else:
-        expected = declared.value if kind == "invariant" and declared is not None else None
-        source = "the contract's declared total" if kind == "invariant" else "no total is used"
-    if replay.total.value != expected:
-        found, allowed = str(replay.total.value), f"{expected}, {source}"
-        return [Finding(where, "replay.total.value", found, allowed, _NOT_POST_PROCESSED)]
-    return []
+        return [Finding(where, "replay.total.kind", stated.kind, allowed, _NOT_POST_PROCESSED)]
+    declared = None if meaning.contract.total is None else meaning.contract.total.value
+    expected, source = {
+        "estimated": (estimated, "the average of all noisy sums, weighted by their noise"),
+        "noisy": (drawn, "the drawn total in measurements/total.parquet"),
+        "invariant": (declared, "the contract's declared total"),
+        "none": (None, "no total is used"),
+    }[kind]
+    unread = kind in ("estimated", "noisy") and expected is None
+    if unread or stated.value == expected:
+        return []
+    found, allowed = str(stated.value), f"{expected}, {source}"
+    return [Finding(where, "replay.total.value", found, allowed, _NOT_POST_PROCESSED)]

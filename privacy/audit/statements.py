@@ -6,6 +6,7 @@ it is true is for the other modules of this folder.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -110,6 +111,16 @@ class ChargeStatement(Statement):
     account: Text
     epsilon: Text
     delta: Text
+    noise_epsilon: Units | None = None
+
+    @property
+    def planned_for(self) -> Fraction:
+        """The ε that the noise was planned for: the spec's, where no other is stated.
+
+        Raises:
+            ValueError: the spec's is no number.
+        """
+        return Fraction(self.epsilon) if self.noise_epsilon is None else Fraction(self.noise_epsilon, 10**12)
 
 
 class Claim(Statement):
@@ -158,7 +169,7 @@ class DrawStatement(Statement):
 class TotalStatement(Statement):
     """The total that the tables were refined to."""
 
-    kind: Literal["noisy", "invariant", "none"]
+    kind: Literal["estimated", "noisy", "invariant", "none"]
     value: Value | None
 
 
@@ -221,6 +232,7 @@ class ReplayTerms(Statement):
     after: Units
     cap: Units
     draws: Listed[DrawStatement]
+    due: Text | None = None
 
 
 class Replay(ReplayTerms):

@@ -5,17 +5,15 @@ part of counts (a_g), sums (a_g z_i), squares (a_g z_i^2) or products by at most
 
     m = A R^d,  d = 2 with squares or products, 1 with sums, else 0
     times 5 with products, whose matrix has weight 5 on its diagonal and 7 above: 25 |z|^4 bounds its squared norm
-    features: m is the least whole number of at least A 2^10 sqrt(D); each of the D pairs has norm at most 2^10
 
 add_remove: k rows move p parts by p k^2 m^2, squared. replace_one: 2 p k^2 m^2, for the inner product of the vectors
-of two rows is nowhere negative; but sums without counts, and features, may turn round: 4 k^2 m^2. `moves` are whole
+of two rows is nowhere negative; but sums without counts may turn round: 4 k^2 m^2. `moves` are whole
 numbers whose squares add up to that. The proofs are in docs/privacy_model.md, section 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isqrt
 from typing import Any, Final
 
 from contracts.contract import Adjacency, Contract
@@ -87,11 +85,6 @@ def worst_moves_of_sum(stated: StatisticStatement, adjacency: Adjacency, rows: i
     """
     parameters, apart = stated.parameters, adjacency == "replace_one"
     weight = _weight(parameters["groups"])
-    if parameters["kind"] == "feature_sums":
-        pairs = stated.shapes[parameters["frequencies"]][1]
-        least = isqrt(4**10 * pairs)
-        move = weight * (least if least * least == 4**10 * pairs else least + 1) * rows
-        return [2 * move] if apart else [move]
     if parameters["kind"] != "moments":
         raise ValueError(f"kind {shown(parameters['kind'])}")
     parts = list(parameters["parts"])

@@ -13,6 +13,7 @@ from privacy.audit.identity import DESCRIPTIONS, FIXED_FILES
 from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import ListedStatement, Manifest, Record, RecordTerms, TableStatement
+from privacy.ledger.entries import is_to_the_hour
 from privacy.refine.intervals import told_interval
 
 OF_A_PERIOD: Final = "rows of one period"
@@ -41,6 +42,7 @@ def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifes
     if isinstance(record, Record):
         findings += _check_refinement(record, where)
     findings += _check_period(record, run, where)
+    findings += _check_times(record, run, where)
     return findings + _check_listed_files(record, manifest, where)
 
 
@@ -65,6 +67,28 @@ def _check_period(record: RecordTerms, run: JournalledRun | None, where: str) ->
             _MISLEADING,
         )
     ]
+
+
+def _check_times(record: RecordTerms, run: JournalledRun | None, where: str) -> list[Finding]:
+    """Check that the proof tells times to the hour alone; older records, which do not promise it, have no such field.
+
+    A run that was charged by an older Sudare says that its times are to the second; no run that was charged by the
+    hour does.
+    """
+    group = record.groups.get("O")
+    field = group.fields.get("public_times") if group is not None else None
+    if run is None or field is None:
+        return []
+    expected = "to the hour" if is_to_the_hour(run.times[0]) else "to the second"
+    if field.value != expected:
+        found, allowed = shown(field.value), f"{shown(expected)}, as the charge in the journal"
+        return [Finding(where, "groups.O.public_times", found, allowed, _MISLEADING)]
+    finer = [at for at in run.times if not is_to_the_hour(at)]
+    if not finer or expected != "to the hour":
+        return []
+    found, allowed = f"{len(finer)} time(s) such as {shown(finer[0])}", "times cut to the hour, as the record says"
+    remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
+    return [Finding("PROOF.json", "times of entries and checkpoint", found, allowed, remedy)]
 
 
 def _check_refinement(record: Record, where: str) -> list[Finding]:
@@ -170,6 +194,9 @@ def _expected(record: RecordTerms, run: JournalledRun | None, manifest: Manifest
         "Q.spec_digest": replay.spec_digest,
         "Q.contract_digest": replay.contract_digest,
     }
+    identity = record.groups.get("A")
+    if replay.due is not None or (identity is not None and "due" in identity.fields):
+        expected["A.due"] = replay.due or "none"
     if run is None:
         return expected
     expected |= {"G.run": run.charge.run_key, "A.supersedes": run.published.supersedes or "none"}

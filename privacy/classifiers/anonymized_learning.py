@@ -21,7 +21,9 @@ from pydantic import Field
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
+    checked_useful,
     events_of,
+    noise_notes,
     noise_of,
     parameter_epsilon,
     perturbation_plan,
@@ -64,9 +66,10 @@ class AnonymizedLearning:
         """Plan the draws.
 
         Raises:
-            CannotGenerate: an option that cannot be, or too small a charge.
+            CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
         made = _training(asked, options)
+        checked_useful(asked, options, made, self.name)
         return perturbation_plan(asked, made, noise_of(asked, options, made), "changes of parameters")
 
     def fit(
@@ -94,7 +97,7 @@ class AnonymizedLearning:
         drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY, progress=told)
         progress(1.0, "done")
         model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, drawn[-1].values))
-        return FittedClassifier(model, parameters=drawn)
+        return FittedClassifier(model, notes=noise_notes(asked, options, made), parameters=drawn)
 
     def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

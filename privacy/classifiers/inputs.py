@@ -13,6 +13,11 @@ from contracts.model import ModelProduct
 from privacy.classifiers.classifier_model import FORMAT, Bounds
 from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 
+DROWNED: Final = (
+    "Its noise is expected to drown its parameters: what it tells of a row is mostly chance (publish_noise: true)"
+)
+"""First line of a model card, and a note of the record."""
+
 INPUTS_SCHEMA: Final = "sudare-model-inputs/1"
 _ENCODED: Final = {
     "category": "one entry a cell: 1 for the value's cell, 0 for the others",
@@ -126,6 +131,7 @@ def card_of(terms: CardTerms, files: Mapping[str, str]) -> bytes:
     others = [name for name in terms.names if name != terms.label]
     slack = "" if terms.delta == "0" else f", delta {terms.delta}"
     lines = [
+        *([f"**{DROWNED}**", ""] if DROWNED in terms.notes else []),
         f"# {_plain(terms.release)} v{terms.version}",
         "",
         f"A classifier that tells `{_plain(terms.label)}` from {len(others)} other columns of {_plain(terms.title)}, "

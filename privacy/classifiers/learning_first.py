@@ -19,7 +19,9 @@ from pydantic import Field, model_validator
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
+    checked_useful,
     events_of,
+    noise_notes,
     noise_of,
     parameter_epsilon,
     perturbation_plan,
@@ -65,9 +67,10 @@ class LearningFirst:
         """Plan the one draw.
 
         Raises:
-            CannotGenerate: an option that cannot be, or too small a charge.
+            CannotGenerate: an option that cannot be, too small a charge, or noise that drowns the parameters.
         """
         made = _release(asked, options)
+        checked_useful(asked, options, made, self.name)
         return perturbation_plan(asked, made, noise_of(asked, options, made), "parameters")
 
     def fit(
@@ -93,7 +96,7 @@ class LearningFirst:
         progress(1.0, "done")
         layers = _layers(asked, options, drawn[-1].values)
         model = ClassifierModel(asked.rows_layout, asked.label, layers, self.bounds(options))
-        return FittedClassifier(model, parameters=drawn)
+        return FittedClassifier(model, notes=noise_notes(asked, options, made), parameters=drawn)
 
     def hidden(self, options: LearningFirstOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 
 from pydantic import BaseModel
 
@@ -12,8 +14,9 @@ from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
+from privacy.generators.calibration import Room
 from privacy.generators.generator import CannotGenerate
-from privacy.generators.release_plan import FittedPlan, asked_of, composed
+from privacy.generators.release_plan import FittedPlan, asked_of, claim_of, noise_planned
 
 
 class ModelPlan(FittedPlan[AskedClassifier]):
@@ -21,23 +24,30 @@ class ModelPlan(FittedPlan[AskedClassifier]):
 
 
 def plan_model(
-    product: ModelProduct, contract: Contract, options: BaseModel, *, epsilon: Decimal, delta: Decimal
+    product: ModelProduct,
+    contract: Contract,
+    options: BaseModel,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    rooms: Sequence[Room] = (),
+    noise_epsilon: Fraction | None = None,
 ) -> ModelPlan:
-    """Let the trainer plan a product under a charge.
+    """Let the trainer plan a product under a charge; as `plan_synthetic`.
 
     Raises:
         CannotGenerate: no such trainer, it is known already that it must fail, or it would cost more than the charge.
     Privacy: reads no data; what is charged is the joint guarantee, whatever the trainer says of single parameters.
     """
     made_by, asked = trainer(product.trainer), asked_classifier(product, contract, epsilon=epsilon, delta=delta)
-    made = made_by.plan(asked, options)
-    cost, charged = composed(made, delta)
-    if cost > asked.epsilon * PICO:
+    made, asked = noise_planned(lambda asked: made_by.plan(asked, options), asked, rooms, noise_epsilon)
+    cost = made.claim.epsilon
+    if cost > Fraction(epsilon) * PICO:
         raise CannotGenerate(
             f"charge.epsilon: {product.trainer!r} would cost a joint epsilon of {pico_to_text(cost)}; allowed: "
             f"at most {epsilon}, the charge; do: raise epsilon, or ask for less"
         )
-    return ModelPlan(product.trainer, options, asked, made, cost, charged)
+    return ModelPlan(product.trainer, options, asked, **claim_of(made, epsilon, delta))
 
 
 def asked_classifier(

@@ -13,6 +13,7 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, Event
+from privacy.classifiers.inputs import DROWNED
 from privacy.classifiers.trainer import AskedClassifier
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep
 from privacy.generators.spending import too_small
@@ -62,10 +63,48 @@ class PerturbationOptions(NetworkOptions):
             where delta is above 0 and `parameter_epsilon` is not given.
         parameter_epsilon: epsilon of each parameter by itself, with laplace. The charge must hold the joint loss of
             all of them. Without it the noise is the least that the charge allows: the jointly calibrated variant.
+        publish_noise: publish parameters that their noise is expected to drown; the model card then says so first.
     """
 
     noise: Literal["laplace", "gaussian"] | None = None
     parameter_epsilon: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
+    publish_noise: bool = False
+
+
+def signal_to_noise(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> float:
+    """Say how far a parameter could go from the middle of its range, relative to how far noise alone takes it.
+
+    sqrt(steps) * (range / 2) / deviation: once for parameters that are perturbed after training; for changes in every
+    batch the noise adds up as a random walk, while at best all changes go one way. Below 1 the noise is the model.
+    """
+    event, training = events_of(asked, made, noise_of(asked, options, made))[0], made.training
+    deviation = _deviation(event) * (1.0 if isinstance(event, DiscreteGaussian) else math.sqrt(2)) / STEPS
+    batches = max(1, _rows_about(made) // training.batch)
+    steps = training.epochs * batches if isinstance(made, DeltaTraining) else 1
+    return math.sqrt(steps) / (2 * deviation)
+
+
+def noise_notes(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> tuple[str, ...]:
+    """Say that the noise is expected to drown the parameters, where it is."""
+    return (DROWNED,) if signal_to_noise(asked, options, made) < 1 else ()
+
+
+def checked_useful(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation, what: str) -> None:
+    """Refuse a training whose noise is expected to drown its parameters, unless that is what is wanted.
+
+    Raises:
+        CannotGenerate: with about the epsilon that would do.
+    """
+    ratio = signal_to_noise(asked, options, made)
+    if ratio >= 1 or options.publish_noise:
+        return
+    name = "parameter_epsilon" if options.parameter_epsilon is not None else "epsilon"
+    epsilon = options.parameter_epsilon or float(asked.epsilon)
+    raise CannotGenerate(
+        f"{what}: noise that drowns its {made.training.parameters:,} parameters, with a signal-to-noise ratio of "
+        f"{ratio:.2g}; allowed: a ratio of at least 1, or publish_noise: true; do: take trainer dp_sgd, fewer or "
+        f"narrower hidden layers, or an {name} of about {epsilon / ratio:.2g}"
+    )
 
 
 def noise_of(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> Noise:

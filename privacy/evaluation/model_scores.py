@@ -22,6 +22,7 @@ class PrivateModelScores:
         f_measure: mean over the cells that occur of the F-measure of each.
         recalled: by cell that occurs, the share of its rows that are told.
         membership: the loss-threshold attack, where rows that were not trained on are at hand; else None.
+        majority: share of the most frequent cell: the accuracy of a model that has learned nothing.
     """
 
     label: str
@@ -29,6 +30,7 @@ class PrivateModelScores:
     f_measure: float
     recalled: Mapping[str, float]
     membership: Attack | None
+    majority: float
 
     def __repr__(self) -> str:
         """Show no number."""
@@ -68,9 +70,9 @@ def model_scores(
         occurs, said = int((labels == cell).sum()), int((told == cell).sum())
         recalled[cells[int(cell)]] = hits / occurs
         measures.append(2 * hits / (occurs + said))
-    return PrivateModelScores(
-        column, float((told == labels).mean()), float(np.mean(measures)), recalled, _attacked(chances, labels, others)
-    )
+    accuracy, attacked = float((told == labels).mean()), _attacked(chances, labels, others)
+    most = float(np.bincount(labels).max() / labels.size)
+    return PrivateModelScores(column, accuracy, float(np.mean(measures)), recalled, attacked, most)
 
 
 def _attacked(

@@ -13,6 +13,7 @@ from privacy.evaluation.cells import Rows
 from privacy.evaluation.errors import WorkloadError, alpha_way_error
 from privacy.evaluation.mutual_information import mutual_information_errors
 from privacy.evaluation.propensity import Propensity
+from privacy.evaluation.yardsticks import Yardstick
 
 MOST_MARGINALS: Final = 20_000
 
@@ -30,6 +31,10 @@ class Scores:
         association: absolute difference of Cramér's V for each pair of columns, by place; a pair of too many cells is
             left out.
         propensity: how far classifiers tell the made-up rows from the others, by classifier.
+        yardsticks: the same scores of other rows, by name; to be read beside these.
+        learned_from_real: the accuracies of classifiers that were trained on four fifths of the other rows, and
+            tested on the last fifth.
+        majority: share of the most frequent cell of the target; None where none was named.
     """
 
     columns: tuple[str, ...]
@@ -38,6 +43,9 @@ class Scores:
     accuracies: Mapping[str, float]
     association: Mapping[tuple[int, int], float] = field(default_factory=dict)
     propensity: Mapping[str, Propensity] = field(default_factory=dict)
+    yardsticks: Mapping[str, Yardstick] = field(default_factory=dict)
+    learned_from_real: Mapping[str, float] = field(default_factory=dict)
+    majority: float | None = None
 
     @property
     def association_error(self) -> float | None:
@@ -78,6 +86,10 @@ class Scores:
                 for name, each in self.propensity.items()
             },
             "accuracy": dict(self.accuracies),
+            "yardsticks": {
+                **{name: each.to_json() for name, each in self.yardsticks.items()},
+                "accuracy": {"learned_from_real": dict(self.learned_from_real), "majority_class": self.majority},
+            },
         }
 
 
@@ -110,6 +122,9 @@ def compare(
     shares: bool = False,
     accuracies: Mapping[str, float] | None = None,
     propensity: Mapping[str, Propensity] | None = None,
+    yardsticks: Mapping[str, Yardstick] | None = None,
+    learned_from_real: Mapping[str, float] | None = None,
+    majority: float | None = None,
 ) -> PrivateScores:
     """Compare made-up rows with those that they imitate.
 
@@ -121,6 +136,7 @@ def compare(
         shares: compare shares of the rows rather than counts, for tables of unequal size.
         accuracies: what classifiers reached, when they were trained.
         propensity: how far classifiers told the tables apart, when they were asked.
+        yardsticks, learned_from_real, majority: what other rows, and other learners, reach.
     Returns:
         PrivateScores: whatever the rows are, for nobody is asked whether they are confidential.
     Raises:
@@ -132,4 +148,5 @@ def compare(
     information = mutual_information_errors(real, made) if width > 1 else {}
     associations = association_errors(real, made) if width > 1 and len(made.codes) else {}
     told = dict(accuracies or {}), associations, dict(propensity or {})
-    return PrivateScores(Scores(real.columns, errors, information, *told))
+    beside = dict(yardsticks or {}), dict(learned_from_real or {}), majority
+    return PrivateScores(Scores(real.columns, errors, information, *told, *beside))

@@ -36,6 +36,7 @@ class CellErrors:
         relative: sum of the distances over the number of rows [dimensionless].
         covered: share of the published intervals that hold the exact count; None where there are none.
         worst: the cells that are furthest off, at most 25.
+        bootstrap: the yardstick: mean distance of counts of as many rows, drawn with replacement [rows].
     """
 
     columns: tuple[str, ...]
@@ -48,6 +49,7 @@ class CellErrors:
     relative: float
     covered: float | None
     worst: tuple[WorstCell, ...]
+    bootstrap: float
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON."""
@@ -118,7 +120,15 @@ def cell_errors(
         relative=float(apart.sum() / rows) if rows else 0.0,
         covered=covered,
         worst=worst,
+        bootstrap=_bootstrap(true[told], rows),
     )
+
+
+def _bootstrap(exact: NDArray[np.float64], rows: int) -> float:
+    """Return the mean distance of a bootstrap's binomial counts:  E|X - c| is about sqrt(2 c (1 - c/n) / pi)."""
+    if not rows or not exact.size:
+        return 0.0
+    return float(np.sqrt(2 * exact * (1 - exact / rows) / np.pi).mean())
 
 
 @dataclass(frozen=True, repr=False, eq=False)

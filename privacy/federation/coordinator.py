@@ -193,7 +193,7 @@ class _Moved:
     def __init__(self, learner: Learner, layout: RowLayout, plan: FederatedPlan, execution: Execution) -> None:
         self._plan = plan
         state = initial_state(learner)
-        self._session = Session(learner, layout, state, step=0, steps=plan.rounds, execution=execution, seed=0)
+        self._session = Session(learner, layout, state, step=0, steps=plan.rounds, execution=execution)
 
     @property
     def parameters(self) -> Vector:

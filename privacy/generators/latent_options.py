@@ -26,8 +26,10 @@ class TrainingOptions(BaseModel):
         epochs: how often a row is expected to take part.
         learning_rate: of Adam; it falls to 0 along a cosine.
         gradient_norm: to which a row's gradient is clipped.
-        checkpoints: how often the training is made durable; a crash costs the steps since the last one.
-        reserve: how many such losses are paid for beforehand.
+        checkpoints: how often the training is made durable.
+        reserve: how many intervals between checkpoints that a crash breaks off are paid for beforehand. Each costs as
+            much as an interval does, used or not; with none left, a run that crashed while it trained cannot go on,
+            and its charge is lost. A time limit breaks nothing off.
         device: "cpu", "cuda", or "auto": CUDA where there is one.
         rows_at_once: rows whose gradients are computed together: memory, nothing else.
         max_memory_megabytes: most memory that the fit may take [MB of 2^20 bytes].
@@ -43,7 +45,7 @@ class TrainingOptions(BaseModel):
     learning_rate: float = Field(default=2e-3, gt=0, le=10, allow_inf_nan=False)
     gradient_norm: float = Field(default=1.0, ge=1e-6, le=1e6, allow_inf_nan=False)
     checkpoints: int = Field(default=20, ge=1, le=5000)
-    reserve: int = Field(default=1, ge=0, le=1000)
+    reserve: int = Field(default=0, ge=0, le=1000)
     device: Literal["auto", "cpu", "cuda"] = "cpu"
     rows_at_once: int = Field(default=1024, ge=1)
     max_memory_megabytes: float = Field(default=4096, gt=0, allow_inf_nan=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
@@ -12,10 +13,10 @@ from pydantic import BaseModel
 from contracts.contract import Contract
 from contracts.model import ModelProduct
 from contracts.synthetic import SyntheticProduct
-from privacy.accounting.amounts import ATTO, PICO, delta_down, loss_up, pico_to_text
-from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.amounts import PICO, delta_down, pico_to_text
+from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import Event
+from privacy.generators.calibration import Calibrated, Room, calibrated
 from privacy.generators.generator import Asked, CannotGenerate, Generator, GeneratorPlan
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
@@ -35,6 +36,8 @@ class FittedPlan(Generic[AskedT]):
         made: its own plan.
         epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up; of a model that of all parameters jointly.
         delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
+        claimed_by: how ε follows from the events: pure losses, Rényi losses, or a privacy loss distribution.
+        noise_epsilon: ε that the noise was planned for [10⁻¹²], where that is not the charge's (`calibration`).
     """
 
     by: str
@@ -43,6 +46,8 @@ class FittedPlan(Generic[AskedT]):
     made: GeneratorPlan
     epsilon: int
     delta: int
+    claimed_by: ClaimedBy
+    noise_epsilon: int | None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -60,7 +65,14 @@ class SyntheticPlan(FittedPlan[Asked]):
 
 
 def plan_synthetic(
-    product: SyntheticProduct, contract: Contract, options: BaseModel, *, epsilon: Decimal, delta: Decimal
+    product: SyntheticProduct,
+    contract: Contract,
+    options: BaseModel,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    rooms: Sequence[Room] = (),
+    noise_epsilon: Fraction | None = None,
 ) -> SyntheticPlan:
     """Let the generator plan a product under a charge.
 
@@ -69,6 +81,8 @@ def plan_synthetic(
         contract: its contract.
         options: the generator's options, read by its own model.
         epsilon, delta: what the release may cost.
+        rooms: what the accounts that pay have left, where that is known.
+        noise_epsilon: ε that the noise was planned for, of a release that was planned before.
     Returns:
         SyntheticPlan: data-free.
     Raises:
@@ -79,22 +93,48 @@ def plan_synthetic(
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
     asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
-    made = made_by.plan(asked, options)
-    cost, charged = composed(made, delta)
-    if cost > asked.epsilon * PICO:
+    made, asked = noise_planned(lambda asked: made_by.plan(asked, options), asked, rooms, noise_epsilon)
+    cost = made.claim.epsilon
+    if cost > Fraction(epsilon) * PICO:
         raise CannotGenerate(
             f"product.generator: {product.generator!r} plans draws of epsilon {pico_to_text(cost)} together; "
             f"allowed: at most {epsilon}, the charge; do: raise epsilon, or mend the generator"
         )
-    return SyntheticPlan(product.generator, options, asked, made, cost, charged)
+    return SyntheticPlan(product.generator, options, asked, **claim_of(made, epsilon, delta))
 
 
-def composed(made: GeneratorPlan, delta: Decimal) -> tuple[int, int]:
-    """Return what a plan's events cost together: epsilon [10⁻¹²], rounded up, at delta [10⁻¹⁸], rounded down."""
-    charged = delta_down(delta)
-    if not charged:
-        return PureCalculus().cost(made.events), 0
-    return loss_up(best_epsilon(made.events, Fraction(charged, ATTO))[0]), charged
+def noise_planned(
+    plan: Callable[[AskedT], GeneratorPlan], asked: AskedT, rooms: Sequence[Room], noise_epsilon: Fraction | None
+) -> tuple[Calibrated, AskedT]:
+    """Plan with the least noise that claim and accounts allow, or with the noise that was planned before.
+
+    Returns:
+        tuple: the plan, and what its generator or trainer is asked for: with the epsilon that it plans noise for.
+    """
+    delta = delta_down(asked.delta)
+
+    def planned(epsilon: Fraction) -> GeneratorPlan:
+        return plan(replace(asked, epsilon=epsilon))
+
+    if noise_epsilon is not None:
+        made = planned(noise_epsilon)
+        found = Calibrated(made, noise_epsilon, release_claim(made.events, delta))
+    else:
+        found = calibrated(planned, epsilon=asked.epsilon, delta=delta, rooms=rooms)
+    return found, replace(asked, epsilon=found.noise_epsilon)
+
+
+def claim_of(found: Calibrated, epsilon: Decimal, delta: Decimal) -> dict[str, Any]:
+    """Return the fields of a plan that say what it costs."""
+    noise = None if found.noise_epsilon == Fraction(epsilon) else int(found.noise_epsilon * PICO)
+    claim, charged = found.claim, delta_down(delta)
+    return {
+        "made": found.made,
+        "epsilon": claim.epsilon,
+        "delta": charged,
+        "claimed_by": claim.by,
+        "noise_epsilon": noise,
+    }
 
 
 def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contract: Contract) -> None:

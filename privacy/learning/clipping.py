@@ -1,7 +1,7 @@
 """Clipped sums of per-row gradients without a gradient per row: ghost norms and weighted second products.
 
 Where (one letter each), for one layer and one row
-    a   its inputs, one column a position (a linear layer on one vector has one position, a convolution one a pixel)
+    a   its inputs, one column a position (several latent samples of a row are several positions)
     g   gradients of the row's loss with respect to the layer's outputs, one column a position
 
     gradient of the weights = g a',  of the biases = g 1,   so
@@ -9,12 +9,12 @@ Where (one letter each), for one layer and one row
     sum of clipped gradients = sum over rows of c g a',     c = min(1, bound / |gradient|)
 
 One backward pass gives g for every layer and row; the weights' own gradients are computed once, already weighted by
-c. That is as many matrix products as an ordinary step has. For convolutions the cheaper of the two is taken: the
-products of positions, or a row's gradient itself.
+c. That is as many matrix products as an ordinary step has.
 
 A row whose gradient is not finite is left out: its clipped gradient is 0, which is within the bound like any other.
 
-Source: Goodfellow 2015 (linear layers); Bu, Mao, Xu 2022, "mixed ghost clipping" (the choice for convolutions).
+Source: Goodfellow 2015, "Efficient per-example gradient computations"; for positions, Li, Tramèr, Liang, Hashimoto
+2022, "ghost clipping".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from privacy.learning.network import Convolution, Layer, Linear, Network, Relu, Reshape, Slot, Upsample
+from privacy.learning.network import Network, Slot
 
 
 @dataclass
@@ -58,31 +58,15 @@ def forward(
         values: one input a row, shape (rows, ...); a second dimension of samples is kept for linear layers.
         tape: where layers are remembered; None without a backward pass.
     """
-    for place, layer in enumerate(network.layers):
+    for place in range(len(network.layers)):
         if place not in placed:
-            values = _shaped(layer, values)
+            values = functional.relu(values)
             continue
         slot = placed[place]
         weights = parameters[slot.weights].view(slot.layer.weight_shape)
-        biases = parameters[slot.biases]
-        if isinstance(slot.layer, Convolution):
-            stride, padding = slot.layer.stride, slot.layer.padding
-            outputs = functional.conv2d(values, weights, biases, stride=stride, padding=padding)
-        else:
-            outputs = functional.linear(values, weights, biases)
+        outputs = functional.linear(values, weights, parameters[slot.biases])
         values = outputs if tape is None else tape.keep(slot, values, outputs)
     return values
-
-
-def _shaped(layer: Layer, values: Tensor) -> Tensor:
-    match layer:
-        case Relu():
-            return functional.relu(values)
-        case Reshape(shape):
-            return values.reshape(values.shape[0], *shape)
-        case Upsample(factor):
-            return values.repeat_interleave(factor, dim=2).repeat_interleave(factor, dim=3)
-    raise TypeError(f"{layer.kind} has parameters")
 
 
 def add_clipped_sum(losses: Tensor, tape: Tape, *, bound: float, total: Tensor) -> Tensor:
@@ -142,58 +126,9 @@ class _Linear:
         total[self.slot.biases].add_(weighted.sum(0))
 
 
-@dataclass
-class _Convolution:
-    """One convolution: columns (rows, in * kernel^2, positions), gradients (rows, out, positions)."""
-
-    slot: Slot
-    columns: Tensor
-    gradients: Tensor
-    per_row: Tensor | None = None
-
-    def squared_norms(self) -> Tensor:
-        """Squared norm of each row's gradient, by the cheaper of two ways."""
-        inputs, outputs, positions = self.columns.shape[1], self.gradients.shape[1], self.columns.shape[2]
-        if positions * (inputs + outputs) <= inputs * outputs:
-            return _by_positions(self.columns.mT, self.gradients.mT)
-        self.per_row = torch.bmm(self.gradients, self.columns.mT)
-        biases = self.gradients.sum(2)
-        return self.per_row.square().sum((1, 2)) + biases.square().sum(1)
-
-    def leave_out(self, lost: Tensor) -> None:
-        """Make what is kept of these rows 0."""
-        self.columns = self.columns.masked_fill(lost[:, None, None], 0.0)
-        self.gradients = self.gradients.masked_fill(lost[:, None, None], 0.0)
-        if self.per_row is not None:
-            self.per_row = self.per_row.masked_fill(lost[:, None, None], 0.0)
-
-    def add_weighted(self, scales: Tensor, total: Tensor) -> None:
-        """Add the weighted sum of the rows' gradients."""
-        weights = total[self.slot.weights]
-        if self.per_row is not None:
-            weights.addmv_(self.per_row.flatten(1).T, scales)
-        else:
-            weighted = self.gradients * scales[:, None, None]
-            flat = weighted.transpose(0, 1).flatten(1)
-            weights.view(flat.shape[0], -1).addmm_(flat, self.columns.transpose(1, 2).flatten(0, 1))
-        total[self.slot.biases].addmv_(self.gradients.sum(2).T, scales)
-
-
-def _layer(slot: Slot, inputs: Tensor, gradient: Tensor, rows: int) -> _Linear | _Convolution:
+def _layer(slot: Slot, inputs: Tensor, gradient: Tensor, rows: int) -> _Linear:
     """Lay a layer's inputs and gradients out by rows and positions; several samples of a row are more positions."""
-    if isinstance(slot.layer, Linear):
-        shaped = inputs.reshape(rows, -1, slot.layer.inputs), gradient.reshape(rows, -1, slot.layer.outputs)
-        return _Linear(slot, *shaped)
-    kernel, stride, padding = slot.layer.kernel, slot.layer.stride, slot.layer.padding
-    columns = functional.unfold(inputs, kernel, stride=stride, padding=padding)
-    return _Convolution(slot, _by_rows(columns, rows), _by_rows(gradient.flatten(2), rows))
-
-
-def _by_rows(values: Tensor, rows: int) -> Tensor:
-    """From (rows * samples, channels, positions) to (rows, channels, samples * positions)."""
-    if values.shape[0] == rows:
-        return values
-    return values.reshape(rows, -1, *values.shape[1:]).transpose(1, 2).flatten(2)
+    return _Linear(slot, inputs.reshape(rows, -1, slot.layer.inputs), gradient.reshape(rows, -1, slot.layer.outputs))
 
 
 def _by_positions(inputs: Tensor, gradients: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 from privacy.learning.errors import CannotTrain
 
@@ -36,13 +36,14 @@ class Execution:
         Raises:
             CannotTrain: CUDA is asked for and there is none, torch is not installed, or it is told to multiply in
                 fewer bits than float32 has, which the room for rounding does not cover (`TrainingPlan.clipped_to`).
+                No layer convolves, so nothing is asked of convolutions, which have fewer bits on CUDA by default.
         """
         try:
             import torch
         except ImportError as error:
             raise CannotTrain("torch", "not installed", "torch 2.13", "make neural") from error
-        for backend in ("cuda", "mkldnn"):
-            precision = getattr(torch.backends, backend).matmul.fp32_precision
+        for backend in (torch.backends.cuda, torch.backends.mkldnn):
+            precision = cast(Any, backend).matmul.fp32_precision
             if precision not in _EXACT:
                 remedy = "leave torch.set_float32_matmul_precision and TORCH_ALLOW_TF32_CUBLAS_OVERRIDE alone"
                 raise CannotTrain("torch's precision of float32 products", precision, "ieee", remedy)

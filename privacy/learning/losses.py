@@ -23,6 +23,8 @@ from privacy.learning.learners import (
 
 Apply = Callable[[str, Tensor], Tensor]
 """From the name of a part and its inputs to its outputs."""
+Latents = Callable[[int, int], Tensor]
+"""From a number of rows and of numbers a row to normals, shape (rows, numbers)."""
 _LOG_VARIANCE_LIMIT = 20.0
 
 
@@ -35,7 +37,7 @@ class ClassifierLoss:
         self._label = label
         self._features = entries[(entries < label.start) | (entries >= label.stop)]
 
-    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+    def __call__(self, rows: Tensor, apply: Apply, latents: Latents) -> Tensor:
         """Return one loss a row; `rows` are vectors of the layout."""
         outputs = apply("network", rows[:, self._features])
         wanted = rows[:, self._label.start : self._label.stop].argmax(1)
@@ -56,14 +58,14 @@ class LatentLoss:
             self._low = torch.tensor(learner.window.low, device=device)
             self._factors = torch.tensor(learner.window.factors, device=device)
 
-    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+    def __call__(self, rows: Tensor, apply: Apply, latents: Latents) -> Tensor:
         """Return one loss a row: mean over the latent samples of the reconstruction, plus the divergence."""
         learner = self._learner
         if learner.window is not None:
             rows = ((rows - self._low) * self._factors).clamp(0.0, 1.0)
         mean = (rows - self._centre) @ self._axes if isinstance(learner.mean, FixedMean) else apply("mean", rows)
-        shape = (rows.shape[0], learner.samples, learner.latent)
-        noise = torch.randn(shape, generator=generator, device=rows.device)
+        noise = latents(rows.shape[0], learner.samples * learner.latent)
+        noise = noise.reshape(rows.shape[0], learner.samples, learner.latent)
         if isinstance(learner.deviation, FixedDeviation):
             log_variance = None
             latent = mean[:, None] + noise * learner.deviation.deviation
@@ -184,9 +186,9 @@ class ClusteredLoss:
         self._axes = torch.tensor(learner.space.axes, device=device)
         self._centres = torch.tensor(learner.centres, device=device)
 
-    def __call__(self, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
+    def __call__(self, rows: Tensor, apply: Apply, latents: Latents) -> Tensor:
         """Return each member's losses of all rows, shape (members * rows,); for looking at made-up rows."""
-        return torch.cat([self._of(k, rows, apply, generator) for k in range(len(self._members))])
+        return torch.cat([self._of(k, rows, apply, latents) for k in range(len(self._members))])
 
     def apart(self, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
         """Yield each member's loss with the rows that are its own, where there are some."""
@@ -197,12 +199,12 @@ class ClusteredLoss:
             if own.shape[0]:
                 yield partial(self._of, k), own
 
-    def _of(self, k: int, rows: Tensor, apply: Apply, generator: torch.Generator) -> Tensor:
-        return self._members[k](rows, lambda part, values: apply(f"{k}/{part}", values), generator)
+    def _of(self, k: int, rows: Tensor, apply: Apply, latents: Latents) -> Tensor:
+        return self._members[k](rows, lambda part, values: apply(f"{k}/{part}", values), latents)
 
 
-Loss = Callable[[Tensor, Apply, torch.Generator], Tensor]
-"""From rows, what applies networks, and randomness for latent vectors to one loss a row."""
+Loss = Callable[[Tensor, Apply, Latents], Tensor]
+"""From rows, what applies networks, and what draws latent vectors to one loss a row."""
 
 
 def loss_of(learner: Learner, layout: RowLayout, device: torch.device) -> ClassifierLoss | LatentLoss | ClusteredLoss:

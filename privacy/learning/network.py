@@ -34,48 +34,14 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Convolution:
-    """Square kernels (outputs, inputs, kernel, kernel) and a bias, on (channels, height, width)."""
-
-    inputs: int
-    outputs: int
-    kernel: int
-    stride: int = 1
-    padding: int = 0
-    kind: ClassVar[str] = "convolution"
-
-    @property
-    def weight_shape(self) -> Shape:
-        """Shape of the weights."""
-        return (self.outputs, self.inputs, self.kernel, self.kernel)
-
-
-@dataclass(frozen=True)
 class Relu:
     """max(0, x), entry by entry."""
 
     kind: ClassVar[str] = "relu"
 
 
-@dataclass(frozen=True)
-class Reshape:
-    """The same entries in another shape."""
-
-    shape: Shape
-    kind: ClassVar[str] = "reshape"
-
-
-@dataclass(frozen=True)
-class Upsample:
-    """Each pixel repeated `factor` times in both directions, on (channels, height, width)."""
-
-    factor: int
-    kind: ClassVar[str] = "upsample"
-
-
-Layer = Linear | Convolution | Relu | Reshape | Upsample
-Trainable = Linear | Convolution
-LAYERS: Final = (Linear, Convolution, Relu, Reshape, Upsample)
+Layer = Linear | Relu
+LAYERS: Final = (Linear, Relu)
 
 
 @dataclass(frozen=True)
@@ -97,8 +63,8 @@ class Network:
             raise CannotTrain("layers", "a layer of another kind", ", ".join(layer.kind for layer in LAYERS))
         _sizes("inputs", self.inputs)
         shapes = list(self._shapes())
-        if not shapes or not any(isinstance(layer, Trainable) for layer in self.layers):
-            raise CannotTrain("layers", "none with parameters", "at least one linear or convolution layer")
+        if not shapes or not any(isinstance(layer, Linear) for layer in self.layers):
+            raise CannotTrain("layers", "none with parameters", "at least one linear layer")
         if self.parameters > MOST_PARAMETERS:
             raise CannotTrain("parameters", self.parameters, f"at most {MOST_PARAMETERS}")
 
@@ -113,9 +79,9 @@ class Network:
         return sum(prod(layer.weight_shape) + layer.outputs for _, layer in self.trainable)
 
     @property
-    def trainable(self) -> tuple[tuple[int, Trainable], ...]:
+    def trainable(self) -> tuple[tuple[int, Linear], ...]:
         """The layers that have parameters, with their places."""
-        return tuple((place, layer) for place, layer in enumerate(self.layers) if isinstance(layer, Trainable))
+        return tuple((place, layer) for place, layer in enumerate(self.layers) if isinstance(layer, Linear))
 
     def to_json(self) -> dict[str, Any]:
         """Write the network as JSON values."""
@@ -145,7 +111,7 @@ class Slot:
 
     part: str
     place: int
-    layer: Trainable
+    layer: Linear
     start: int
 
     @property
@@ -182,16 +148,8 @@ def _after(layer: Layer, shape: Shape, place: int) -> Shape:
     match layer:
         case Linear(inputs, outputs) if shape[-1] == inputs:
             return (*shape[:-1], outputs)
-        case Convolution(inputs, outputs, kernel, stride, padding) if (
-            len(shape) == 3 and shape[0] == inputs and stride >= 1 and kernel <= min(shape[1:]) + 2 * padding
-        ):
-            return (outputs, *((size + 2 * padding - kernel) // stride + 1 for size in shape[1:]))
         case Relu():
             return shape
-        case Reshape(wanted) if prod(wanted) == prod(shape):
-            return wanted
-        case Upsample(factor) if len(shape) == 3:
-            return (shape[0], shape[1] * factor, shape[2] * factor)
     raise CannotTrain(
         f"layer {place}", f"{layer.kind} on a row of shape {shape}", "a layer that fits the one before it"
     )

@@ -1,6 +1,6 @@
-"""The closed set of sums that a grant draws noise on, and the event of drawing it.
+"""The sums over rows that a grant draws noise on, and the event of drawing it.
 
-Their bounds are norms: a neighbour may change a sum by any whole vector within them (`moments`, `features`).
+Their bounds are norms: a neighbour may change a sum by any whole vector within them (`moments`).
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 from contracts.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian
-from privacy.learning.features import FeatureSums
 from privacy.learning.moments import Blocks, Moments
 from privacy.marginals.sensitivity import GaussianNoise
 
-__all__ = ["Blocks", "FeatureSums", "Moments", "Statistic", "sum_event"]
+__all__ = ["Blocks", "Moments", "Statistic", "sum_event"]
 
-Statistic = Moments | FeatureSums
+Statistic = Moments
 
 
 def sum_event(

@@ -6,6 +6,7 @@ is the order of the two. A sum may be computed in pieces (`Execution.rows_at_onc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -25,6 +26,8 @@ from privacy.learning.network import Relu, Slot
 from privacy.learning.optimizer import Adam, rate
 
 Vector = NDArray[np.float32]
+RowNormals = Callable[[int, int], NDArray[np.float32]]
+"""From a number of rows and of numbers a row to normals, shape (rows, numbers)."""
 _ADAM_EPSILON: Final = 1e-8
 
 
@@ -96,7 +99,6 @@ class Session:
         step: steps done so far.
         steps: steps in all, for the rate's decay.
         execution: device and memory.
-        seed: of the latent vectors' randomness, which need be neither secret nor exact.
     """
 
     def __init__(
@@ -108,12 +110,10 @@ class Session:
         step: int,
         steps: int,
         execution: Execution,
-        seed: int,
     ) -> None:
         self._learner, self._layout, self._step, self._steps = learner, layout, step, steps
         self._device = torch.device(execution.chosen_device())
         self._rows_at_once = execution.rows_at_once
-        self._generator = torch.Generator(self._device).manual_seed(seed)
         self._loss = loss_of(learner, layout, self._device)
         self._parameters = torch.tensor(state.parameters, device=self._device)
         self._moments = torch.tensor(state.moments, device=self._device)
@@ -125,12 +125,14 @@ class Session:
         for slot in learner_slots(learner):
             self._placed[slot.part][slot.place] = slot
 
-    def clipped_sum(self, codes: Codes, *, bound: float) -> Vector:
+    def clipped_sum(self, codes: Codes, *, bound: float, normals: RowNormals) -> Vector:
         """Sum the clipped gradients of rows, in pieces that memory holds.
 
         Args:
             codes: the sampled rows, shape (rows, codes); there may be none.
             bound: the largest norm that a row's gradient keeps.
+            normals: draws latent vectors' normals, each row's independent of all others and secret: the guarantee
+                needs both (`privacy.noise.row_normals`).
         Returns:
             float32, shape (parameters,), to be overwritten by whoever adds noise; private.
         """
@@ -140,7 +142,7 @@ class Session:
             rows = torch.from_numpy(piece).to(self._device)
             for loss, own in apart(self._loss, rows):
                 tape = Tape()
-                losses = loss(own, partial(self._apply, tape=tape), self._generator)
+                losses = loss(own, partial(self._apply, tape=tape), partial(self._latents, normals))
                 add_clipped_sum(losses, tape, bound=bound, total=self._total)
         summed: Vector = self._total.cpu().numpy()
         return summed
@@ -173,8 +175,14 @@ class Session:
             return True
         made_up = torch.from_numpy(self._layout.vectors(np.zeros((1, self._layout.code_width), np.uint8)))
         with torch.no_grad():
-            loss = self._loss(made_up.to(self._device), partial(self._apply, tape=None), self._generator)
+            loss = self._loss(made_up.to(self._device), partial(self._apply, tape=None), self._no_latents)
         return not bool(torch.isfinite(loss).all())
+
+    def _latents(self, normals: RowNormals, rows: int, size: int) -> Tensor:
+        return torch.from_numpy(normals(rows, size)).to(self._device)
+
+    def _no_latents(self, rows: int, size: int) -> Tensor:
+        return torch.zeros(rows, size, device=self._device)
 
     def _apply(self, part: str, values: Tensor, tape: Tape | None) -> Tensor:
         return forward(self._networks[part], self._placed[part], self._parameters, values, tape)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.learning.embedding import Embedding
-from privacy.learning.features import FEATURE_BITS, FeatureSums
 from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import Array, Whole, sha256
 from privacy.learning.moments import ABOVE, ON, PARTS, Moments
@@ -24,7 +23,7 @@ from privacy.learning.statistics import Statistic
 _RATIONAL: Final = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,19})?")
 
 _GROUPS: Final = ("everyone", "labels", "nearest_centre", "norm_shells", "responsibilities")
-PART_NAMES: Final = (*PARTS, "features")
+PART_NAMES: Final = PARTS
 
 Rows = dict[str, NDArray[Any]]
 """Columns of a tidy table of sums: part, group, i, j (-1 where a part has none), and each number's natural unit."""
@@ -67,8 +66,6 @@ def _members(statistic: Statistic) -> dict[str, Whole]:
             members |= {"log_weights": weights, "centres": centres, "factors": factors, "owners": owners}
         case _:
             pass
-    if isinstance(statistic, FeatureSums):
-        members["frequencies"] = statistic.frequencies
     return {name: each for name, each in members.items() if each is not None}
 
 
@@ -93,15 +90,12 @@ def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, Whole]) -> S
         ValueError: not a statistic, a number out of range, or an array that there is not or has another digest.
     """
     kind = written.get("kind") if isinstance(written, Mapping) else None
-    if kind not in ("moments", "feature_sums"):
-        raise ValueError(f"statistic kind {str(kind)[:60]!r}; allowed: moments, feature_sums")
-    own = "parts" if kind == "moments" else "frequencies"
-    fields = _fields(written, {"kind", own, "embedding", "groups"}, "statistic")
+    if kind != "moments":
+        raise ValueError(f"statistic kind {str(kind)[:60]!r}; allowed: moments")
+    fields = _fields(written, {"kind", "parts", "embedding", "groups"}, "statistic")
     try:
         embedding, groups = _embedding(fields["embedding"], arrays), _groups(fields["groups"], arrays)
-        if kind == "moments":
-            return Moments(embedding, groups, tuple(fields["parts"]))
-        return FeatureSums(embedding, groups, _array(fields["frequencies"], arrays))
+        return Moments(embedding, groups, tuple(fields["parts"]))
     except (TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not a statistic: {type(error).__name__}") from error
 
@@ -111,16 +105,10 @@ def tidy_rows(statistic: Statistic) -> Rows:
 
     Returns:
         part: place among `PART_NAMES`. group: place of the group, from 0. i, j: places of the entries, i <= j;
-        -1 for none. Of features i is the frequency, and j 0 for the cosine, 1 for the sine. unit: what one lattice
-        unit is in natural units: rows for counts, the embedding's own unit for sums, its square for products, one
-        feature for features.
+        -1 for none. unit: what one lattice unit is in natural units: rows for counts, the embedding's own unit for
+        sums, its square for products.
     """
     count = statistic.groups.count
-    if isinstance(statistic, FeatureSums):
-        entries = statistic.length // count
-        norm = 1 / (statistic.groups.whole * 2.0**FEATURE_BITS * np.sqrt(entries // 2))
-        places = np.arange(entries)
-        return _stacked([("features", count, places // 2, places % 2, np.full(entries, norm))])
     dimension, bound = statistic.embedding.dimension, float(statistic.embedding.bound)
     one, none, places = 1 / statistic.move, np.full(dimension, -1), np.arange(dimension)
     rows, columns = np.triu_indices(dimension)

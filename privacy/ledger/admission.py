@@ -1,5 +1,6 @@
 """What a charge must satisfy before it is admitted, in this order, and the refusals in words.
 
+0. the accounts that the tables give for the source, and its people, are what the journal's entries say (`reckoning`)
 1. the account that the spec names is known, and the source is bound to people; where its rows are told apart by their
    days, the asked-for days are among those that it is bound to, and take the place of its block in what follows
 2. the account is one of those that these people have: their population, a time block that shares a day with theirs
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,15 +24,19 @@ from contracts.blocks import LIFETIME, TimeBlock, gap, time_block
 from contracts.divided import division_of, is_divided
 from contracts.errors import Finding
 from privacy.accounting.adaptive import budget_of
-from privacy.accounting.amounts import ATTO, pico_to_text
+from privacy.accounting.amounts import ATTO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from privacy.accounting.events import Event, UnsupportedEvent
+from privacy.accounting.curves import pure_loss
+from privacy.accounting.events import DiscreteGaussian, Event, UnsupportedEvent, ZeroConcentrated
 from privacy.accounting.scale import largest_epsilon
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal, refusal
+from privacy.ledger.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused
 from privacy.ledger.rows import known_account, people_and_accounts, spent_by_release
+from privacy.ledger.run_entries import check_source
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, Part
 
 _SHOWN_RELEASES = 4
+_USUAL_DELTA = ATTO // 10**9
 
 
 @dataclass(frozen=True)
@@ -59,15 +65,15 @@ class Admission:
         return not self.over
 
 
-def admit(connection: Connection, request: ChargeRequest) -> Admission:
+def admit(connection: Connection, request: ChargeRequest, reckoning: Reckoning) -> Admission:
     """Return what a charge that fits takes from whom; refuse every other charge."""
-    priced = price(connection, request)
+    priced = price(connection, request, reckoning)
     if not priced.fits:
         raise exceeded(connection, priced, request)
     return priced
 
 
-def price(connection: Connection, request: ChargeRequest) -> Admission:
+def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) -> Admission:
     """Return what a charge would take from whom, whether it fits or not; refuse what could never be charged."""
     if not request.events or request.epsilon < 0 or request.delta < 0:
         wrong = "a negative epsilon or delta" if request.events else "no events"
@@ -76,6 +82,8 @@ def price(connection: Connection, request: ChargeRequest) -> Admission:
     if found is None:
         raise _unbound(known_account(connection, request.account).terms, request)
     people, accounts = found
+    check_source(connection, request.source, *people)
+    check_accounts(accounts, accounts_of_people(reckoning.balances, *people), reckoning.balances)
     if request.days is not None or is_divided(request.source):
         people = _on_days(request, people)
         accounts = [state for state in accounts if state.terms.days.overlaps(people[1])]
@@ -84,8 +92,13 @@ def price(connection: Connection, request: ChargeRequest) -> Admission:
     for state in accounts:
         _check_terms(state, request)
     _check_cover(accounts, request, people)
-    parts = tuple(Part(state.terms.name, cost_of(state.terms, request)) for state in accounts)
-    return Admission(people, tuple(accounts), parts)
+    parts = []
+    for state in accounts:
+        try:
+            parts.append(Part(state.terms.name, cost_of(state.terms, request)))
+        except UnsupportedEvent as error:
+            raise _no_loss(connection, state.terms, request, reckoning, error) from error
+    return Admission(people, tuple(accounts), tuple(parts))
 
 
 def _on_days(request: ChargeRequest, people: tuple[str, TimeBlock]) -> tuple[str, TimeBlock]:
@@ -185,7 +198,7 @@ def _check_cover(accounts: Sequence[AccountState], request: ChargeRequest, peopl
 
 
 def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
-    """Return what the planned events cost an account; refuse those that it cannot hold."""
+    """Return what the planned events cost an account; `UnsupportedEvent` where its calculus has no loss for one."""
     try:
         budget_of(request.events)
     except UnsupportedEvent as error:
@@ -195,16 +208,37 @@ def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
             allowed = " or ".join(sorted(event.adjacencies))
             found = f"{event.kind} under {request.adjacency}"
             raise refusal(f"account {terms.name}", "adjacency", found, allowed, "its loss is known under no other")
-    try:
-        return _cost(terms.calculus, request.events)
-    except UnsupportedEvent as error:
-        raise refusal(
-            f"account {terms.name}",
-            "calculus",
-            str(error).partition("; allowed")[0],
-            "noise whose loss in it is finite; on a pure account that is Laplace noise",
-            "choose mechanism: laplace, or charge an account that was opened with --calculus renyi and a delta",
-        ) from error
+    return _cost(terms.calculus, request.events)
+
+
+def _no_loss(
+    connection: Connection, terms: AccountTerms, request: ChargeRequest, reckoning: Reckoning, error: UnsupportedEvent
+) -> LedgerRefusal:
+    """Return the refusal of noise that has no finite loss in the account's calculus, with what would work."""
+    found, allowed = str(error).partition("; allowed")[0], "noise whose loss in it is finite: Laplace noise, δ = 0"
+    if is_unused(connection, terms.name, reckoning):
+        delta = atto_to_text(request.delta or _USUAL_DELTA)
+        remedy = (
+            "nothing was ever charged to it, so it can be opened again for all products: sudare budget open "
+            f"{shlex.quote(terms.name)} --reopen --population {shlex.quote(terms.population)} --block {terms.block} "
+            f"--unit {shlex.quote(terms.unit)} --adjacency {terms.adjacency} --calculus renyi "
+            f"--epsilon {pico_to_text(terms.epsilon)} --delta {delta}"
+        )
+    elif all(_may_be_laplace(event, request.rows_per_unit) for event in request.events):
+        remedy = "ask for `delta: 0` in `charge`; of tables with `mechanism: laplace`"
+    else:
+        remedy = "this product has no Laplace form: release it for people or days whose account is renyi"
+    return refusal(f"account {terms.name}", "calculus", found, allowed, remedy)
+
+
+def _may_be_laplace(event: Event, rows_per_unit: int) -> bool:
+    """Say whether the noise is on counts, or a budget for them, which a spec with delta 0 gets Laplace noise for."""
+    match event:
+        case DiscreteGaussian(_, moves):
+            return max(map(abs, moves)) <= rows_per_unit
+        case ZeroConcentrated():
+            return True
+    return pure_loss(event) is not None
 
 
 @lru_cache(maxsize=64)
@@ -231,7 +265,8 @@ def exceeded(connection: Connection, priced: Admission, request: ChargeRequest) 
         Finding(
             f"account {state.terms.name}",
             "cap",
-            f"a charge of {pico_to_text(amounts[state.terms.name])} ({loss_name(state.terms.calculus)})",
+            f"ε = {pico_to_text(request.epsilon)} at δ = {atto_to_text(request.delta)}, a charge of "
+            f"{pico_to_text(amounts[state.terms.name])} ({loss_name(state.terms.calculus)})",
             f"at most {pico_to_text(state.remaining)}: {pico_to_text(state.spent)} of {pico_to_text(state.cap)} is "
             f"spent{_spent_by(connection, state.terms.name)}",
             remedy,

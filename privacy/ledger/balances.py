@@ -24,6 +24,11 @@ class Balances:
         self._draws: dict[str, int] = {}
         self._findings: list[Finding] = []
 
+    @property
+    def accounts(self) -> Mapping[str, tuple[int, int, str]]:
+        """Cap, spent and status of each account, by name."""
+        return self._accounts
+
     def entry(self, entry: Entry) -> None:
         """Take one entry in."""
         body = entry.body

@@ -19,7 +19,7 @@ from contracts.cell_codes import ImpossibleCells
 from contracts.minimum_frequency import MinimumFrequency
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import FeatureSums, Moments, Statistic
+from privacy.learning.statistics import Moments, Statistic
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts
@@ -29,7 +29,6 @@ from privacy.refine.sparse_depth import Depth
 
 LARGEST_PREDICTION: Final = 2**53
 """No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""
-_STATISTICS: Final = (Moments, FeatureSums)
 LARGEST_DISTANCE: Final = 2**62
 """The largest number of a prediction times its cells: the sum of all differences stays inside 64 bits too [rows]."""
 
@@ -93,8 +92,8 @@ def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statisti
 
 def checked_statistic(statistic: object, layout: RowLayout) -> Statistic:
     """Refuse a statistic of another making or of other rows; return a copy that nobody else holds."""
-    if not isinstance(statistic, _STATISTICS) or type(statistic) not in _STATISTICS:
-        raise ValueError(f"statistic must be Moments or FeatureSums itself, not {type(statistic).__name__}")
+    if not isinstance(statistic, Moments) or type(statistic) is not Moments:
+        raise ValueError(f"statistic must be Moments itself, not {type(statistic).__name__}")
     statistic.__post_init__()
     copied = statistic.rebuilt()
     copied.embedding.check(layout)

@@ -12,6 +12,7 @@ Entries are what is true; accounts, charges and versions are a fold over them (s
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, Literal, get_args
@@ -48,7 +49,7 @@ class Entry:
         sequence: position, from 0, without gaps; the only order there is.
         previous: hash of the entry before; sixty-four zeros for the first.
         kind: what happened.
-        at: time by the ledger's clock (ISO 8601, UTC); informative only.
+        at: time by the ledger's clock (ISO 8601, UTC), cut to the hour unless the kind is sealed; informative only.
         body: what it says; JSON values only, amounts as integers.
     """
 
@@ -72,6 +73,16 @@ class Entry:
             "at": self.at,
             "body": self.body,
         }
+
+
+def to_the_hour(at: str) -> str:
+    """Cut a time (ISO 8601, UTC) to its hour."""
+    return f"{at[:13]}:00:00Z"
+
+
+def is_to_the_hour(at: str) -> bool:
+    """Say whether a time tells no more than its hour."""
+    return re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00Z", at) is not None
 
 
 def salted(body: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from contracts.errors import Finding, Refused, SudareError
+
+TAMPERED: Final = (
+    "somebody changed the database behind the ledger's back: charge nothing, find out who did, and see what else is "
+    "wrong: sudare budget history --verify"
+)
 
 
 class LedgerRefusal(Refused):
@@ -48,6 +54,8 @@ class LedgerConflict(SudareError):
 
 class LedgerCorrupt(SudareError):
     """The ledger contradicts itself: stop, and compare it with the checkpoints that were published."""
+
+    exit_code = 5
 
 
 class LedgerUnavailable(SudareError):

@@ -21,6 +21,7 @@ from privacy.ledger.once import DrawOnce, Reserve
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import RandomBytes
+from privacy.noise.row_normals import normals_from
 
 
 def contribute(
@@ -61,8 +62,10 @@ def _noisy_sum(codes: Codes, *, training: FederatedTraining, call: Call, source:
     """Sample, clip, sum, round to the lattice, and add the site's share of the noise."""
     plan, size = training.plan, parameters_of(training.learner)
     sampled = poisson_sample(codes.shape[0], probability=plan.training.sampling_probability, source=source)
-    session = _session(training, call, seed=int.from_bytes(source.take(8).tobytes(), "little") >> 1)
-    exact = session.clipped_sum(codes[sampled], bound=plan.clipped_to(size)).astype(np.float64)
+    session = _session(training, call)
+    exact = session.clipped_sum(codes[sampled], bound=plan.clipped_to(size), normals=normals_from(source)).astype(
+        np.float64
+    )
     steps = np.rint(np.clip(exact / plan.lattice, -plan.largest_entry, plan.largest_entry))
     if not np.isfinite(steps).all():
         raise ValueError("a sum of gradients is not finite")
@@ -72,10 +75,8 @@ def _noisy_sum(codes: Codes, *, training: FederatedTraining, call: Call, source:
     return steps.astype(np.int64) + noise
 
 
-def _session(training: FederatedTraining, call: Call, *, seed: int) -> Session:
+def _session(training: FederatedTraining, call: Call) -> Session:
     """Open a session at the parameters of a call; a site keeps nothing from round to round."""
     state = State(call.parameters, initial_state(training.learner).moments, np.empty(0, np.float32))
     steps, execution = training.plan.rounds, training.execution
-    return Session(
-        training.learner, training.layout, state, step=call.number, steps=steps, execution=execution, seed=seed
-    )
+    return Session(training.learner, training.layout, state, step=call.number, steps=steps, execution=execution)

@@ -2,10 +2,13 @@
 
 1. every entry hashes to its hash, names the one before, and has its place without gap
 2. the Merkle subtrees and the head that appends rely on are those of the entries
-3. every checkpoint, the ledger's own and the published ones, is what the journal held at its size
+3. every checkpoint, the ledger's own and the published ones, is what the journal held at its size; none is gone:
+   each version has one, and each one that was published is still there; stated balances are what was then added up
 4. every entry is one that the ledger could have written there (`lifecycle`)
-5. no cap was passed at any instant; every account, source, charge, version and draw in the tables is what the
+5. no entry is dated long before an earlier one
+6. no cap was passed at any instant; every account, source, charge, version and draw in the tables is what the
    entries say
+7. the database itself has every constraint, index and trigger that guards the ledger (`guards`)
 """
 
 from __future__ import annotations
@@ -20,16 +23,20 @@ from sqlalchemy import Connection, Row, select
 from contracts.errors import Finding, SudareError
 from privacy.ledger import schema
 from privacy.ledger.balances import Balances
+from privacy.ledger.books import read_balances, stated
 from privacy.ledger.entries import GENESIS, KINDS, Entry
+from privacy.ledger.guards import Dates, Versions, missing_guards
 from privacy.ledger.journal import read_entry
 from privacy.ledger.lifecycle import Lifecycle
 from privacy.ledger.merkle import appended, root
 from privacy.ledger.particulars import Particulars
+from privacy.ledger.reckoning import Reckoning
 from privacy.ledger.signing import key_id, signature_holds
 
 _UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError, SudareError)
 _AT_ONCE: Final = 5_000
 _CUT: Final = "entries are missing from the end: restore the ledger from a newer copy, and find out what happened"
+_GONE: Final = "somebody deleted it: find out who, and restore the ledger from a copy that has it"
 _ANOTHER: Final = (
     "this is another ledger, or its past was rewritten: find out what happened before anything is charged"
 )
@@ -58,13 +65,16 @@ def check_ledger(connection: Connection, published: Iterable[Checkpoint], *, pub
     """Check the whole ledger in one pass over its journal; see the module's rules."""
     first = connection.execute(select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)).scalar() or ""
     own, findings = _own_checkpoints(connection, first, public_key)
-    awaited: dict[int, list[Checkpoint]] = {}
-    for checkpoint in (*own, *published):
+    seen, awaited = tuple(published), dict[int, list[Checkpoint]]()
+    for checkpoint in (*own, *seen):
         awaited.setdefault(checkpoint.size, []).append(checkpoint)
+    findings += _gone(own, seen)
+    statements, wrong = _statements(connection, first, public_key)
+    findings += wrong
     reading = _Reading(awaited, first)
     balances = Balances()
     particulars = Particulars()
-    lifecycle = Lifecycle()
+    lifecycle, dates, versions = Lifecycle(), Dates(), Versions(connection)
     for row in _rows(connection):
         try:
             entry = read_entry(row)
@@ -72,11 +82,16 @@ def check_ledger(connection: Connection, published: Iterable[Checkpoint], *, pub
             balances.entry(entry)
             particulars.entry(entry)
             findings += lifecycle.entry(entry, row.subject)
+            findings += dates.entry(entry)
+            versions.entry(entry)
+            for statement in statements.pop(entry.sequence + 1, ()):
+                findings += _stated_wrongly(statement, entry, balances)
         except _UNREADABLE as error:
             found = f"what cannot be read ({type(error).__name__})"
             findings.append(Finding(f"journal entry {row.sequence}", "body", found, "what an entry says", _ANOTHER))
-    findings += lifecycle.end()
-    return [*findings, *reading.end(connection), *_compared(connection, balances, particulars)]
+    findings += [*lifecycle.end(), *versions.end(), *reading.end(connection)]
+    findings += [_beyond(statement) for left in statements.values() for statement in left]
+    return [*findings, *_compared(connection, balances, particulars), *missing_guards(connection)]
 
 
 def _compared(connection: Connection, *folded: Balances | Particulars) -> Iterator[Finding]:
@@ -110,6 +125,50 @@ def _own_checkpoints(
             allowed = "the signing key's signature over the checkpoint"
             findings.append(Finding(where, "signature", "one that does not hold", allowed, _ANOTHER))
     return made, findings
+
+
+def _gone(own: Iterable[Checkpoint], published: Iterable[Checkpoint]) -> Iterator[Finding]:
+    """Yield the published checkpoints that the ledger made and no longer has."""
+    kept = {(each.size, each.root) for each in own}
+    ledgers = {each.ledger for each in own}
+    for each in published:
+        if (each.size, each.root) not in kept and (not ledgers or each.ledger in ledgers):
+            found, allowed = "no such checkpoint in the ledger", f"the checkpoint of {each.size} entries"
+            yield Finding(each.where, "checkpoint", found, f"{allowed}, which the ledger made", _GONE)
+
+
+def _statements(
+    connection: Connection, ledger: str, public_key: str | None
+) -> tuple[dict[int, list[Reckoning]], list[Finding]]:
+    """Read the stated balances, by size; of those of the given key the signature must hold."""
+    told: dict[int, list[Reckoning]] = {}
+    findings = []
+    for row in connection.execute(schema.statements.select()):
+        try:
+            by_this_key = public_key is not None and row.key_id == key_id(public_key)
+            statement = stated(connection, ledger, str(public_key)) if by_this_key else read_balances(row)
+        except _UNREADABLE:
+            where = f"balances stated at {row.size} entries"
+            findings.append(Finding(where, "signature", "one that does not hold", "the signing key's", _ANOTHER))
+            continue
+        if statement is not None:
+            told.setdefault(statement.size, []).append(statement)
+    return told, findings
+
+
+def _stated_wrongly(statement: Reckoning, entry: Entry, balances: Balances) -> Iterator[Finding]:
+    """Yield what a statement says otherwise than the entries that it is about."""
+    where = f"balances stated at {statement.size} entries"
+    if statement.head != entry.hash:
+        yield Finding(where, "head", statement.head, f"{entry.hash}, the last of these entries", _ANOTHER)
+    told = {name: (each.cap, each.spent, each.status) for name, each in statement.balances.items()}
+    if told != balances.accounts:
+        yield Finding(where, "balances", "other balances", "what the entries add up to", _ANOTHER)
+
+
+def _beyond(statement: Reckoning) -> Finding:
+    where = f"balances stated at {statement.size} entries"
+    return Finding(where, "size", "fewer entries in the journal", f"at least {statement.size}", _CUT)
 
 
 class _Reading:

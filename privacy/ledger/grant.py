@@ -225,8 +225,8 @@ class Grant(FederatedDraws):
             TrainingDiverged: the parameters are of no use; what was drawn stays charged.
             GrantExceeded: the charge does not hold it, or more intervals were interrupted than the reserve pays for.
             LedgerRefusal: the run has trained something else under this key.
-        Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; up to the noise's
-            class `lattice_float32` (`privacy.noise.lattice_gaussian`).
+        Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; exact but for the
+            rounding of float32 gradients (docs/privacy_model.md, section 4).
         """
         training = checked_training(rows, learner, plan, execution, self._charge.request)
         from privacy.ledger.training import train  # torch takes seconds to import

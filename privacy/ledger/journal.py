@@ -1,5 +1,8 @@
 """The journal: append-only, hash-chained, proven by a Merkle tree under signed checkpoints.
 
+What everybody may read tells the hour alone: how long a draw, a fit or a count takes may depend on the rows. The
+sequence orders the entries. Sealed entries keep their seconds.
+
 An append costs the same however long the journal is: the head keeps the roots of the complete Merkle subtrees, and
 each entry's row keeps those that it completes, from which any proof is put together.
 """
@@ -15,9 +18,18 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
 from privacy.ledger import schema
-from privacy.ledger.entries import SEALED, Entry, Kind, salted
-from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.merkle import Nodes, appended, consistency_proof, inclusion_proof, leaf, root
+from privacy.ledger.entries import SEALED, Entry, Kind, salted, to_the_hour
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.merkle import (
+    Nodes,
+    appended,
+    consistency_proof,
+    inclusion_proof,
+    leaf,
+    root,
+    root_from_proof,
+    roots_from_consistency,
+)
 from privacy.ledger.signing import Signer, key_id
 from privacy.ledger.store import Transaction
 
@@ -25,16 +37,11 @@ Clock = Callable[[], str]
 PROOF_SCHEMA = "sudare-proof/2"
 
 
-def to_the_hour(at: str) -> str:
-    """Cut a time (ISO 8601, UTC) to its hour."""
-    return f"{at[:13]}:00:00Z"
-
-
 class Journal:
     """Writes and reads entries inside the caller's transaction.
 
     Args:
-        clock: gives the time that is written into entries; order comes from the sequence alone.
+        clock: gives the time that is written, cut to the hour; order comes from the sequence alone.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -49,8 +56,7 @@ class Journal:
             body: what it says; that of a sealed kind gets a salt.
             subject: what it is about, to find it again: a run key, or the name of an account or a source.
         """
-        at = self._clock()
-        at = to_the_hour(at) if kind == "noise_drawn" else at  # how long a draw takes may depend on the counts
+        at = self._clock() if kind in SEALED else to_the_hour(self._clock())
         body = salted(body) if kind in SEALED else body
         entry = Entry(transaction.size, transaction.last, kind, at, body)
         hashed = entry.hash
@@ -112,7 +118,7 @@ class Journal:
             "size": transaction.size,
             "root": root(transaction.frontier),
             "head": transaction.last,
-            "at": self._clock(),
+            "at": to_the_hour(self._clock()),
         }
         signature, by = signer.sign("checkpoint", checkpoint), key_id(signer.public_key)
         proof = {
@@ -123,15 +129,28 @@ class Journal:
             "signature": signature,
             "earlier": [
                 {"size": size, "root": held, "path": list(consistency_proof(nodes, size, transaction.size))}
-                for size, held in _earlier(transaction, follows)
+                for size, held in _named_or_last(transaction, entries, follows)
             ],
         }
+        _check_paths(proof)
         _keep(transaction.connection, checkpoint, run_key=run_key, key_id=by, signature=signature)
         return proof
 
 
 def _proven(nodes: Nodes, entry: Entry, size: int) -> dict[str, Any]:
     return {"entry": entry.to_json(), "path": list(inclusion_proof(nodes, entry.sequence, size))}
+
+
+def _check_paths(proof: dict[str, Any]) -> None:
+    """Refuse a proof that does not hold: a node of the tree, or an earlier checkpoint, was changed in the tables."""
+    size, whole = proof["checkpoint"]["size"], proof["checkpoint"]["root"]
+    for proven in proof["entries"]:
+        entry = Entry(**proven["entry"])
+        if root_from_proof(entry.hash, entry.sequence, size, proven["path"]) != whole:
+            raise LedgerCorrupt(f"journal entry {entry.sequence} does not lead to the journal's root; {TAMPERED}")
+    for each in proof["earlier"]:
+        if roots_from_consistency(each["size"], size, each["root"], each["path"]) != (each["root"], whole):
+            raise LedgerCorrupt(f"the checkpoint of {each['size']} entries does not lead to the root; {TAMPERED}")
 
 
 def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> None:
@@ -143,7 +162,13 @@ def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> 
         connection.execute(table.insert().values(**values, **signed))
 
 
-def _earlier(transaction: Transaction, follows: str | None) -> list[tuple[int, str]]:
+def _named_or_last(transaction: Transaction, entries: Sequence[Entry], follows: str | None) -> list[tuple[int, str]]:
+    """Return the checkpoints that a publication among the entries names, and the last ones before this moment."""
+    named = [each for entry in entries for each in entry.body.get("earlier", ()) if entry.kind == "version_published"]
+    return sorted({(each["size"], each["root"]) for each in named} | set(earlier_checkpoints(transaction, follows)))
+
+
+def earlier_checkpoints(transaction: Transaction, follows: str | None) -> list[tuple[int, str]]:
     """Return size and root of the last checkpoint, and of those of the run that this one follows."""
     table = schema.checkpoints
     before = select(table.c.size, table.c.root).where(table.c.size < transaction.size)

@@ -18,25 +18,19 @@ from contracts.blocks import TimeBlock
 from contracts.errors import Finding
 from privacy.ledger import charging, opening, publishing, schema
 from privacy.ledger.admission import Admission, admit, exceeded, price
-from privacy.ledger.balances import parts_in
+from privacy.ledger.books import Books
 from privacy.ledger.draws import DrawFiles
-from privacy.ledger.entries import RUN_KINDS, Entry
+from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt, refusal
 from privacy.ledger.fold import Checkpoint, check_ledger
 from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Clock, Journal
 from privacy.ledger.migrate import CURRENT
-from privacy.ledger.rows import (
-    charges_of_account,
-    charges_of_spec,
-    find_charge,
-    known_account,
-    known_charge,
-    set_account,
-    set_charge,
-    state_of,
-    versions_of,
-)
+from privacy.ledger.reckoning import check_accounts
+from privacy.ledger.rows import charges_of_account, charges_of_spec, find_charge, known_account, known_charge
+
+from privacy.ledger.rows import set_account, set_charge, state_of, versions_of  # isort: skip
+from privacy.ledger.run_entries import check_charge, check_draws
 from privacy.ledger.signing import Signer
 from privacy.ledger.store import Store
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
@@ -54,6 +48,8 @@ class Ledger:
     Args:
         url: SQLAlchemy URL of the database, `sqlite:///…` or `postgresql://…`.
         draws: private folder for the noisy values.
+        signer: signs statements of all balances, at which the next charge begins to add up; see `books`.
+        public_key: key whose statements are believed, where there is no signer.
         clock: gives the time written into entries (order comes from the sequence alone).
         migrate: bring an older schema to the current one instead of refusing it.
     Raises:
@@ -61,10 +57,22 @@ class Ledger:
         LedgerOutdated: it has another schema.
     """
 
-    def __init__(self, url: str, *, draws: Path, clock: Clock = utc_now, migrate: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        draws: Path,
+        clock: Clock = utc_now,
+        migrate: bool = False,
+        signer: Signer | None = None,
+        public_key: str | None = None,
+    ) -> None:
         self._store = Store(url, migrate=migrate)
         self._journal = Journal(clock)
-        self._draws = DrawFiles(draws, self._identity())
+        identity = self._identity()
+        self._draws = DrawFiles(draws, identity)
+        known = public_key if signer is None else signer.public_key
+        self._books = Books(self._store, identity, folder=draws, signer=signer, public_key=known)
 
     def close(self) -> None:
         """Close the database."""
@@ -90,8 +98,10 @@ class Ledger:
 
     # --- accounts and sources -------------------------------------------------------------------------------
 
-    def open_account(self, terms: AccountTerms) -> AccountState:
+    def open_account(self, terms: AccountTerms, *, reopen: bool = False) -> AccountState:
         """Open an account; asking again with the same terms changes nothing.
+
+        With `reopen`, one of that name is opened again under these terms if nothing was ever reserved on it.
 
         What was charged before on overlapping time blocks of its people is taken from it as well.
 
@@ -99,27 +109,25 @@ class Ledger:
             LedgerRefusal: an account of that name has other terms; the people have an account of this very block, or
                 one of another unit or relation for some of its days; the cap leaves no room for what they have lost.
         """
-        with self._store.writing() as transaction:
-            opening.open_account(transaction, self._journal, terms)
+        with self._books.writing() as (transaction, reckoning):
+            opening.open_account(transaction, self._journal, terms, reckoning, reopen=reopen)
         return self.account(terms.name)
 
     def close_account(self, name: str) -> AccountState:
         """Close an account for new charges; what it lost stays written."""
-        with self._store.writing() as transaction:
-            state = known_account(transaction.connection, name)
-            if state.status == "open":
+        with self._books.writing() as (transaction, reckoning):
+            account = known_account(transaction.connection, name)
+            check_accounts((account,), (name,), reckoning.balances)
+            if account.status == "open":
                 set_account(transaction.connection, name, status="closed")
-                body = {"name": name, "spent": state.spent}
+                body = {"name": name, "spent": account.spent}
                 self._journal.append(transaction, "account_closed", body, subject=name)
         return self.account(name)
 
     def bind_source(self, source: str, population: str, block: TimeBlock, *, by: str | None = None) -> None:
-        """Bind a source to the people and the time block it is about; a bound source never changes them.
+        """Bind a source (its canonical name) to the people and all days that its rows are of, for good.
 
         Args:
-            source: its canonical name.
-            population: the people.
-            block: all days that its rows are of.
             by: the column whose day says on whose account a row is, for releases of some of the days.
         Raises:
             LedgerRefusal: the source is bound to others, or its rows are told apart by another column.
@@ -128,15 +136,24 @@ class Ledger:
             opening.bind_source(transaction, self._journal, source, population, block, by)
 
     def account(self, name: str) -> AccountState:
-        """Return an account as it stands; `LedgerRefusal` when there is none of that name."""
-        with self._store.reading() as connection:
-            return known_account(connection, name)
+        """Return an account as it stands.
+
+        Raises:
+            LedgerRefusal: there is none of that name.
+            LedgerCorrupt: the table does not say what the journal's entries add up to.
+        """
+        with self._books.reading() as (connection, reckoning):
+            account = known_account(connection, name)
+            check_accounts((account,), (name,), reckoning.balances)
+            return account
 
     def accounts(self) -> tuple[AccountState, ...]:
-        """Return all accounts, by name."""
-        with self._store.reading() as connection:
+        """Return all accounts, by name; `LedgerCorrupt` as for `account`."""
+        with self._books.reading() as (connection, reckoning):
             rows = connection.execute(schema.accounts.select().order_by(schema.accounts.c.name))
-            return tuple(state_of(row) for row in rows)
+            accounts = tuple(state_of(row) for row in rows)
+            check_accounts(accounts, reckoning.balances, reckoning.balances)
+            return accounts
 
     def sources(self) -> dict[str, tuple[str, TimeBlock]]:
         """Return the people (population and time block) of each bound source."""
@@ -153,12 +170,13 @@ class Ledger:
             Charge: new, or the one that this run key already has; the same run key never pays twice.
         Raises:
             BudgetExceeded: it does not fit under a cap; the ledger is unchanged.
+            LedgerCorrupt: what the tables say of its accounts, source or run is not what the journal's entries say.
             LedgerRefusal: unknown or closed account, unbound source, other people, days without an account, another
                 adjacency or unit, or the run key belongs to another release.
         Privacy: nothing is drawn; the loss is counted from here on.
         """
-        with self._store.writing() as transaction:
-            reserved = charging.reserve(transaction, self._journal, request)
+        with self._books.writing() as (transaction, reckoning):
+            reserved = charging.reserve(transaction, self._journal, request, reckoning)
         if isinstance(reserved, Charge):
             return reserved
         with self._store.reading() as connection:  # nobody is kept waiting while the refusal is put in words
@@ -170,8 +188,8 @@ class Ledger:
         Raises:
             BudgetExceeded, LedgerRefusal: as `reserve`.
         """
-        with self._store.reading() as connection:
-            return admit(connection, request)
+        with self._books.reading() as (connection, reckoning):
+            return admit(connection, request, reckoning)
 
     def price(self, request: ChargeRequest) -> Admission:
         """Return what `reserve` would charge for a request if it fitted; writes nothing.
@@ -179,8 +197,8 @@ class Ledger:
         Raises:
             LedgerRefusal: as `reserve`, except for a cap that is passed.
         """
-        with self._store.reading() as connection:
-            return price(connection, request)
+        with self._books.reading() as (connection, reckoning):
+            return price(connection, request, reckoning)
 
     def return_charge(self, run_key: str) -> None:
         """Give back a charge whose grant was never opened.
@@ -188,8 +206,8 @@ class Ledger:
         Raises:
             LedgerRefusal: the grant was opened, so its loss stays.
         """
-        with self._store.writing() as transaction:
-            charging.give_back(transaction, self._journal, run_key)
+        with self._books.writing() as (transaction, reckoning):
+            charging.give_back(transaction, self._journal, run_key, reckoning)
 
     def record_gate_failure(self, request: ChargeRequest, gates: Sequence[str]) -> Entry:
         """Write down that declared gates stopped a release: an exact answer about the data that no charge covers.
@@ -228,6 +246,8 @@ class Ledger:
         with self._store.writing() as transaction:
             connection = transaction.connection
             charge = known_charge(connection, run_key)
+            check_charge(connection, charge)
+            check_draws(connection, run_key)
             if charge.status == "returned":
                 raise refusal(f"run {run_key}", "charge", "returned", "a reserved charge", "reserve it again")
             if charge.security not in (None, security):
@@ -262,39 +282,33 @@ class Ledger:
             return publishing.allocate(transaction.connection, run_key)
 
     def record_publication(self, run_key: str, manifest: str) -> Entry:
-        """Write into the journal that a version with this manifest is published, before readers can see it.
+        """Write into the journal that a version with this manifest (SHA-256) is published, before readers can see it.
 
         Older versions of the release are superseded by that (or it by a newer one); they and their charges stay.
 
-        Args:
-            run_key: the run.
-            manifest: SHA-256 of MANIFEST.json.
         Returns:
             Entry: the journal's entry; the same manifest twice gives the same entry.
         Raises:
             LedgerRefusal: the noise was seeded, or the grant was never opened, or another manifest is entered.
         """
-        with self._store.writing() as transaction:
+        with self._books.writing() as (transaction, _):
             return publishing.publish(transaction, self._journal, run_key, manifest)
 
-    def withdraw(self, release: str, number: int, *, reason: str) -> VersionEntry:
-        """Write into the journal that a version is withdrawn; its charge stays.
+    def publish(self, run_key: str, manifest: str, signer: Signer) -> dict[str, Any]:
+        """Record a publication and prove it, in one transaction: no version is entered without its checkpoint."""
+        with self._books.writing() as (transaction, reckoning):
+            publishing.publish(transaction, self._journal, run_key, manifest)
+            self._books.state(transaction, reckoning, signer)
+            return publishing.prove(transaction, self._journal, run_key, signer)
 
-        Args:
-            release: name of the product.
-            number: which version.
-            reason: why; published with the journal.
+    def withdraw(self, release: str, number: int, *, reason: str) -> VersionEntry:
+        """Write into the journal that a version is withdrawn, and why, which is published; its charge stays.
+
         Raises:
             LedgerRefusal: there is no such version, or it is withdrawn already or was never published.
         """
         with self._store.writing() as transaction:
-            known = versions_of(transaction.connection, release)
-            version = next((each for each in known if each.number == number), None)
-            if version is None:
-                numbers = ", ".join(f"v{each.number}" for each in known)
-                allowed = f"one of {numbers}" if known else "a release that has versions: sudare releases list"
-                raise refusal("the ledger", "version", f"{release} v{number}", allowed)
-            return publishing.withdraw(transaction, self._journal, version, reason)
+            return publishing.withdraw(transaction, self._journal, release, number, reason)
 
     def versions(self, release: str | None = None) -> tuple[VersionEntry, ...]:
         """Return the versions of one release or of all, oldest first."""
@@ -318,20 +332,9 @@ class Ledger:
 
         The checkpoint is signed here and now, and shown to follow the one before and that of the version before.
         """
-        with self._store.writing() as transaction:
-            connection = transaction.connection
-            known_charge(connection, run_key)
-            about = self._journal.entries(connection, subject=run_key)
-            run = [entry for entry in about if entry.kind in RUN_KINDS]
-            last = next(entry.body for entry in reversed(run) if entry.kind == "charge_reserved")
-            accounts = [
-                entry
-                for name in parts_in(last)
-                for entry in self._journal.entries(connection, kind="account_opened", subject=name)
-            ]
-            entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
-            before = publishing.follows(connection, run_key)
-            return self._journal.prove(transaction, entries, signer, run_key=run_key, follows=before)
+        with self._books.writing() as (transaction, reckoning):
+            self._books.state(transaction, reckoning, signer)
+            return publishing.prove(transaction, self._journal, run_key, signer)
 
     def verify(self, published: Iterable[Checkpoint] = (), *, public_key: str | None = None) -> list[Finding]:
         """Check the whole ledger: the chain, every cap, that the accounts are the fold of the journal, checkpoints.
@@ -342,4 +345,5 @@ class Ledger:
             public_key: key that the ledger's own checkpoints must be signed with; None to leave signatures out.
         """
         with self._store.reading() as connection:
-            return check_ledger(connection, published, public_key=public_key)
+            findings = check_ledger(connection, published, public_key=public_key)
+            return findings + self._books.unseen(connection)

@@ -2,7 +2,8 @@
 
 An operator who can write into the database can append a well-chained entry with fitting tables. So each is held
 against those before it:
-    account_opened      a new name, for people and days without an account of those very days; the cap is what its
+    account_opened      a new name, or that of an open account of these people and days on which nothing was ever
+                        reserved; for people and days without an account of those very days; the cap is what its
                         epsilon and delta admit; unit and relation are those of its people's other accounts
     charges_inherited   right after the opening of an account whose people were charged before: each of these charges,
                         at what its events cost in the account's calculus, adding up to what the opening says is spent
@@ -126,7 +127,8 @@ class Lifecycle:
     def _opened(self, entry: Entry) -> Iterator[Rule]:
         body = entry.body
         terms = terms_from_json({name: body[name] for name in TERMS})
-        yield terms.name not in self._accounts, "name", f"{terms.name} again", "a name that was not opened before"
+        unused = self._forget_unused(terms)
+        yield unused, "name", f"{terms.name} again", "a name that was not opened before, or an account never charged"
         cap = terms.calculus.cap(terms.epsilon, terms.delta)
         yield _near(body["cap"], cap), "cap", body["cap"], f"{cap}, what its epsilon and delta admit"
         for other in self._of(terms.population, terms.days):
@@ -148,6 +150,17 @@ class Lifecycle:
         opened = _Account(terms, terms.days, calculus, 0, spent, past)
         self._accounts[terms.name] = opened
         self._by_people.setdefault(terms.population, []).append(opened)
+
+    def _forget_unused(self, terms: AccountTerms) -> bool:
+        """Say whether a name may be opened: it is new, or of an account never used, which is then forgotten."""
+        known = self._accounts.get(terms.name)
+        if known is None:
+            return True
+        people = (known.terms.population, known.terms.block) == (terms.population, terms.block)
+        used = known.told or known.closed or any(terms.name in run.parts for run in self._runs.values())
+        if people and not used:
+            self._by_people[terms.population].remove(known)
+        return people and not used
 
     def _inherited(self, entry: Entry) -> Iterator[Rule]:
         account = self._accounts[entry.body["account"]]

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 
 FOUNDATION: Final = "0001"
-CURRENT: Final = "0003"
+CURRENT: Final = "0005"
 VERSION_TABLE: Final = "sudare_ledger_version"
 
 

@@ -33,6 +33,7 @@ from privacy.ledger.replaying import LOST, SPOILED, check_replay, spoiled_draw
 from privacy.ledger.rows import draws_of, known_charge, to_text
 from privacy.ledger.store import Store
 from privacy.ledger.terms import Charge
+from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import snapshot_mark
 
@@ -170,11 +171,15 @@ class DrawOnce:
     def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
         """Read and draw. Should either fail, the draw is spoiled: whether it does may depend on rows, and so is paid.
 
-        A spoiled draw stands in its file and in the journal with its event, and is never made again: a caller who
-        could try until it works would have asked something new each time.
+        An engine that does not answer spoils nothing: counts are fetched whole before noise is drawn, the charge
+        stays open, and the run that resumes makes the draw. A spoiled draw stands in its file and in the journal with
+        its event, and is never made again: a caller who could try until it works would have asked something new each
+        time.
         """
         try:
             return make()
+        except CountsUnavailable:
+            raise  # read before the draw, which has not begun
         except (AttemptLost, AttemptBroken):
             raise  # begun and never finished: entered as lost when it is made again
         except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
@@ -237,7 +242,8 @@ class DrawOnce:
         if charge.status == "returned":
             raise refusal(self._where, "charge", "returned", "an opened charge")
         charged = (request.snapshot_hash, request.contract_digest)
-        if (snapshot_mark(private.keyed_hash, request.spec_digest), private.contract_digest) != charged:
+        mark = snapshot_mark(private.keyed_hash, request.spec_digest, request.due)
+        if (mark, private.contract_digest) != charged:
             raise refusal(self._where, "counts", "of another snapshot or contract", "those that were charged")
 
     def _check_replay(self, draw: Draw, asked: Asked) -> None:

@@ -18,11 +18,15 @@ from sqlalchemy import Connection
 
 from contracts.blocks import LIFETIME, TimeBlock, time_block
 from contracts.divided import divided_name, is_divided
+from contracts.written import is_not_plain
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import UnsupportedEvent
+from privacy.ledger import schema
 from privacy.ledger.admission import cost_of
-from privacy.ledger.errors import refusal
-from privacy.ledger.journal import Journal
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt, refusal
+from privacy.ledger.journal import Journal, checked_entry
+from privacy.ledger.reckoning import Reckoning, check_accounts, is_unused
 from privacy.ledger.rows import (
     accounts_of,
     charges_of_people,
@@ -33,24 +37,34 @@ from privacy.ledger.rows import (
     insert_source,
     people_of,
     populations,
+    set_account,
+    to_text,
 )
 from privacy.ledger.schema import LONGEST_NAME
 from privacy.ledger.store import Transaction
 from privacy.ledger.terms import AccountState, AccountTerms, Part
 
 
-def open_account(transaction: Transaction, journal: Journal, terms: AccountTerms) -> None:
-    """Open an account, or find the one with these terms; refuse what would be a second cap on the same people."""
+def open_account(
+    transaction: Transaction, journal: Journal, terms: AccountTerms, reckoning: Reckoning, *, reopen: bool
+) -> None:
+    """Open an account, or find the one with these terms; refuse what would be a second cap on the same people.
+
+    An account that nothing was ever reserved on may be opened again, for the same people and days, under other terms.
+    """
     connection = transaction.connection
     known = find_account(connection, terms.name)
     if known is not None:
-        _check_same(known.terms, terms)
-        return
+        check_accounts((known,), (terms.name,), reckoning.balances)
+        if known.terms == terms:
+            return
+        _check_again(terms, known, unused=is_unused(connection, terms.name, reckoning), reopen=reopen)
     check_name("account", terms.name)
     check_name("unit", terms.unit)
     check_population(connection, terms.population)
     for other in accounts_of(connection, terms.population, terms.days):
-        _check_beside(terms, other)
+        if other.terms.name != terms.name:
+            _check_beside(terms, other)
     cap = terms.calculus.cap(terms.epsilon, terms.delta)
     inherited = _inherited(connection, terms)
     if inherited and isinstance(terms.calculus, RenyiCalculus):
@@ -64,7 +78,10 @@ def open_account(transaction: Transaction, journal: Journal, terms: AccountTerms
             "a cap that holds what was charged before on sources of these people",
             "open it with a larger epsilon, or leave the cap to the accounts that they have",
         )
-    insert_account(connection, terms, cap=cap, spent=spent)
+    if known is None:
+        insert_account(connection, terms, cap=cap, spent=spent)
+    else:
+        set_account(connection, terms.name, terms=to_text(terms.to_json()), cap=cap)
     for run_key, part in inherited:
         insert_parts(connection, run_key, [part])
     body = {**terms.to_json(), "cap": cap, "spent": spent}
@@ -89,21 +106,28 @@ def check_name(what: str, name: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME:
         allowed = f"1 to {LONGEST_NAME} characters"
         raise refusal(f"{what} {name[:40]!r}", "name", f"{len(name)} characters", allowed, "choose a shorter one")
+    if is_not_plain(name):
+        found, allowed = "a control character or a direction mark", "text that reads as it is"
+        raise refusal(f"{what} {name[:40]!a}", "name", found, allowed, "type the name anew")
 
 
 def _plain(name: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if sign.isalnum())
 
 
-def _check_same(known: AccountTerms, terms: AccountTerms) -> None:
-    if known != terms:
-        raise refusal(
-            f"account {terms.name}",
-            "terms",
-            "an account of this name with other terms",
-            "the terms that it was opened with; a cap never changes",
-            "open an account under another name, for other people or another time block",
-        )
+def _check_again(terms: AccountTerms, known: AccountState, *, unused: bool, reopen: bool) -> None:
+    """Refuse other terms for an account that was ever used, or other people for any, or without being asked to."""
+    people = [(each.population, each.block) for each in (known.terms, terms)]
+    if unused and reopen and people[0] == people[1]:
+        return
+    allowed = "the terms that it was opened with; after its first charge a cap never changes"
+    if unused and people[0] == people[1]:
+        remedy = "nothing was ever charged to it: say --reopen to open it again under these terms"
+    elif unused:
+        remedy = f"it is about {people[0][0]}, block {people[0][1]}: open an account under another name"
+    else:
+        remedy = "open an account under another name, for other people or another time block"
+    raise refusal(f"account {terms.name}", "terms", "an account of this name with other terms", allowed, remedy)
 
 
 def _check_beside(terms: AccountTerms, other: AccountState) -> None:
@@ -132,10 +156,9 @@ def _check_order(
     """Refuse an order that was not fixed before the first inherited charge, that of run `first`."""
     charged = next(e.sequence for e in journal.entries(connection, subject=first) if e.kind == "charge_reserved")
     opened = (
-        (entry.sequence, known.terms)
+        ([*journal.entries(connection, kind="account_opened", subject=known.terms.name)][-1].sequence, known.terms)
         for known in accounts_of(connection, terms.population, time_block(LIFETIME))
         if isinstance(known.terms.calculus, RenyiCalculus)
-        for entry in journal.entries(connection, kind="account_opened", subject=known.terms.name)
     )
     sequence, oldest = min(opened, key=lambda each: each[0], default=(charged, None))
     where = f"account {terms.name}"
@@ -197,8 +220,31 @@ def _check_division(connection: Connection, source: str, population: str, block:
 def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, Part]]:
     """Return what charges of the past on these people take from the new account."""
     past = charges_of_people(connection, terms.population, terms.days)
-    return [
-        (charge.request.run_key, Part(terms.name, cost_of(terms, charge.request)))
-        for charge in past
-        if charge.status != "returned"
-    ]
+    _check_past(connection, terms, {charge.request.run_key for charge in past if charge.status != "returned"})
+    standing = [charge.request for charge in past if charge.status != "returned"]
+    try:
+        return [(request.run_key, Part(terms.name, cost_of(terms, request))) for request in standing]
+    except UnsupportedEvent as error:
+        found = f"pure, and these people have had releases with other noise: {str(error).partition('; allowed')[0]}"
+        remedy = "open it with --calculus renyi and a delta"
+        raise refusal(f"account {terms.name}", "calculus", found, "one that has a loss for it", remedy) from error
+
+
+def _check_past(connection: Connection, terms: AccountTerms, found: set[str]) -> None:
+    """Refuse a past that the tables tell otherwise than the entries: what is missing would not be inherited.
+
+    Entries of the first schema do not say whom their source is about; a ledger that begins with them is not held so.
+    """
+    journal, standing = schema.journal.c, set[str]()
+    kinds = ("charge_reserved", "charge_returned")
+    for row in connection.execute(schema.journal.select().where(journal.kind.in_(kinds)).order_by(journal.sequence)):
+        body = checked_entry(row).body
+        if row.kind == "charge_returned":
+            standing.discard(body["run_key"])
+        elif "parts" not in body:
+            return
+        elif body["population"] == terms.population and time_block(body["block"]).overlaps(terms.days):
+            standing.add(body["run_key"])
+    for run_key in sorted(standing ^ found):
+        told = "in the journal, and not in the database" if run_key in standing else "in the database only"
+        raise LedgerCorrupt(f"account {terms.name}: the charge of run {run_key} on its people is {told}; {TAMPERED}")

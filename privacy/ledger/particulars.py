@@ -55,7 +55,7 @@ class Particulars:
                 block = time_block(body["block"])
                 self._blocks[body["source"]] = (body["population"], block.begins, block.ends)
             case "charge_reserved":
-                self._requests[body["run_key"]] = _mark(body)
+                self._requests[body["run_key"]] = request_mark(body)
                 if "parts" in body:  # entries of the first schema do not say whom the source is about
                     self._people[body["run_key"]] = _people_in(body)
                 self._randomness.pop(body["run_key"], None)
@@ -98,7 +98,7 @@ class Particulars:
             fits = named == (row.run_key, row.release, row.spec_digest)
             told = self._people.get(row.run_key, self._sources.get(request["source"], "nobody"))
             fits = fits and told.startswith(f"{_days_of(row)} (") and self._bound_to(row, request)
-            requests[row.run_key] = _mark(request) if fits else "columns of another request"
+            requests[row.run_key] = request_mark(request) if fits else "columns of another request"
             if row.security is not None:
                 randomness[row.run_key] = row.security
         return requests, randomness
@@ -127,7 +127,7 @@ def _days_of(row: Row[Any]) -> str:
     return f"{row.population!r}, days {row.begins} to {row.ends}"
 
 
-def _mark(request: Mapping[str, Any]) -> str:
+def request_mark(request: Mapping[str, Any]) -> str:
     """Return a digest of what a charge asks for; entries of the first schema know the scope `block` only."""
     told = [request[name] for name in _REQUEST]
     return hashlib.sha256(repr((told, request.get("scope", "block"), request.get("days"))).encode()).hexdigest()[:32]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection
 
+from contracts.written import is_not_plain
 from privacy.ledger import schema
-from privacy.ledger.entries import Entry
+from privacy.ledger.balances import parts_in
+from privacy.ledger.entries import RUN_KINDS, Entry
 from privacy.ledger.errors import LedgerRefusal, refusal
-from privacy.ledger.journal import Journal
+from privacy.ledger.journal import Journal, earlier_checkpoints
 from privacy.ledger.rows import find_version, known_charge, set_charge, set_version, versions_of
+from privacy.ledger.run_entries import check_charge
+from privacy.ledger.signing import Signer
 from privacy.ledger.store import Transaction
 from privacy.ledger.terms import Charge, VersionEntry
 
@@ -28,7 +34,10 @@ def allocate(connection: Connection, run_key: str) -> VersionEntry:
 
 
 def publish(transaction: Transaction, journal: Journal, run_key: str, manifest: str) -> Entry:
-    """Enter that a version with this manifest is published; the same manifest twice gives the same entry."""
+    """Enter that a version with this manifest is published; the same manifest twice gives the same entry.
+
+    The entry names the checkpoints before it: a proof of the version that leaves one of them out is found.
+    """
     connection = transaction.connection
     charge = known_charge(connection, run_key)
     _check_secure(charge)
@@ -48,20 +57,43 @@ def publish(transaction: Transaction, journal: Journal, run_key: str, manifest: 
     set_version(connection, run_key, status="superseded" if newer else "published", manifest=manifest)
     set_charge(connection, run_key, status="published")
     body = {"run_key": run_key, "release": version.release, "number": version.number, "manifest": manifest}
-    return journal.append(transaction, "version_published", {**body, "supersedes": supersedes}, subject=run_key)
+    checkpoints = earlier_checkpoints(transaction, follows(connection, run_key))
+    earlier = [{"size": size, "root": root} for size, root in checkpoints]
+    said = {**body, "supersedes": supersedes, "earlier": earlier}
+    return journal.append(transaction, "version_published", said, subject=run_key)
 
 
-def withdraw(transaction: Transaction, journal: Journal, version: VersionEntry, reason: str) -> VersionEntry:
-    """Enter that a version is withdrawn and why; what was charged for it stays charged."""
+def prove(transaction: Transaction, journal: Journal, run_key: str, signer: Signer) -> dict[str, Any]:
+    """Return the proof that a run, and the openings of its accounts, are in the journal."""
     connection = transaction.connection
-    known = find_version(connection, version.run_key)
-    if known is None or known.status not in ("published", "superseded"):
-        found = "never published" if known is None or known.status == "allocated" else known.status
-        raise refusal(f"{version.release} v{version.number}", "status", found, "published or superseded")
-    set_version(connection, version.run_key, status="withdrawn")
-    body = {"run_key": version.run_key, "release": version.release, "number": version.number, "reason": reason}
-    journal.append(transaction, "version_withdrawn", body, subject=version.run_key)
-    return VersionEntry(version.release, version.number, version.run_key, "withdrawn", known.manifest)
+    check_charge(connection, known_charge(connection, run_key))
+    run = [entry for entry in journal.entries(connection, subject=run_key) if entry.kind in RUN_KINDS]
+    last = next(entry.body for entry in reversed(run) if entry.kind == "charge_reserved")
+    accounts = [  # an account that was opened again before anything was charged has its last opening's terms
+        [*journal.entries(connection, kind="account_opened", subject=name)][-1] for name in parts_in(last)
+    ]
+    entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
+    return journal.prove(transaction, entries, signer, run_key=run_key, follows=follows(connection, run_key))
+
+
+def withdraw(transaction: Transaction, journal: Journal, release: str, number: int, reason: str) -> VersionEntry:
+    """Enter that a version is withdrawn and why; what was charged for it stays charged."""
+    connection, there = transaction.connection, versions_of(transaction.connection, release)
+    if not reason.strip() or is_not_plain(reason):
+        found, allowed = ascii(reason[:80]), "text that reads as it is, without control characters or direction marks"
+        raise refusal(f"{release} v{number}", "reason", found, allowed)
+    known = next((each for each in there if each.number == number), None)
+    if known is None:
+        numbers = ", ".join(f"v{each.number}" for each in there)
+        allowed = f"one of {numbers}" if there else "a release that has versions: sudare releases list"
+        raise refusal("the ledger", "version", f"{release} v{number}", allowed)
+    if known.status not in ("published", "superseded"):
+        found = "never published" if known.status == "allocated" else known.status
+        raise refusal(f"{release} v{number}", "status", found, "published or superseded")
+    set_version(connection, known.run_key, status="withdrawn")
+    body = {"run_key": known.run_key, "release": release, "number": number, "reason": reason}
+    journal.append(transaction, "version_withdrawn", body, subject=known.run_key)
+    return VersionEntry(release, number, known.run_key, "withdrawn", known.manifest)
 
 
 def follows(connection: Connection, run_key: str) -> str | None:

@@ -45,6 +45,7 @@ charges = Table(
     Column("status", String(10), nullable=False),
     Column("security", String(10)),
     Index("ix_charges_release", "release", "run_key"),
+    Index("ix_charges_status", "status", "run_key"),
 )
 parts = Table(
     "charge_parts",
@@ -102,5 +103,13 @@ checkpoints = Table(
     Column("root", String(64), nullable=False),
     Column("head", String(64), nullable=False),
     Column("at", String(40), nullable=False),
+    Column("signature", String(128), nullable=False),
+)
+statements = Table(
+    "statements",
+    metadata,
+    Column("key_id", String(16), primary_key=True),
+    Column("size", _LONG, nullable=False),
+    Column("balances", Text, nullable=False),
     Column("signature", String(128), nullable=False),
 )

@@ -65,7 +65,7 @@ def terms_from_json(value: Mapping[str, Any]) -> AccountTerms:
     return AccountTerms(**{**value, "calculus": calculus_from_json(value["calculus"])})
 
 
-_IF_ANY = ("public_total", "days")
+_IF_ANY = ("public_total", "days", "due", "noise_epsilon")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ class ChargeRequest:
         delta: δ that the release claims [10⁻¹⁸].
         public_total: the number of rows, where the contract declares it public.
         days: the time block that the measured rows are of, where the source's rows are told apart by their days.
+        due: the date that the run is due on, where each due date is a run of its own.
+        noise_epsilon: ε that the noise was planned for, where that is not the spec's: the run that resumes plans the
+            same noise [10⁻¹²].
     """
 
     run_key: str
@@ -107,9 +110,11 @@ class ChargeRequest:
     delta: int
     public_total: int | None = None
     days: str | None = None
+    due: str | None = None
+    noise_epsilon: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as a JSON object; without a public total, or days, where there are none."""
+        """Return the request as a JSON object; without what is `_IF_ANY` where there is none."""
         told = {name: value for name, value in vars(self).items() if name not in _IF_ANY or value is not None}
         return {**told, "events": [event.to_json() for event in self.events]}
 

@@ -29,6 +29,7 @@ from privacy.ledger.training_entrance import Training
 from privacy.noise.lattice_gaussian import add_noise
 from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import RandomBytes
+from privacy.noise.row_normals import normals_from
 
 Progress = Callable[[int, int], None]
 """Told how many steps of how many are done; never anything about the data."""
@@ -63,8 +64,8 @@ def noisy_step(session: Session, codes: Codes, *, plan: TrainingPlan, clipped_to
     Privacy: one Poisson-sampled Gaussian of the plan's multiplier and probability, under add_remove of one row.
     """
     sampled = poisson_sample(codes.shape[0], probability=plan.sampling_probability, source=source)
-    total = session.clipped_sum(codes[sampled], bound=clipped_to)
-    add_noise(total, standard_deviation=float(plan.standard_deviation), source=source)
+    total = session.clipped_sum(codes[sampled], bound=clipped_to, normals=normals_from(source))
+    add_noise(total, standard_deviation=plan.standard_deviation, source=source)
     session.advance(total, expected_batch_size=float(plan.expected_batch_size))
 
 
@@ -95,25 +96,23 @@ def _interval(
     """Make the steps from one checkpoint to the next; return what the checkpoint holds."""
     plan = training.plan
     clipped_to = plan.clipped_to(parameters_of(training.learner))
-    session = _session(training, state, place, seed=int.from_bytes(source.take(8).tobytes(), "little") >> 1)
+    session = _session(training, state, place)
     for done in range(1, plan.checkpoint_every + 1):
         noisy_step(session, codes, plan=plan, clipped_to=clipped_to, source=source)
         told.done(done)
     return packed(session.state().to_vector())
 
 
-def _session(training: Training, state: State, place: int, *, seed: int) -> Session:
+def _session(training: Training, state: State, place: int) -> Session:
     plan = training.plan
     step = place * plan.checkpoint_every
     execution = training.execution
-    return Session(
-        training.learner, training.layout, state, step=step, steps=plan.steps, execution=execution, seed=seed
-    )
+    return Session(training.learner, training.layout, state, step=step, steps=plan.steps, execution=execution)
 
 
 def _check_converged(state: State, training: Training, place: int, key: str) -> None:
     """Stop where a released checkpoint is of no use. Post-processing: no private row takes part."""
-    if _session(training, state, place, seed=0).diverged():
+    if _session(training, state, place).diverged():
         steps = (place + 1) * training.plan.checkpoint_every
         raise TrainingDiverged(
             f"training {key!r} has diverged within {steps} steps: its parameters or its loss on a made-up row are no "

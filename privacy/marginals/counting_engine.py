@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from contracts.errors import SudareError
+
+
+class CountsUnavailable(SudareError):
+    """An engine did not answer, or not with the counts of all its rows; nothing was drawn, and a run can go on later.
+
+    What it says never quotes a row: that an engine failed, and where its private log is. Whether it fails can depend
+    on the rows, as the time of a scan does (docs/privacy_model.md, limit 2).
+    """
 
 
 class CountingEngine(Protocol):
@@ -14,12 +25,18 @@ class CountingEngine(Protocol):
     def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the populated cells of a marginal, row-major and ascending, and their exact counts.
 
+        Raises:
+            CountsUnavailable: the engine did not answer, or lost rows on the way.
         Privacy: exact counts; nothing of them may leave but through a grant.
         """
         ...
 
     def broken_checks(self) -> frozenset[str]:
         """Return the names of the checks that some row breaks; private, but for declared gates."""
+        ...
+
+    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
+        """Return how many rows there are, and how many break each check; exact, for whoever holds the rows."""
         ...
 
     def close(self) -> None:

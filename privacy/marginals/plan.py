@@ -28,6 +28,7 @@ from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, No
 from privacy.marginals.sparse_plan import SparsePlan, sparse_plan
 from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from privacy.marginals.uncertainty import half_width, variance
+from privacy.refine.total import draws_total
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)
@@ -102,6 +103,11 @@ class TablesPlan:
         return tuple(draw.event for draw in self.draws)
 
     @property
+    def noise_epsilon(self) -> None:
+        """The noise is planned for the spec's own epsilon."""
+        return None
+
+    @property
     def cells(self) -> int:
         """Cells of all tables together."""
         return sum(draw.cells for draw in self.draws)
@@ -114,9 +120,9 @@ class TablesPlan:
 def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = False) -> TablesPlan:
     """Split the charge of a tables release over its marginals.
 
-    Each table gets its share (`split`); a noisy total, where refinement needs one, gets a twentieth first (its error
-    is spread over all cells, so little is enough). Shares are rounded down, so that together they never cost more
-    than the charge.
+    Each table gets its share (`split`). A total is drawn where a sparse table is refined, which has no sum of its own
+    (`refine.total`), and gets a twentieth first. Shares are rounded down, so that together they never cost more than
+    the charge.
 
     Args:
         spec: release of kind `tables`.
@@ -130,14 +136,25 @@ def plan_tables(spec: ReleaseSpec, contract: Contract, *, pure_account: bool = F
     """
     charge = spec.charge
     return plan_product(
-        spec.tables_product, contract, epsilon=charge.epsilon, delta=charge.delta, pure_account=pure_account
+        spec.tables_product,
+        contract,
+        epsilon=charge.epsilon,
+        delta=charge.delta,
+        pure_account=pure_account,
+        with_total=draws_total(spec.tables_product, contract),
     )
 
 
 def plan_product(
-    product: TablesProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal, pure_account: bool
+    product: TablesProduct,
+    contract: Contract,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    pure_account: bool,
+    with_total: bool,
 ) -> TablesPlan:
-    """Plan a product under a charge; arguments and result as for `plan_tables`.
+    """Plan a product under a charge, with or without a total; the rest as for `plan_tables`.
 
     `mechanism: auto` takes the noise whose expected weighted error is less (`split.weighted_rmse`); Laplace where
     both are alike, where delta is 0, where an account is pure, where a table is sparse, or where no rho fits under
@@ -145,7 +162,7 @@ def plan_product(
     """
     tables = tables_of(product, contract)
     allowed = _allowed(product, tables, contract, epsilon, delta, pure_account)
-    plans = {noise: _plan(product, tables, contract, noise, epsilon, delta) for noise in allowed}
+    plans = {noise: _plan(product, tables, contract, noise, epsilon, delta, with_total) for noise in allowed}
     errors = {noise: plan.expected_rmse[noise] for noise, plan in plans.items()}
     best = min(plans, key=lambda noise: (errors[noise], noise != "laplace"))
     return replace(plans[best], expected_rmse=errors)
@@ -178,14 +195,13 @@ def _plan(
     mechanism: NoiseKind,
     epsilon: Decimal,
     delta: Decimal,
+    with_total: bool,
 ) -> TablesPlan:
     """Plan the draws with one kind of noise."""
-    methods = {product.method_of(table) for table in tables}
-    needs_total = bool(methods - {"none", "hierarchy"}) and product.total == "noisy"
-    keep = 1 - TOTAL_SHARE if needs_total else Fraction(1)
+    keep = 1 - TOTAL_SHARE if with_total else Fraction(1)
     weights, cells = [Fraction(table.weight) for table in tables], [contract.cells(table.columns) for table in tables]
     shares = optimal_shares(weights, cells, mechanism) if product.split == "optimal" else shares_by_weight(weights)
-    wanted = [_Wanted(TOTAL_KEY, (), TOTAL_SHARE)] if needs_total else []
+    wanted = [_Wanted(TOTAL_KEY, (), TOTAL_SHARE)] if with_total else []
     for table, share in zip(tables, shares, strict=True):
         wanted += _resolutions(product, contract, mechanism, table, keep * share)
     amounts = _split(_budget(mechanism, epsilon, delta), [each.share for each in wanted])

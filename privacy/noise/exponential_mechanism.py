@@ -32,7 +32,8 @@ def exponential_mechanism(
         int: place of the chosen candidate.
     Raises:
         NoiseRefused: no scores, or an argument that is not positive; nothing was drawn.
-    Privacy: epsilon-DP, of epsilon-bounded range. The time that it takes depends on the scores.
+    Privacy: epsilon-DP, of epsilon-bounded range. The time that it takes depends on the scores, which are private:
+        docs/noise.md, timing.
     Source: McSherry, Talwar 2007; bounded range: Dong, Durfee, Rogers 2020.
     """
     for name, value in (("epsilon", epsilon), ("sensitivity", sensitivity), ("candidates", len(scores))):

@@ -11,27 +11,27 @@ The noise of the sum is rint(N(0, k s^2) + U_1 + ... + U_(k-1)) but for what sam
 numbers loses, which is below exp(-s^2) for s >= 2^8: rint(s N) has at m the density of s N + U, and a sum of
 independent numbers the convolution of their densities. Rounding x + N(0, k s^2) with public noise added is
 post-processing, so the sum is as private as the Gaussian mechanism of standard deviation s sqrt(k) on whole x;
-docs/federation.md has the derivation. What stays an approximation: N is worked out in float64, 53 bits. With s up to
-2^28 its products with s lie 2^-21 of a step apart or nearer wherever the radius, which ends at 9.49, can reach, so
-that every whole number there can come out (float32 would skip some from s = 2^21).
+docs/federation.md has the derivation. N is exactly normal and its product with s is rounded without error
+(`rounded_gaussian`), so that nothing else is left out, for all numbers of all shares together.
 """
 
 from __future__ import annotations
 
-from math import inf
+from fractions import Fraction
+from math import inf, nextafter
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.noise.limits import NoiseRefused
-from privacy.noise.precise_normals import precise_normals
 from privacy.noise.random_bytes import RandomBytes
+from privacy.noise.rounded_gaussian import rounded_gaussian
 
 FINEST: Final = 2.0**8
 """The least standard deviation of a share, in lattice steps: below, the sum's noise would show the steps."""
 COARSEST: Final = 2.0**28
-"""The largest: up to it no whole number is out of reach for want of bits."""
+"""The largest: beyond it a share with a site's sum would come near to what 32 bits hold."""
 
 
 def noise_share(size: int, *, standard_deviation: float, source: RandomBytes) -> NDArray[np.int64]:
@@ -49,6 +49,5 @@ def noise_share(size: int, *, standard_deviation: float, source: RandomBytes) ->
     """
     if not FINEST <= standard_deviation <= COARSEST:
         raise NoiseRefused("standard_deviation", repr(standard_deviation), f"from {FINEST:g} to {COARSEST:g} steps")
-    normals = precise_normals(size, source=source)
-    noise: NDArray[np.int64] = np.rint(normals * np.nextafter(standard_deviation, inf)).astype(np.int64)
-    return noise
+    exact = Fraction(nextafter(standard_deviation, inf))  # no less than what was rounded to this float
+    return rounded_gaussian(size, standard_deviation=exact, source=source)

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 CHUNK: Final = 1 << 17
 """Cells in a chunk: one MiB of 64-bit numbers stays in a core's cache between two loops over it."""
 Result = TypeVar("Result")
@@ -34,6 +37,11 @@ def over_chunks(work: Callable[[slice], Result], size: int, *, threads: int | No
         return [work(chunk) for chunk in chunks]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, chunks))
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Sum exactly: halves of 32 bits, of which 2^31 and more do not overflow together."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 def _cores() -> int:

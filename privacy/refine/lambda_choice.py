@@ -38,6 +38,10 @@ _FINE: Final = 9
 _ROUNDS: Final = 3
 _HALVINGS: Final = 60
 _LARGEST: Final = 0.999999
+_TIED: Final = 1e-9
+"""Errors that differ by less than this share of them are alike: sums in another order differ by as much."""
+_NOTHING: Final = 1e-6
+"""Nor does anybody see so small a difference [units]."""
 _WHY: Final[dict[How, str]] = {
     "auto": "chosen by a parametric bootstrap from the noisy values: post-processing, no cost",
     "reference": "chosen on an earlier published version: nothing private was read, no cost",
@@ -195,10 +199,15 @@ def _written(lambda_: float) -> float:
 
 
 def _least_risk(truth: Population, event: NoiseEvent, integers: bool) -> tuple[float, Risk]:
-    """Search a geometric grid of λ, then a finer one around its best."""
+    """Search a geometric grid of λ, then a finer one around its best.
+
+    Of a whole-number table λ = 0 has to err less than the least λ above it: where they tie, ties are broken by λ.
+    """
     grid = [_written(lambda_) for lambda_ in _COARSE]
     risks = expected_risks(truth, event, grid, integers=integers)
     best = min(range(len(grid)), key=lambda index: risks[index].rmse)
+    if best == 0 and integers and risks[1].rmse <= (1 + _TIED) * risks[0].rmse + _NOTHING:
+        best = 1
     if best == 0:
         return 0.0, risks[0]
     fine = np.geomspace(grid[max(best - 1, 1)], grid[min(best + 1, len(grid) - 1)], 2 * _FINE + 1)

@@ -45,6 +45,7 @@ class Cells:
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         total: sum to reach, > 0 [units].
         reference: counts of the table in an earlier published version, same shape, if λ is chosen on one [units].
+        estimated: the total is an estimate, so that keeping it may cost more than it gains.
     """
 
     noisy: NDArray[np.int64]
@@ -53,6 +54,7 @@ class Cells:
     ordered: tuple[int, ...]
     total: int
     reference: NDArray[np.int64] | None = None
+    estimated: bool = False
 
     @property
     def possible(self) -> NDArray[np.int64]:
@@ -178,7 +180,9 @@ def _from_posterior(posterior: Posterior, cells: Cells, terms: Refine, method: M
 def _auto(cells: Cells, terms: Refine) -> Estimate:
     """Let the methods compete, then use the best one as if the spec had named it.
 
-    Where ordered axes leave structural zeros in their places, they are judged as zeros that were measured.
+    The noisy counts themselves compete where the total is an estimate. Under an exact total they cannot win:
+    projecting on the tables without negative cells that have it moves no two points apart. Where ordered axes leave
+    structural zeros in their places, they are judged as zeros that were measured.
     """
     rival = _negative_l2(
         cells, Refine.model_validate({"method": "negative_l2", "lambda": AUTO, "integers": terms.integers})
@@ -189,7 +193,10 @@ def _auto(cells: Cells, terms: Refine) -> Estimate:
         table = cells.ordered_last(cells.whole_table(rival.counts))
 
     def judged(axes: int) -> Choice:
-        others, total = {"negative_l2": table}, cells.total
+        others: dict[str, Counts] = {"negative_l2": table}
+        if cells.estimated:
+            others["none"] = noisy
+        total = cells.total
         return refine_auto(noisy, cells.event, total=total, axes=axes, integers=terms.integers, others=others)
 
     notes: tuple[str, ...] = ()
@@ -199,11 +206,14 @@ def _auto(cells: Cells, terms: Refine) -> Estimate:
         choice, notes = judged(0), (NO_NEIGHBOURS,)
     risks: dict[str, float] = {_NAMES[name]: risk for name, risk in choice.risks.items()}
     method = _NAMES[choice.method]
+    if method == "none":
+        return Estimate(cells.possible, "none", None, risks, notes)
     best = rival if method == "negative_l2" else estimate(cells, Refine(method=method, integers=terms.integers))
     return replace(best, estimated_rmse=risks, notes=notes)
 
 
 _NAMES: Mapping[str, Method] = {
+    "none": "none",
     "simplex": "simplex",
     "negative_l2": "negative_l2",
     "empirical_bayes": "empirical_bayes",

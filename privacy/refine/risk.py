@@ -98,5 +98,5 @@ def refine_auto(
     for name, each in posteriors.items():
         tables[name] = refine_posterior(each, total=total, integers=integers)
     risks = {name: estimate_risk(table, posteriors[best]) for name, table in tables.items()}
-    chosen = min(risks, key=lambda name: (risks[name], name != best))
+    chosen = min(risks, key=lambda name: (risks[name], name == "none", name != best))
     return Choice(chosen, tables[chosen], risks, posteriors[best])

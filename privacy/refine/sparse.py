@@ -30,6 +30,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.refine.chunks import exact_sum
 from privacy.refine.simplex import project_divided
 
 Excess: TypeAlias = Callable[[int], float]
@@ -137,7 +138,7 @@ def next_threshold(table: SparseTable, target: Fraction, *, excess: Excess, leas
         int: the present threshold, or one from `least_threshold` up to it.
     Privacy: post-processing.
     """
-    tau, number, drawn_sum = table.threshold, table.values.size, _sum(table.values)
+    tau, number, drawn_sum = table.threshold, table.values.size, exact_sum(table.values)
     if tau <= least_threshold or _reaches(table, target):
         return tau
     at_tau = excess(tau)
@@ -157,12 +158,7 @@ def next_threshold(table: SparseTable, target: Fraction, *, excess: Excess, leas
 
 def _reaches(table: SparseTable, target: Fraction) -> bool:
     """Say whether theta_S >= tau - 1, that is f_S(tau - 1) >= target, in whole numbers; every drawn cell counts."""
-    return _sum(table.values) - table.values.size * (table.threshold - 1) >= target
-
-
-def _sum(values: NDArray[np.int64]) -> int:
-    """Sum exactly: halves of 32 bits, of which 2^31 and more do not overflow together."""
-    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+    return exact_sum(table.values) - table.values.size * (table.threshold - 1) >= target
 
 
 def default_threshold(cells: int, inverse_scale: Fraction, *, false_hits: int = FALSE_HITS) -> int:

@@ -89,6 +89,7 @@ def refine_table(
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
+    estimated: bool = False,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -96,12 +97,13 @@ def refine_table(
         noisy: noisy counts over the declared domain, any shape [units].
         terms: method, how λ is found, and whether the counts are whole; method "none" only sets structural zeros.
         impossible: declared structural zeros, same shape.
-        total: sum to reach, noisy or declared public; a negative one becomes 0 with a note; None only with
+        total: sum to reach, estimated, drawn or declared public; a negative one becomes 0 with a note; None only with
             method "none" [units].
         event: the noise.
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
         threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
+        estimated: the total is an estimate from noisy sums: then method "auto" may leave the counts as they are.
     Returns:
         Refined: same shape.
     Raises:
@@ -124,11 +126,14 @@ def refine_table(
         method, lambda_ = _trivial(terms)
         ends = refined_intervals(noisy, counts, event, impossible=impossible)
         return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {}, ends)
-    cells = Cells(noisy, impossible, event, ordered, total, reference)
+    cells = Cells(noisy, impossible, event, ordered, total, reference, estimated)
     made: Estimate = estimate(cells, terms)
     counts = cells.whole_table(made.counts)
-    ends = refined_intervals(noisy, counts, event, impossible=impossible)
     notes = (*notes, *made.notes)
+    if made.method == "none":
+        raw = noise_intervals(noisy, event).with_zeros(impossible)
+        return Refined(counts, None, notes, "none", None, chosen, made.estimated_rmse, raw)
+    ends = refined_intervals(noisy, counts, event, impossible=impossible)
     return Refined(counts, total, notes, made.method, made.lambda_, chosen, made.estimated_rmse, ends)
 
 

@@ -1,8 +1,9 @@
 """deployment.yaml: the version as an entry of the OpenDP deployments registry, tiers 1 to 3.
 
-Fields and enumerations are those of the registry's schema (opendp/deployments-registry-data,
-schemas/deployments-schema.yaml). What the record has no source for is left out and named in the first lines: a person
-fills it in before the entry is sent to the registry.
+The form is that of opendp/deployments-registry-data at commit 406334b42a035ea1f22388239e779a122a273a7d: `url_slug`,
+`status` and `tier` at the top, `deployment` below with the groups that are written here, and no other key. What the
+record has no source for is left out and named in the first lines: a person fills it in before the entry is sent to
+the registry.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REQUIRED: Final = (
 TIERS: Final = {
     2: ("dp_variant.variant_name", "privacy_loss.privacy_unit", "deployment_model.model_name"),
     3: (
-        "deployment_model.trust_assumptions",
+        "deployment_model.actors",
         "implementation.preprocessing_and_hyperparameter_tuning",
         "implementation.justification",
     ),
@@ -68,17 +69,17 @@ def deployment(record: dict[str, Any]) -> dict[str, Any]:
         "dp_variant": _variant(values),
         "privacy_loss": _loss(values),
         "deployment_model": _model(values, record),
+        "accounting": _accounting(values),
         "implementation": _implementation(values),
     }
     kept = {name: {key: part for key, part in fields.items() if said(part)} for name, fields in parts.items()}
     version = plain(values.get("J.packages", {}).get("sudare")) if isinstance(values.get("J.packages"), dict) else ""
     kept["administrative"] = {
-        "evidence_sources": {"record": _evidence(record)},
-        "status": "Draft",
+        "sources": _sources(values, record),
         "registry_authors": [f"Sudare {version}".strip() + f", from the record of {record['release']}"],
-        "tier": _tier(kept),
     }
-    return {"url_slug": f"{_slug(record['release'])}-v{record['version']}", "deployment": kept}
+    named = {"url_slug": f"{_slug(record['release'])}-v{record['version']}", "status": "Draft", "tier": _tier(kept)}
+    return {**named, "deployment": {name: fields for name, fields in kept.items() if fields}}
 
 
 def missing_fields(entry: dict[str, Any]) -> list[str]:
@@ -171,7 +172,7 @@ def _loss(values: Values) -> dict[str, Any]:
 def _model(values: Values, record: dict[str, Any]) -> dict[str, Any]:
     return {
         "model_name": "Central",
-        "trust_assumptions": sentence(values, "C.trust_model"),
+        "actors": sentence(values, "C.trust_model"),
         "release_type": "Many releases" if record["version"] > 1 else "One release",
         "release_type_details": bullets(
             f"This is version {record['version']}; every version is charged to the account {values['G.account']}, "
@@ -180,9 +181,21 @@ def _model(values: Values, record: dict[str, Any]) -> dict[str, Any]:
         ),
         "data_source_type": "Static",
         "data_source_type_details": (
-            f"One snapshot of the table, for {plain(values['C.time_block'])}; another snapshot makes another version."
+            f"One snapshot of the table, for {plain(values['C.time_block'])}; {_another(values)} makes another "
+            "version."
         ),
         "access_type": "Non-interactive",
+    }
+
+
+def _another(values: Values) -> str:
+    return "another snapshot" if values.get("A.due", "none") == "none" else "each due date, whatever the rows are,"
+
+
+def _accounting(values: Values) -> dict[str, Any]:
+    return {
+        "post_processing": bullets(*_processing(values)),
+        "composition": bullets(sentence(values, "F.conversion"), sentence(values, "G.composition")),
     }
 
 
@@ -202,14 +215,7 @@ def _implementation(values: Values) -> dict[str, Any]:
             _labelled("Timing", values, "J.timing_policy"),
             f"Source files that ran: SHA-256 {plain(values['J.code'])}",
         ),
-        "composition": bullets(sentence(values, "F.conversion"), sentence(values, "G.composition")),
-        "post_processing": bullets(*_processing(values)),
         "justification": bullets(sentence(values, "B.rationale"), sentence(values, "F.delta_rationale")),
-        "additional_information": bullets(
-            f"To check a copy offline: {plain(values['Q.verify_command'])}",
-            _labelled("Known limits of the data", values, "D.limitations"),
-            _labelled("Contact", values, "B.contact"),
-        ),
     }
 
 
@@ -237,12 +243,13 @@ def _labelled(label: str, values: Values, path: str) -> str:
     return f"{label}: {text}" if text else ""
 
 
-def _evidence(record: dict[str, Any]) -> dict[str, Any]:
-    title = f"Audit record of {record['release']} v{record['version']}"
-    return {
-        "evidence_source_type": "Other public source",
-        "misc": {"title": title, "howpublished": "record.json, under the signed MANIFEST.json beside it"},
-    }
+def _sources(values: Values, record: dict[str, Any]) -> str:
+    return bullets(
+        f"Audit record of {record['release']} v{record['version']}: record.json, under the signed MANIFEST.json",
+        f"To check a copy offline: {plain(values['Q.verify_command'])}",
+        _labelled("Known limits of the data", values, "D.limitations"),
+        _labelled("Contact", values, "B.contact"),
+    )
 
 
 def _number(amount: str) -> int | float:

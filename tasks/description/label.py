@@ -40,7 +40,8 @@ def label_html(record: dict[str, Any]) -> bytes:
         rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
         subject=words.subject(values),
         protected=words.protected(values),
-        beliefs=_beliefs(values),
+        learned=_learned(values),
+        largest=words.largest_attribute(values),
         lost=lambda amount: words.brief(amount, up=True),
         left=lambda amount: words.brief(amount, up=False),
         loss_unit=words.loss_unit(values),
@@ -56,11 +57,19 @@ def label_html(record: dict[str, Any]) -> bytes:
     return page.encode()
 
 
-def _beliefs(values: dict[str, Any]) -> list[words.Belief]:
-    """Return what the record says of beliefs, drawn."""
-    told = values["F.largest_posterior"]["at_most"]
-    drawn = words.beliefs(values["F.epsilon"], values["F.delta"], priors=PRIORS)
-    return [replace(belief, most=told[belief.before]) for belief in drawn]
+def _learned(values: dict[str, Any]) -> list[tuple[str, list[words.Belief]]]:
+    """Return what the record says of beliefs, drawn: of one unit, then of one column of a unit in the table."""
+    largest, whole = words.largest_attribute(values), {"epsilon": values["F.epsilon"], "delta": values["F.delta"]}
+    column = "any column" if largest.column is None else _short(largest.column)
+    return [
+        (words.question(values), _beliefs({**values["F.largest_posterior"], **whole})),
+        (f"{column} of somebody known to be in it", _beliefs(values["F.largest_attribute"])),
+    ]
+
+
+def _beliefs(stated: dict[str, Any]) -> list[words.Belief]:
+    drawn = words.beliefs(stated["epsilon"], stated["delta"], priors=PRIORS)
+    return [replace(belief, most=stated["at_most"][belief.before]) for belief in drawn]
 
 
 def _percent(part: str, whole: str) -> str:

@@ -4,7 +4,7 @@ look at the source → refuse what engines read differently → bound and encode
 
 The stage lies in the run's private folder under a name of its own, beside a marker that says which one is whole and
 what it was made from. What crosses over: names and types of columns, whether some row has no id, 8 keyed sums that
-make the hash, one bit a check, and counts.
+make the hash, and counts: of cells, and of the rows that break each check.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
@@ -30,11 +31,11 @@ from contracts.checks import checks
 from contracts.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.portable.compiling import sql_of
-from contracts.portable.kinds import FIXED_DIGITS, Kind, portable_findings
+from contracts.portable.kinds import Kind, portable_findings
 from contracts.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
 from contracts.spec import Source
 from privacy.private_table import PrivateTable
-from tasks.engine.spark import SparkWorker
+from tasks.engine.spark import EngineFailed, SparkWorker
 from tasks.engine.spark_settings import SparkSettings
 from tasks.progress import step
 from tasks.snapshot.bounding import choice_keys, refuse_nobody
@@ -60,7 +61,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "boolean": "flag",
     "date": "day",
 }
-_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 
 
 class StagedTable:
@@ -69,25 +70,35 @@ class StagedTable:
     Args:
         worker: the Spark session that has the stage attached.
         contract: the contract that it was made by.
+        rows: how many rows were written to it; every marginal has to count as many.
     """
 
-    def __init__(self, worker: SparkWorker, contract: Contract) -> None:
-        self._worker, self._contract = worker, contract
+    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
+        self._worker, self._contract, self._rows = worker, contract, rows
 
     def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the populated cells of a marginal, row-major and ascending, and their exact counts."""
         rows = self._worker.query(sql_of(cells_of(self._contract, clique), "pyspark"))
+        if any(None in row for row in rows) or sum(int(row[1]) for row in rows) != self._rows:
+            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
         found = np.array(rows, dtype=np.int64).reshape(-1, 2)
         found = found[np.argsort(found[:, 0])]
         return found[:, 0], found[:, 1]
 
     def broken_checks(self) -> frozenset[str]:
         """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
-        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
-        names = stage_of(self._contract).broken
-        broken = {name for name, mark in zip(names, marks, strict=True) if mark}
+        rows, marked = self.marked_rows()
+        broken = {name for name, count in marked.items() if count}
         least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
         return frozenset(broken | least)
+
+    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
+        """Return how many rows there are, and how many break each check; in one scan."""
+        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
+        if int(rows) != self._rows:
+            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
+        names = stage_of(self._contract).broken
+        return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
 
     def close(self) -> None:
         """End Spark."""
@@ -143,13 +154,13 @@ def ingest_in_engine(
                 finished = _make(worker, files, contract, folder, key, str(source.path))
                 bar.advance(0.9)
                 _still(source, origin, key, made_from, name)
-                _mark(folder, [contract.digest, made_from, *finished])
+                _mark(folder, [contract.digest, made_from, *finished[:2]])
         except BaseException:
             worker.close()
             raise
         logger.info("staged a table in Spark under contract %s", contract.digest[:12])
-        stage, hashed = finished
-        return PrivateTable(folder / stage, hashed, contract.digest, name, StagedTable(worker, contract))
+        stage, hashed, rows = finished
+        return PrivateTable(folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows))
 
 
 def _files(source: Source) -> list[str]:
@@ -167,10 +178,12 @@ def _files(source: Source) -> list[str]:
 
 def _make(
     worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str
-) -> tuple[str, str]:
-    """Bound, encode and keep the table in Spark; return the stage's name and keyed hash.
+) -> tuple[str, str, int]:
+    """Bound, encode and keep the table in Spark; return the stage's name, its keyed hash and its number of rows.
 
-    Each attempt has a name of its own: what an earlier Spark may still write is not in it.
+    As many rows are written as were read, and as many are found again: a file of the stage that did not arrive, or
+    rows of the source that an executor did not see, stop the run here, before anything is charged. Each attempt has a
+    name of its own: what an earlier Spark may still write is not in it.
     """
     _discard(folder)
     stage = f"{STAGED}-{secrets.token_hex(8)}"
@@ -179,12 +192,19 @@ def _make(
     if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
         refuse_nobody(where, contract.unit.column)
     expression = staged(contract, kinds, keys=choice_keys(key))
-    worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage))
+    written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
     worker.ask("attach", path=str(folder / stage))
     rows, hashed = _hash(worker, contract, key)
+    least = sum(pq.read_metadata(file).num_rows for file in files)
+    bounded = contract.unit.column is not None
+    if rows != written or (rows > least if bounded else rows != least):
+        raise EngineFailed(
+            "Spark, stage: rows that were read, written and found again differ in number; nothing was charged. "
+            "Look whether every process of Spark reads and writes the run's folder itself, and run again"
+        )
     if not rows:
         break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
-    return stage, hashed
+    return stage, hashed, rows
 
 
 def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, Kind]:
@@ -198,9 +218,8 @@ def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str,
 
 def _kind(written: str) -> Kind | None:
     """Return the kind of one of Spark's types, or None."""
-    decimal = _DECIMAL.fullmatch(written)
-    if decimal is not None:
-        return "fixed" if int(decimal[1]) <= FIXED_DIGITS else None
+    if _DECIMAL.fullmatch(written):
+        return "fixed"
     return _KINDS.get(written)
 
 
@@ -226,7 +245,7 @@ def _finished(
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
-) -> tuple[str, str] | None:
+) -> tuple[str, str, int] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
         digest, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
@@ -234,10 +253,11 @@ def _finished(
         return None
     if digest != contract.digest or not (folder / stage).is_dir():
         return None
-    if origin != made_from and not charged(stage, hashed):
+    if not charged(stage, hashed) and origin != made_from:
         return None
     worker.ask("attach", path=str(folder / stage))
-    return (stage, hashed) if hmac.compare_digest(_hash(worker, contract, key)[1], hashed) else None
+    rows, found = _hash(worker, contract, key)
+    return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
 
 
 def _still(source: Source, origin: Origin, key: bytes, made_from: str, name: str) -> None:

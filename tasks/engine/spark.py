@@ -10,7 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Final
 
-from contracts.errors import Finding, SudareError
+from contracts.errors import Finding
+from privacy.marginals.counting_engine import CountsUnavailable
 from tasks.engine import spark_worker
 from tasks.engine.spark_settings import SparkSettings
 from tasks.settings import environment_for_engines
@@ -19,7 +20,7 @@ LOG: Final = "spark.private.log"
 _PATIENCE_SECONDS: Final = 20.0
 
 
-class EngineFailed(SudareError):
+class EngineFailed(CountsUnavailable):
     """Spark did not do what it was asked for; its own words may quote rows and are in a private file."""
 
 
@@ -53,6 +54,7 @@ class SparkWorker:
                 text=True,
                 encoding="utf-8",
                 start_new_session=True,
+                umask=0o077,
                 pass_fds=() if held is None else (held,),
             )
         except OSError as error:

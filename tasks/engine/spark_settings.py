@@ -1,7 +1,9 @@
 """Where Spark is: the Python that has PySpark, and how many processors of this machine it may use.
 
-Spark on other machines is refused. The driver is bound to loopback, and nothing between Spark's processes is
-authenticated or encrypted: the SQL that they exchange holds the keys that choose rows, and the rows follow.
+Spark on other machines is refused, and so are workers of its own on this one (`local-cluster`). The driver is bound
+to loopback, and nothing between Spark's processes is authenticated or encrypted: the SQL that they exchange holds the
+keys that choose rows, and the rows follow. A worker also writes what a task says, values of rows among it, into files
+that others may read, and serves them on a page without a login.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SPARK_KEYS = {
     "spark.memory": 'of the driver and of each executor, such as "1g"',
 }
 
-_LOCAL: Final = re.compile(r"local(\[(\d+|\*)(, ?\d+)?\])?|local-cluster\[\d+, ?\d+, ?\d+\]")
+_LOCAL: Final = re.compile(r"local(\[(\d+|\*)(, ?\d+)?\])?")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def spark_settings(root: Path, values: Mapping[str, str]) -> SparkSettings | Non
     own = {name: values[f"spark.{name}"] for name in ("master", "memory") if values.get(f"spark.{name}")}
     if not _LOCAL.fullmatch(own.get("master", "local")):
         allowed = (
-            "local, local[N] or local[*]: on other machines keys and rows would travel in clear, to whoever answers"
+            "local, local[N] or local[*]: between processes keys and rows would travel in clear, to whoever answers"
         )
         remedy = 'write master = "local[*]", or leave `engine:` out'
         raise refusal(str(root / "sudare.toml"), "spark.master", repr(own["master"][:60]), allowed, remedy)

@@ -1,7 +1,7 @@
 """The Spark side, run by a Python that has PySpark and nothing of ours: requests in, one JSON line each; answers out.
 
     {"do": "open", "files": [...]}                 the source, in this order; answers names and types of its columns
-    {"do": "stage", "sql": "...", "to": "PATH"}    keeps what a SELECT over the source gives
+    {"do": "stage", "sql": "...", "to": "PATH"}    keeps what a SELECT over the source gives; answers how many rows
     {"do": "attach", "path": "PATH"}               the stage that was kept
     {"do": "query", "sql": "..."}                  answers the rows of a SELECT, which are counts
 
@@ -27,6 +27,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.hadoop.fs.defaultFS": "file:/",
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
@@ -101,6 +102,15 @@ class KeysStruckOut:
                     os.write(self._file, without_keys(line).encode())
 
 
+def written(table: Any, to: str) -> int:
+    """Write a table and return how many rows went into the files, counted by the tasks that wrote them."""
+    from pyspark.sql import Observation, functions
+
+    seen = Observation("written")
+    table.observe(seen, functions.count(functions.lit(1)).alias("rows")).write.parquet(to)
+    return int(seen.get["rows"])
+
+
 def answer(spark: Any, request: dict[str, Any]) -> Any:
     """Do what one request asks for."""
     match request["do"]:
@@ -109,7 +119,7 @@ def answer(spark: Any, request: dict[str, Any]) -> Any:
             ordered(table, request["files"]).createOrReplaceTempView(SOURCE)
             return [[field.name, field.dataType.simpleString()] for field in table.schema.fields]
         case "stage":
-            spark.sql(request["sql"]).write.parquet(request["to"])
+            return written(spark.sql(request["sql"]), request["to"])
         case "attach":
             spark.read.parquet(request["path"]).createOrReplaceTempView(STAGE)
         case "query":

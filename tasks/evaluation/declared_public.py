@@ -139,17 +139,18 @@ def refuse_confidential(holdout: str, sources: Iterable[str]) -> None:
         raise Refused([Finding("the holdout", "file", found, allowed, "compare with it privately: --against")])
 
 
-def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str) -> None:
+def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str, due: str | None) -> None:
     """Refuse rows that are the confidential ones of the version.
 
     Args:
         table: the snapshot of the rows that are said to be public.
         mark: the version's mark of its snapshot, from its record.
         spec_digest: of the version's spec.
+        due: the date that the version was due on, where its record has one.
     Raises:
         Refused: the rows are the same, in encoded form, or the record has no mark to compare.
     """
-    if mark is None or snapshot_mark(table.keyed_hash, spec_digest) == mark:
+    if mark is None or snapshot_mark(table.keyed_hash, spec_digest, due) == mark:
         found = "the rows that this version was made of" if mark else "a record without the mark of its snapshot"
         remedy = "scores against the version's own source are private: use --against"
         raise Refused([Finding("the holdout", "rows", found, "rows that anybody may see, of other people", remedy)])

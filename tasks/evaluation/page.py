@@ -16,6 +16,7 @@ from markupsafe import Markup
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.evaluation.table_errors import PrivateTableErrors
+from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, Yardstick
 from tasks.page import charts
 from tasks.page.pair_map import PairMap, pair_map
 from tasks.page.style import style
@@ -65,6 +66,31 @@ def scores_page(scores: PrivateScores, *, release: str, version: int) -> str:
     return _rendered(scores.scores, release=release, version=version, holdout=None)
 
 
+def beside(scores: Scores, name: str) -> tuple[str, str]:
+    """Return what a score, by the name that people read, is for the real rows and for rows that learned nothing."""
+    best, nothing = (scores.yardsticks.get(each) for each in (BOOTSTRAP, INDEPENDENT))
+    what, _, learner = name.partition(", ")
+    if what == "accuracy":
+        share, least = scores.learned_from_real.get(learner), scores.majority
+        return _four(share), _four(least)
+    return _of(best, what, learner), _of(nothing, what, learner)
+
+
+def _of(each: Yardstick | None, what: str, learner: str) -> str:
+    if each is None:
+        return ""
+    if what == "pMSE ratio":
+        ratio = each.propensity.get(learner)
+        return "" if ratio is None else f"{ratio:.2f}"
+    if what.endswith("-way error"):
+        return _four(each.errors.get(int(what.partition("-")[0])))
+    return _four(each.association if what.startswith("association") else each.mutual_information)
+
+
+def _four(number: float | None) -> str:
+    return "" if number is None else f"{number:.4f}"
+
+
 def holdout_page(scores: Scores, *, release: str, version: int, because: str, file: str) -> str:
     """Render scores against rows that were declared public.
 
@@ -95,6 +121,7 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
             (name, f"{each.pmse:.6f}", f"{each.expected:.6f}", f"{each.ratio:.2f}")
             for name, each in found.propensity.items()
         ],
+        beside=lambda name: beside(found, name),
         information_error=f"{found.mutual_information_error or 0.0:.4f}",
         accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
         style=style(_PAGE / "record.css"),

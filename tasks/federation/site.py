@@ -27,7 +27,6 @@ from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows, SnapshotRows
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.grant import Grant
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.federation.understood import Federation, understood
@@ -108,7 +107,7 @@ def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterat
     """
     known = understood(spec, site.contract)
     with hold(workspace.runs, run_name(spec.federation, spec.digest), keep_snapshot=True) as folder:
-        with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+        with closing(workspace.open_ledger()) as ledger:
             name, events = site.source.name, known.plan.record_events
             try:
                 with blocks_of(workspace):

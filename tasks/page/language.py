@@ -23,7 +23,10 @@ Code = Literal["en", "ja"]
 LANGUAGES: Final[tuple[Code, ...]] = ("en", "ja")
 NUMBER: Final = r"[-−±+\d.,×%<>e/ ]+?"
 """What a slot {n#} takes: a number, however it is written."""
-_SLOT: Final = re.compile(r"\{(\w+)(#?)\}")
+_SLOT: Final = re.compile(r"\{(\w+)([#+!]?)\}")
+"""A slot {n} takes as little as it can, {n#} a number, {n+} as much as it can (a publisher's words may hold the very
+words that follow), and {n!} a clause of ours: where that has no translation, the whole sentence has none."""
+_TAKES: Final = {"": ".+?", "#": NUMBER, "+": ".+", "!": ".+?"}
 _WORDS: Final = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 _ENDS: Final = re.compile(r"(?<=[.;:]) (?=\S)")
 _IN_DRAWING: Final = re.compile(r'(?<=aria-label=")[^"]*(?=")|(?<=>)[^<>]+(?=</text>)')
@@ -37,11 +40,13 @@ class Sentence:
         pattern: matches the whole sentence; its groups are the slots.
         start: what it begins with, before any slot.
         to: the translation, with the same slots.
+        clauses: the slots that are clauses of ours.
     """
 
     pattern: re.Pattern[str]
     start: str
     to: str
+    clauses: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -134,20 +139,24 @@ class Language:
             return self._exact[text]
         for sentence in self._patterns:
             if text.startswith(sentence.start) and (found := sentence.pattern.fullmatch(text)):
-                slots = {name: self.plain(value) for name, value in found.groupdict().items()}
-                return sentence.to.format(**slots)
+                filled = found.groupdict()
+                if any(self.translate(filled[name]) is None for name in sentence.clauses):
+                    continue
+                return sentence.to.format(**{name: self.plain(value) for name, value in filled.items()})
         return None
 
 
 def _sentence(source: str, to: str) -> Sentence:
     """Compile a sentence with slots."""
-    parts, at = [], 0
+    parts, at, clauses = [], 0, set()
     for slot in _SLOT.finditer(source):
         parts.append(re.escape(source[at : slot.start()]))
-        parts.append(f"(?P<{slot.group(1)}>{NUMBER if slot.group(2) else '.+?'})")
+        parts.append(f"(?P<{slot.group(1)}>{_TAKES[slot.group(2)]})")
+        clauses |= {slot.group(1)} if slot.group(2) == "!" else set()
         at = slot.end()
     parts.append(re.escape(source[at:]))
-    return Sentence(re.compile("".join(parts), re.DOTALL), source[: source.index("{")], to)
+    pattern = re.compile("".join(parts), re.DOTALL)
+    return Sentence(pattern, source[: source.index("{")], to, frozenset(clauses))
 
 
 def _marked(text: str, translated: bool) -> Markup:

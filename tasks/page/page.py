@@ -87,6 +87,8 @@ def render_page(
         others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
         declared=set(record.get("declared", ())),
         beliefs=words.beliefs(values["F.epsilon"], values["F.delta"]),
+        largest=words.largest_attribute(values),
+        even="50 %",
         question=words.question(values),
         subject=words.subject(values),
         protected=words.protected(values),

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
+from privacy.audit.learnable import ANY_COLUMN
 from tasks.page.charts import belief_bar
 from tasks.record.terms import SCOPE_WORDS
 
@@ -32,6 +33,23 @@ class Belief:
     least: str
     most: str
     bar: Markup
+
+
+@dataclass(frozen=True)
+class Largest:
+    """What can be learned at most of one column of somebody known to be in the table.
+
+    Args:
+        column: the contract's column; None where no column is known to be told less of than the others.
+        factor: by which odds are multiplied at most.
+        exceptions: the probability of the releases after which they may move further.
+        beliefs: how far, by the belief before.
+    """
+
+    column: str | None
+    factor: str
+    exceptions: str
+    beliefs: list[Belief]
 
 
 def beliefs(epsilon: str, delta: str, *, priors: tuple[Fraction, ...] = PRIORS) -> list[Belief]:
@@ -67,6 +85,14 @@ def question(values: Values) -> str:
 def protected(values: Values) -> str:
     """Say in a few words what about a unit is protected."""
     return "whether it is in the data" if values["E.adjacency"] == "add_remove" else "what the data say about it"
+
+
+def largest_attribute(values: Values) -> Largest:
+    """Say what the release tells most of, of somebody known to be in the table: one column, or any."""
+    largest = values["F.largest_attribute"]
+    column = None if largest["column"] == ANY_COLUMN else largest["column"]
+    drawn = beliefs(largest["epsilon"], largest["delta"], priors=PRIORS)
+    return Largest(column, largest["odds_factor"], largest["except_with_probability"], drawn)
 
 
 def subject(values: Values) -> str:

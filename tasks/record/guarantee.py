@@ -8,12 +8,22 @@ from typing import Any
 
 from privacy.accounting.amounts import PICO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
+from privacy.accounting.claim import release_claim
 from privacy.ledger.terms import ChargeRequest
 from tasks.record.declarations import declares
 from tasks.record.field import Group, Run, public
 from tasks.record.learnable import LEARNABLE
 
 CONVERSION = "Canonne, Kamath, Steinke 2020, Proposition 12"
+OF_ONE_VERSION = (
+    "This is of what one version says, given that it is made. That a spec gets another version tells that the "
+    "encoded table changed since the one before, exactly and outside of epsilon."
+)
+OF_A_SCHEDULE = (
+    "That this version is made does not depend on the rows, gates apart. It was due on {due}, and is charged and "
+    "made whatever the rows are. So the bound is of the version and of its being there, and the account's cap is "
+    "that of all dates together."
+)
 _ACCOUNTANTS = ("sudare", "dp-accounting")
 
 
@@ -23,11 +33,13 @@ def variant(request: ChargeRequest) -> str:
 
 
 def definition(run: Run) -> str:
-    """Write the guarantee as an inequality, with its numbers."""
+    """Write the guarantee as an inequality, with its numbers, and say whether it is of one version or a schedule."""
     request = run.facts.charge.request
     slack = f" + {atto_to_text(request.delta)}" if request.delta else ""
     bound = f"P[T gives S] <= exp({pico_to_text(request.epsilon)}) P[T' gives S]{slack}"
-    return f"For neighbours T and T' and any set S of possible releases: {bound}."
+    due = run.facts.spec.due
+    of_what = OF_ONE_VERSION if due is None else OF_A_SCHEDULE.format(due=due)
+    return f"For neighbours T and T' and any set S of possible releases: {bound}. {of_what}"
 
 
 def odds_factor(epsilon: int) -> str:
@@ -43,8 +55,14 @@ def odds_factor(epsilon: int) -> str:
 
 def conversion(run: Run) -> str:
     """Say by which theorem the claimed epsilon follows from the events."""
-    if run.facts.charge.request.delta == 0:
+    request = run.facts.charge.request
+    if request.delta == 0:
         return "Basic composition: the pure losses of the draws add up."
+    if release_claim(request.events, request.delta).by == "pld":
+        return (
+            "Privacy loss distributions of the draws, fixed beforehand, are composed; discrete Gaussian noise "
+            "counts as continuous noise of a variance less by 4. The account is charged the draws' Rényi losses."
+        )
     return f"Rényi losses of the draws, fixed beforehand, add up; the best order is converted by {CONVERSION}."
 
 
@@ -108,7 +126,7 @@ GUARANTEE = Group(
             "second_accountant",
             "The same, by an independent library; for information.",
             second_accountant,
-            absent="it is asked where delta is above 0 and one row a unit moves one cell, or two",
+            absent="it is asked where delta is above 0 and every draw is Gaussian noise, or moves cells by one",
         ),
         public("accountants", "Versions of the accounting libraries.", accountants),
         declares("delta_rationale", "Why this delta."),

@@ -25,6 +25,12 @@ def _gates(run: Run) -> str:
 
 
 def _explored(run: Run) -> str:
+    return (
+        f"{_declared_access(run)}; before each charge the run shows the operator alone how the rows fit the contract"
+    )
+
+
+def _declared_access(run: Run) -> str:
     stated = run.facts.about.exploratory_access
     if stated is None:
         return (

@@ -41,8 +41,9 @@ def _order(run: Run) -> str:
 
 def _retries(run: Run) -> str:
     opened = sum(entry.kind == "grant_opened" for entry in run.facts.entries)
+    one = "snapshot" if run.facts.spec.due is None else "due date"
     return (
-        f"one run for one spec and snapshot ({run.facts.run_key[:12]}…), opened {opened} time; what was drawn is "
+        f"one run for one spec and {one} ({run.facts.run_key[:12]}…), opened {opened} time; what was drawn is "
         f"written "
         "down with its event and replayed, never drawn again"
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from tasks.record.field import Run
 from tasks.record.hazard import Hazard
+from tasks.record.provenance import resolution
 
 
 def _public_fields(run: Run) -> str:
@@ -38,10 +39,11 @@ HAZARDS: Final = (
     Hazard(
         "times that tell how long rows took",
         lambda run: (
-            f"draws are entered by the hour ({run.facts.entries[-1].at[:13]}:00Z the last). Of the run's start "
-            f"and end, the "
-            "hour is public"
+            f"journal, proof and files tell {resolution(run.facts.entries)} when this was charged, drawn and "
+            "published; seconds are for auditors. Who watches the machine, the site, the store or the orchestrator "
+            "meanwhile sees how long it takes, and a run of hours shows how many (limit 1)"
         ),
+        limit=True,
     ),
     Hazard(
         "half a release, a changed file, a version that was never published",

@@ -8,12 +8,15 @@ from typing import Any, Final
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.posterior import (
     PRIORS,
+    Loss,
     epsilon_of_attribute,
     exceptions,
     largest_posterior,
+    loss_about_a_row,
     odds_bound,
 )
-from privacy.audit.learnable import WHOLE, meaning
+from privacy.audit.learnable import ANY_COLUMN, PRESENCE, ROWS, WHOLE, meaning
+from privacy.marginals.plan import PlannedDraw
 from tasks.record.field import Run, public
 
 
@@ -28,7 +31,7 @@ def about_a_unit(run: Run) -> dict[str, Any]:
     request = run.facts.charge.request
     present = request.adjacency == "add_remove"
     return {
-        "hypothesis": "a unit is in the table" if present else "the rows of a unit are these and no others",
+        "hypothesis": PRESENCE if present else ROWS,
         "at_most": beliefs(request.epsilon, request.delta),
         "except_with_probability": atto_to_text(exceptions(request.epsilon, request.delta)),
     }
@@ -41,20 +44,43 @@ def about_attributes(run: Run) -> list[dict[str, Any]] | str:
     return [_attribute(run, column.name) for column in run.facts.contract.columns]
 
 
-def _attribute(run: Run, column: str) -> dict[str, Any]:
+def about_the_largest_attribute(run: Run) -> dict[str, Any]:
+    """Give what can be learned of the column that the release tells most of, of a unit known to be in the table."""
     request = run.facts.charge.request
-    draws = [draw for draw in run.facts.tables_plan.draws if column in draw.clique]
-    epsilon = epsilon_of_attribute(
-        [draw.event for draw in draws], rows_per_unit=request.rows_per_unit, delta=request.delta
-    )
+    if not run.facts.of_tables:
+        loss = loss_about_a_row(request.epsilon, request.delta, adjacency=request.adjacency)
+        return {"column": ANY_COLUMN, **_about(loss)}
+    losses = {column.name: _loss(run, column.name) for column in run.facts.contract.columns}
+    column = max(losses, key=lambda name: losses[name].epsilon)
+    return {"column": column, **_about(losses[column])}
+
+
+def _attribute(run: Run, column: str) -> dict[str, Any]:
+    about = _about(_loss(run, column))
+    del about["delta"]
+    return {"column": column, "draws": len(_counting(run, column)), **about}
+
+
+def _about(loss: Loss) -> dict[str, Any]:
+    """Give a loss about one of many values, and the beliefs that it allows."""
     return {
-        "column": column,
-        "draws": len(draws),
-        "epsilon": pico_to_text(epsilon),
-        "odds_factor": f"{Context(prec=4, rounding=ROUND_CEILING).plus(odds_bound(epsilon, 0)):g}",
-        "at_most": beliefs(epsilon, request.delta),
-        "except_with_probability": atto_to_text(exceptions(epsilon, request.delta)),
+        "epsilon": pico_to_text(loss.epsilon),
+        "delta": atto_to_text(loss.delta),
+        "odds_factor": f"{Context(prec=4, rounding=ROUND_CEILING).plus(odds_bound(loss.epsilon, 0)):g}",
+        "at_most": beliefs(loss.epsilon, loss.delta),
+        "except_with_probability": atto_to_text(exceptions(loss.epsilon, loss.delta)),
     }
+
+
+def _loss(run: Run, column: str) -> Loss:
+    request = run.facts.charge.request
+    events = [draw.event for draw in _counting(run, column)]
+    epsilon = epsilon_of_attribute(events, rows_per_unit=request.rows_per_unit, delta=request.delta)
+    return Loss(epsilon, request.delta)
+
+
+def _counting(run: Run, column: str) -> list[PlannedDraw]:
+    return [draw for draw in run.facts.tables_plan.draws if column in draw.clique]
 
 
 def means(run: Run) -> str:
@@ -66,6 +92,11 @@ def means(run: Run) -> str:
 LEARNABLE: Final = (
     public(
         "largest_posterior", "Largest belief about one unit after the release, by the belief before.", about_a_unit
+    ),
+    public(
+        "largest_attribute",
+        "Largest belief about the column that the release tells most of, of a unit known to be in the table.",
+        about_the_largest_attribute,
     ),
     public(
         "per_attribute",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.spec import large_delta
 from tasks.record import hazards_of_data, hazards_of_guarantee, hazards_of_implementation, hazards_of_pipeline
 from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, public
@@ -87,6 +88,7 @@ LIMITS: Final = (
         "Whether the table changed",
         "That a spec got a new version, or was charged anew for a run that was never published, tells that its "
         "encoded table changed.",
+        lambda run: run.facts.spec.due is None,
     ),
     Limit(13, "What stays in the workspace", "Results of validation and private logs stay with the publisher."),
     Limit(14, "Evaluation", "Scores against real rows pay nothing, are private, and must not choose among releases."),
@@ -100,8 +102,8 @@ LIMITS: Final = (
     ),
     Limit(
         18,
-        "Noise of trainings",
-        "Noise of trainings is float32 on a lattice: exact up to 10^-7.",
+        "Gradients of trainings",
+        "Gradients of trainings are float32; clipping leaves room for their rounding, which is argued, not proven.",
         lambda run: TRAININGS[0](run),
     ),
     Limit(
@@ -117,6 +119,10 @@ LIMITS: Final = (
         "Who may see a site's contribution is declared, and no code can check who looked, or who reached the link.",
         lambda run: False,  # what federations release has a check of its own, and no record
     ),
+)
+LARGE_DELTA: Final = (
+    "delta is large: such a guarantee allows whole rows of a few people to be published, and the publisher accepts "
+    "that (large_delta: accepted)"
 )
 OUT_OF_SCOPE: Final = (
     "what holds for many people: to learn that is the purpose, and it may be used about one of them",
@@ -146,6 +152,8 @@ def quality_warnings(run: Run) -> list[str] | str:
     """List what users must mind: the contract's limitations, notes of refinement or generator, suppression."""
     stated = run.facts.contract.description.get("limitations")
     listed = [] if stated is None else [f"the contract: {stated}"]
+    if large_delta(run.facts.spec, run.facts.contract) is not None:
+        listed.append(LARGE_DELTA)
     for table in run.facts.tables:
         listed += [f"{table.name}: {note}" for note in table.refined.notes]
     if run.facts.synthesis is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from privacy.audit.mechanism import mechanism_choice
 from privacy.marginals.plan import TOTAL_KEY
 from privacy.marginals.suppression import told_rule
 from privacy.refine.intervals import told_interval
+from privacy.refine.total import total_kind as total_kind_of
 from privacy.refine.tree import expected_variances
 from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
@@ -208,7 +210,12 @@ def suppressed_cells(table: ReleasedTable) -> NDArray[np.bool_] | None:
 
 def total_from(run: Run, table: ReleasedTable) -> str:
     """Say where a table's total comes from: the release's, or the levels of a hierarchy themselves."""
-    return "levels" if table.levels and total_kind(run) == NONE else total_kind(run)
+    kind = total_kind(run)
+    if table.refined.total is None:
+        return NONE
+    if kind == "estimated" and isinstance(table, SparseTable):
+        return "noisy"
+    return "levels" if table.levels and kind == NONE else kind
 
 
 def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
@@ -274,14 +281,15 @@ def disagreement(table: ReleasedTable) -> str | None:
 
 
 def total_kind(run: Run) -> str:
-    """Say where the total comes from that the tables keep: noisy, invariant, or none."""
-    if run.facts.total is not None:
-        return "noisy"
-    return NONE if run.facts.plan.public_total is None else "invariant"
+    """Say where the total comes from that the tables keep: estimated, noisy, invariant, or none."""
+    return total_kind_of(run.facts.spec.tables_product, run.facts.contract)
 
 
 def noisy_total(run: Run) -> dict[str, Any] | str:
-    """Give the noisy total, where one was drawn."""
+    """Give the total that was estimated from all sums, or else the drawn one."""
+    estimated = run.facts.estimated_total
+    if estimated is not None:
+        return {"value": estimated.value, "standard_error": f"{sqrt(estimated.variance):.6g}"}
     if run.facts.total is None:
         return NONE
     width = run.facts.tables_plan.draw(TOTAL_KEY).half_width
@@ -311,7 +319,7 @@ POST_PROCESSING = Group(
     "Post-processing",
     (
         public("tables", "What was done to each table, in order, and what bias that brings.", post_processing),
-        public("noisy_total", "The total that was measured.", noisy_total),
+        public("noisy_total", "The total that was estimated from the tables' noisy sums, or measured.", noisy_total),
         public("suppression", "Cells left out because they are small.", suppression),
     ),
 )

@@ -28,12 +28,26 @@ IDENTITY = Group(
         public("product_type", "What is published.", lambda run: run.facts.spec.product.kind),
         public("reference_period", "Time block of the account that paid.", lambda run: run.facts.account.terms.block),
         public(
+            "due",
+            "Date on which this version was due, by `redraw: on_schedule`; that it was made does not depend on the "
+            "rows.",
+            lambda run: run.facts.spec.due or NONE,
+        ),
+        public(
             "measured_hour",
             "Hour (UTC) in which the measurements were complete.",
             lambda run: hour(run.facts.finished),
         ),
-        auditor("started", "When the run started.", lambda run: run.facts.started),
-        auditor("finished", "When the measurements were complete.", lambda run: run.facts.finished),
+        auditor(
+            "started",
+            "When the attempt that published it began, to the second.",
+            lambda run: run.facts.attempt[0] if run.facts.attempt else run.facts.started,
+        ),
+        auditor(
+            "finished",
+            "When that attempt had measured, to the second.",
+            lambda run: run.facts.attempt[1] if run.facts.attempt else run.facts.finished,
+        ),
         declares("sector", "Sector of the publisher."),
         declares("region", "Region that the data are about."),
         declares("registry_id", "Entry in a public registry of deployments."),

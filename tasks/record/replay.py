@@ -36,6 +36,7 @@ def replay(run: Run) -> dict[str, Any]:
             "account": facts.spec.charge.account,
             "epsilon": str(facts.spec.charge.epsilon),
             "delta": str(facts.spec.charge.delta),
+            **_planned_for(facts.charge),
         },
         "product": facts.spec.product.model_dump(mode="json"),
         "adjacency": facts.charge.request.adjacency,
@@ -46,6 +47,7 @@ def replay(run: Run) -> dict[str, Any]:
         "before": taken(run)["before"],
         "after": taken(run)["after"],
         "cap": facts.account.cap,
+        **({} if facts.spec.due is None else {"due": facts.spec.due}),
         **_of_the_product(run),
     }
 
@@ -69,6 +71,12 @@ def _tables_part(run: Run) -> dict[str, Any]:
 
 def _claim(charge: Charge) -> dict[str, int]:
     return {"epsilon": charge.request.epsilon, "delta": charge.request.delta}
+
+
+def _planned_for(charge: Charge) -> dict[str, int]:
+    """Say which ε the noise was planned for, where that is not the spec's."""
+    planned = charge.request.noise_epsilon
+    return {} if planned is None else {"noise_epsilon": planned}
 
 
 def _draws(facts: RunFacts) -> list[dict[str, Any]]:
@@ -133,6 +141,8 @@ def _reference(facts: RunFacts) -> dict[str, Any] | None:
 
 
 def _total(facts: RunFacts) -> int | None:
+    if facts.estimated_total is not None:
+        return facts.estimated_total.value
     return facts.plan.public_total if facts.total is None else int(facts.total.values)
 
 

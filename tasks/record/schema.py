@@ -76,7 +76,10 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
             "contract": {"type": "object", "description": "The parsed contract."},
             "contract_digest": _HEX,
             "spec_digest": _HEX,
-            "charge": _object({"account": _TEXT, "epsilon": _TEXT, "delta": _TEXT}),
+            "charge": _object(
+                {"account": _TEXT, "epsilon": _TEXT, "delta": _TEXT, "noise_epsilon": _COUNT},
+                optional=("noise_epsilon",),
+            ),
             "product": {"type": "object", "description": "The product of the release spec."},
             "adjacency": {"enum": ["add_remove", "replace_one"]},
             "rows_per_unit": {"type": "integer", "minimum": 1},
@@ -86,14 +89,16 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
             "before": _COUNT,
             "after": _COUNT,
             "cap": _COUNT,
+            "due": {"type": "string", "format": "date"},
             **of_the_product,
-        }
+        },
+        optional=("due",),
     )
 
 
 def _of_tables() -> dict[str, Any]:
     """Describe what only a release of tables states."""
-    total = {"kind": {"enum": ["noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
+    total = {"kind": {"enum": ["estimated", "noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
     return {
         "draws": {"type": "array", "items": _draw()},
         "total": _object(total),

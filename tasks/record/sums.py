@@ -6,7 +6,6 @@ from math import sqrt
 from typing import Any, Final
 
 from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells
-from privacy.learning.moments import Moments
 from privacy.learning.statistics import Statistic
 from privacy.ledger.measurement import SumMeasurement
 
@@ -21,14 +20,12 @@ NUMBERS: Final = {
     "sums": "a sum of entries",
     "diagonal": "a sum of squares",
     "full": "a sum of products",
-    "features": "a feature",
 }
-_FEATURES: Final = "the sum of random Fourier features of their vectors"
 
 
 def parts(statistic: Statistic) -> tuple[str, ...]:
     """Name the parts of a statistic."""
-    return statistic.parts if isinstance(statistic, Moments) else ("features",)
+    return statistic.parts
 
 
 def groups(statistic: Statistic) -> str:
@@ -60,7 +57,7 @@ def vectors(statistic: Statistic) -> str:
 
 def what(statistic: Statistic) -> str:
     """Say in one sentence what was added up."""
-    added = [_PARTS[part] for part in statistic.parts] if isinstance(statistic, Moments) else [_FEATURES]
+    added = [_PARTS[part] for part in statistic.parts]
     listed = added[0] if len(added) == 1 else f"{', '.join(added[:-1])} and {added[-1]}"
     return f"{listed}, for {groups(statistic)}"
 
@@ -68,13 +65,10 @@ def what(statistic: Statistic) -> str:
 def deviations(measurement: SumMeasurement) -> dict[str, float]:
     """Give the standard deviation of the noise of one number of each part, in natural units.
 
-    Counts are in rows; sums in the unit of an entry, which goes from 0 to 1; products in its square; a feature of a
-    row has norm 1 over all frequencies.
+    Counts are in rows; sums in the unit of an entry, which goes from 0 to 1; products in its square.
     """
     statistic = measurement.statistic
     one, bound = sqrt(measurement.variance) / statistic.move, float(statistic.embedding.bound)
-    if not isinstance(statistic, Moments):
-        return {"features": one}
     units = {"counts": 1.0, "sums": bound, "diagonal": bound * bound, "full": bound * bound}
     return {part: one * units[part] for part in statistic.parts}
 

@@ -12,7 +12,7 @@ from tasks.facts import RunFacts
 from tasks.version.tidy import MEASUREMENTS
 from tasks.version.training_files import checkpoint_name, training_part
 
-SAMPLER: Final = "Gaussian in float32, on a lattice (class lattice_float32); Poisson samples of rows drawn exactly"
+SAMPLER: Final = "Gaussian, drawn exactly and rounded to a lattice; Poisson samples of rows drawn exactly"
 
 
 def drawn(facts: RunFacts) -> Iterator[tuple[Trained, Mapping[str, Any]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from privacy.audit.told import OF_A_PERIOD
 from privacy.ledger.replaying import LOST
@@ -10,8 +10,15 @@ from tasks.record.choices import chosen_settings
 from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
+from tasks.record.provenance import resolution
 from tasks.record.terms import truncation
 from tasks.source.gates import delivered, readable
+
+LOOK: Final = (
+    "the share of the rows of each column that do not fit the contract, are clipped or missing, shown to the "
+    "operator alone"
+)
+"""The look that every run gives its operator before the charge; the same words in all records."""
 
 
 def exact_total(run: Run) -> dict[str, Any] | str:
@@ -39,10 +46,16 @@ def fixed_gates(run: Run) -> list[str]:
     if run.facts.spec.block is not None and source.by is None:
         gates.append("the rows are not those of another period of this release")
     if source.by is not None:
-        gates.append(f"the column {source.by} tells days, and there is at least one row of {run.facts.spec.block}")
+        gates.append(f"the column {source.by} tells days")
     if source.select is not None:
         gates.append(f"the select could be evaluated to its end: {source.select}")
     return gates
+
+
+NEW_VERSION: Final = (
+    "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
+    "version of a spec tells that the encoded table changed"
+)
 
 
 def run_time_facts(run: Run) -> list[str]:
@@ -56,11 +69,12 @@ def run_time_facts(run: Run) -> list[str]:
     return [
         *far,
         *again,
+        "that the operator let the release go on, who could see what share of the rows of each column does not fit "
+        "the contract; a command without a terminal stops above a share unless that is accepted beforehand",
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
-        "that there is a new version: a run of the same spec and contract on an unchanged table makes none, so a new "
-        "version of a spec tells that the encoded table changed",
-        f"the times of {len(entries)} journal entries in PROOF.json, of draws to the hour and else to the second, "
-        f"from {hour(entries[0].at)} on",
+        *([NEW_VERSION] if run.facts.spec.due is None else []),
+        f"the times of {len(entries)} journal entries in PROOF.json, {resolution(entries)}, from "
+        f"{hour(entries[0].at)} on",
     ]
 
 
@@ -102,6 +116,7 @@ def steps(run: Run) -> list[dict[str, str]]:
         listed.append(("contribution bounding", truncation(run), bound))
     encoding = f"contract {contract.id} {contract.version}, {len(contract.columns)} columns"
     listed.append(("encoding to declared domains", encoding, "each row by itself"))
+    listed.append(("look before the charge", LOOK, "unaccounted"))
     return [dict(zip(("step", "what", "accounted"), step, strict=True)) for step in listed]
 
 

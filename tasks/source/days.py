@@ -1,7 +1,7 @@
 """The rows of some days: those of one period of a source whose column says which day a row is of.
 
 The column is the source's own, so each row is of one day, however the days are put together. A row whose day cannot
-be read is of none: no period takes it.
+be read is of none: no period takes it. That a period has no row stops nothing: it can be a matter of one person.
 """
 
 from __future__ import annotations
@@ -67,14 +67,3 @@ def check_type(
         allowed = "dates, timestamps without a time zone, or texts: in a time zone the day of a row would not be one"
         remedy = "write the column as a date where the table is made"
         break_gate(reading.where, f"column {days.by!r}", f"the type {kinds[0]}", allowed, remedy)
-
-
-def check_some(connection: duckdb.DuckDBPyConnection, reading: Reading, days: Days, explain: Explanation) -> None:
-    """Break the gate of days without rows: mostly they were not delivered yet.
-
-    Raises:
-        GateBroken: there is none.
-    """
-    if not attempt(lambda: connection.execute("SELECT 1 FROM raw LIMIT 1").fetchone(), explain):
-        remedy = "run this period again when its rows are there"
-        break_gate(reading.where, "rows of the period", f"no row of {days.block}", "at least one row", remedy)

@@ -10,10 +10,11 @@ from threading import Event
 import duckdb
 import pyarrow as pa
 
+from contracts.code_sql import NUMBERS, identifier, number_sql
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
 from contracts.selection import UNSAFE_OPTIMIZERS, guarded_select
 from tasks.duckdb_session import Explanation, attempt, run, trouble
-from tasks.source.days import Days, check_some, check_type, of_days
+from tasks.source.days import Days, check_type, of_days
 from tasks.source.read_tables import DELIVERED
 from tasks.source.reading import Reading, break_gate, check_columns
 
@@ -48,20 +49,22 @@ def deliver(
     *,
     select: str | None,
     expected: Sequence[str],
+    unit: str | None,
     explain: Explanation,
     advance: Advance,
     days: Days | None = None,
 ) -> None:
     """Create `raw` with the rows of the source in their order.
 
-    A source without any row is refused, and days without any; a `select:` that keeps none is not, since whether it
-    does can be a matter of one person.
+    A source without any row is refused; a `select:` or days that keep none of its rows are not, since whether they do
+    can be a matter of one person.
 
     Args:
         connection: the open snapshot, still empty.
         reading: the source.
         select: a row-wise SELECT over the relation `source`, checked; None for all of it.
         expected: the columns that must arrive, no other.
+        unit: the column with the unit's id, which a select passes through as it is stored; None where units are rows.
         explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
         days: whose rows alone are taken; None for all.
@@ -77,6 +80,8 @@ def deliver(
     guarded = guarded_select(select) if select else "FROM source"
     if days is not None:
         guarded = of_days(guarded, days)
+    columns = _for_a_select(connection, reading, unit, explain) if select is not None else "*"
+    guarded = f"source AS (SELECT {columns} FROM stored) {guarded}"
     query = _query(reading, guarded)
     if days is not None:
         check_type(connection, reading, query, days, explain)
@@ -91,8 +96,6 @@ def deliver(
 
     _beside(reading, lambda: fill(connection, reading, guarded, explain_part, advance))
     attempt(lambda: connection.execute("RESET disabled_optimizers"), explain)
-    if days is not None:
-        check_some(connection, reading, days, explain)
 
 
 def _fill(
@@ -134,8 +137,26 @@ def _fill_from_batches(
 
 
 def _query(reading: Reading, select: str) -> str:
-    """Write the select over the relation `source`."""
-    return f"WITH source AS (SELECT * FROM {reading.relation}) {select}"
+    """Write the select over the relation `source`, which it defines by the relation `stored`."""
+    return f"WITH stored AS (SELECT * FROM {reading.relation}), {select}"
+
+
+def _for_a_select(
+    connection: duckdb.DuckDBPyConnection, reading: Reading, unit: str | None, explain: Explanation
+) -> str:
+    """Write the columns that a select sees: every number as a double, whichever type it is stored as.
+
+    A writer may choose the type for the sake of one row, and what a select computes of all others (a quotient, an
+    overflow, a text) would follow it.
+    """
+    described = attempt(lambda: connection.execute(f"DESCRIBE SELECT * FROM {reading.relation}").fetchall(), explain)
+    numbers = [
+        identifier(name)
+        for name, kind, *_ in described
+        if kind.partition("(")[0] in NUMBERS and (unit is None or name.lower() != unit.lower())
+    ]
+    replaced = ", ".join(f"{number_sql(raw)} AS {raw}" for raw in numbers)
+    return f"* REPLACE ({replaced})" if replaced else "*"
 
 
 def _no_rows(reading: Reading) -> None:

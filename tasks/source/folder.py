@@ -3,26 +3,34 @@
     year=2024/town=north/part-0.parquet      every row has year 2024 and town north (a hive partition)
 
 A partition's value is data: it is read as text by the contract's domain, like a field of a CSV, and never shown.
-Two names of one file, and equal files of one partition, are refused: each row would count twice, and one person could
-change more rows than the contract says.
+Two names of one file, a packed file beside its plain one, equal files of one partition (unpacked), and folders that
+are no tables (`tasks.source.lake`) are refused: a row would count twice, and one person could change more rows than
+the contract says.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from contracts.errors import Finding
 from contracts.source import Files
+from tasks.source.lake import check_plain_folder
 from tasks.source.reading import break_gate, refuse
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 ENDINGS: dict[Files, tuple[str, ...]] = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz", ".csv.zst")}
 Partition = tuple[tuple[str, str | None], ...]
+_PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+_PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
+_CHUNK_BYTES = 1 << 22
 _PATIENCE = "run again when nothing writes to the folder"
 
 
@@ -56,6 +64,7 @@ def parts_of(folder: Path, form: Files) -> tuple[Part, ...]:
     if not folder.is_dir():
         found = "a file" if folder.exists() else "no such folder"
         refuse(folder, "source.path", found, "a folder, since the spec says `files:`", "correct `path:`, or drop it")
+    check_plain_folder(folder)
     try:
         paths = sorted(_files(folder, folder), key=lambda path: path.relative_to(folder).as_posix().encode())
         return parts_named(folder, form, [(path, _relative(path, folder), _facts(path)) for path in paths])
@@ -90,7 +99,7 @@ def parts_named(
         partition, places = _partition(relative, label)
         parts.append(Part(path, label, partition, places, facts))
     _check_alike(parts)
-    _check_once(parts)
+    _check_once(parts, [relative for _, relative, _ in files])
     return tuple(parts)
 
 
@@ -147,10 +156,15 @@ def _check_alike(parts: Sequence[Part]) -> None:
         refuse(parts[0].label, "files", f"the partition columns {', '.join(keys)}", "each once", "rename a folder")
 
 
-def _check_once(parts: Sequence[Part]) -> None:
-    """Refuse two names of one file."""
+def _check_once(parts: Sequence[Part], names: Sequence[str]) -> None:
+    """Refuse two names of one file, and a packed file beside its plain one."""
     seen: dict[tuple[int | str, ...], Part] = {}
-    for part in parts:
+    named: dict[str, Part] = {}
+    for part, name in zip(parts, names, strict=True):
+        twin = named.setdefault(_PACKED.sub("", name), part)
+        if twin is not part:
+            remedy = "remove one of the two: each row would count twice"
+            refuse(part.label, "files", f"the name of {twin.label}, packed otherwise", "each table once", remedy)
         first = seen.setdefault(part.facts[:2], part)
         if first is not part:
             remedy = "remove one of the two: each row would count twice"
@@ -158,39 +172,53 @@ def _check_once(parts: Sequence[Part]) -> None:
 
 
 def check_different(parts: Sequence[Part]) -> None:
-    """Refuse two files of one partition with the same bytes: a file that was delivered twice.
+    """Refuse two files of one partition with the same bytes, once unpacked: a file that was delivered twice.
 
-    Only files of one size are read for it.
+    Only files of one size are read for it; what is packed by zstd does not tell its size.
 
     Raises:
         GateBroken: there are two.
     """
+    unsized = {part.partition for part in parts if part.path.name.lower().endswith(".zst")}
     alike: dict[tuple[object, ...], list[Part]] = {}
     for part in parts:
-        alike.setdefault((part.partition, _size(part.path)), []).append(part)
+        size = None if part.partition in unsized else _size(part.path)
+        alike.setdefault((part.partition, size), []).append(part)
     for group in (group for group in alike.values() if len(group) > 1):
         seen: dict[bytes, Part] = {}
         for part in group:
-            first = seen.setdefault(_digest(part.path), part)
+            first = seen.setdefault(_digest(part), part)
             if first is not part:
                 remedy = "remove one of the two, if it was delivered twice: each row would count twice"
                 break_gate(part.label, "files", f"the same bytes as {first.label}", "files that differ", remedy)
 
 
 def _size(path: Path) -> int:
+    """Return the size of a file, unpacked; modulo 2^32, which is all that gzip writes down."""
     try:
-        return path.stat().st_size
+        with path.open("rb") as file:
+            if not path.name.lower().endswith(".gz"):
+                return file.seek(0, os.SEEK_END) % 2**32
+            file.seek(-4, os.SEEK_END)
+            return int.from_bytes(file.read(4), "little")
     except OSError:
         return -1
 
 
-def _digest(path: Path) -> bytes:
+def _digest(part: Part) -> bytes:
+    """Hash a file, unpacked; one that cannot be unpacked is like no other, and its reading will say so."""
+    packed = _PACKED.search(part.path.name.lower())
+    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError:
+        with pa.input_stream(str(part.path), compression=_PACKINGS[packed[0]] if packed else None) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+        return digest.digest()
+    except FileNotFoundError:
         pass
-    refuse(path.parent, "files", "a file that went while it was read", "a folder at rest", _PATIENCE)
+    except OSError:
+        return str(part.path).encode()
+    refuse(part.path.parent, "files", "a file that went while it was read", "a folder at rest", _PATIENCE)
 
 
 def drift(part: Part, columns: Sequence[str], first: Sequence[str], *, named: bool) -> Finding:

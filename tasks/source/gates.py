@@ -7,27 +7,27 @@ from typing import Final
 from contracts.contract import Contract
 from contracts.source import Format, Source
 
-_READABLE: dict[Format, str] = {
+READABLE: dict[Format, str] = {
     "csv": "the file is CSV in UTF-8, well-formed to its last row",
     "parquet": "the Parquet file can be read to its last row",
     "duckdb": "the DuckDB table can be read to its last row",
     "sqlite": "the SQLite table can be read to its last row and holds text in UTF-8 and no binary data",
     "postgresql": "the PostgreSQL table can be read to its last row and holds text in UTF-8",
 }
-_READABLE_FILES: dict[str, str] = {
+READABLE_FILES: dict[str, str] = {
     "csv": "the files are CSV in UTF-8, well-formed to their last rows",
     "parquet": "the Parquet files can be read to their last rows",
 }
 
 
-_TYPED: Final = "no column is stored as a type of which the contract reads no value"
-_ALIKE: Final = "the files have the same columns, with values of one kind each"
-_ONCE: Final = "no two files of a partition have the same bytes"
+TYPED: Final = "no column is stored as a type of which the contract reads no value"
+ALIKE: Final = "the files have the same columns, with values of one kind each"
+ONCE: Final = "no two files of a partition have the same bytes"
 
 
 def delivered(contract: Contract) -> list[str]:
     """List the gates that every table of a contract is held to, whatever its source."""
-    gates = [f"the columns are {', '.join(contract.source_columns)}, each once", "there is at least one row"]
+    gates = [f"the columns are {', '.join(contract.source_columns)}, each once", "the source has at least one row"]
     return gates if contract.unit.column is None else [*gates, f"every row has a {contract.unit.column}"]
 
 
@@ -35,8 +35,8 @@ def readable_somehow() -> list[str]:
     """List the gates that the form of a source is, for a source whose form is not told."""
     return [
         "the source is of its form and can be read to its last row",
-        f"{_TYPED}, where its form has types",
-        f"{_ALIKE}, and {_ONCE}, where it is a folder",
+        f"{TYPED}, where its form has types",
+        f"{ALIKE}, and {ONCE}, where it is a folder",
         "its select, where it has one, could be evaluated to its end",
     ]
 
@@ -44,7 +44,7 @@ def readable_somehow() -> list[str]:
 def readable(source: Source) -> list[str]:
     """List the gates that the form of a source is."""
     typed = source.select is None and (source.files or source.format) in ("parquet", "duckdb", "postgresql")
-    stored = [_TYPED] if typed else []
+    stored = [TYPED] if typed else []
     if source.files is None:
-        return [_READABLE[source.format], *stored]
-    return [_READABLE_FILES[source.files], _ALIKE, *stored, _ONCE]
+        return [READABLE[source.format], *stored]
+    return [READABLE_FILES[source.files], ALIKE, *stored, ONCE]

@@ -7,8 +7,11 @@ there: what is looked at is what is read. The copies go when the snapshot is mad
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
+from typing import Final
 
 from contracts.address import S3Address
 from contracts.contract import Contract
@@ -17,9 +20,13 @@ from tasks.duckdb_session import trouble
 from tasks.object_store import Listed, ObjectStore
 from tasks.snapshot.snapshot import FETCHED
 from tasks.source.folder import Part, parts_named
+from tasks.source.lake import ABOVE, check_plain
 from tasks.source.origin import Origin, checked, read_file
 from tasks.source.read_folder import read_folder
 from tasks.source.reading import Reading, refuse, told_as
+
+AT_ONCE: Final = 8
+"""Objects that are copied at the same time."""
 
 
 def objects_origin(source: Source, address: S3Address, contract: Contract) -> Origin:
@@ -56,7 +63,7 @@ def last_written(source: Source, address: S3Address) -> datetime | None:
     if source.files is None:
         one = store.find(address.key)
         return None if one is None else one.written
-    return max((each.written for each in _below(store)), default=None)
+    return max((each.written for each in _below(source, store)), default=None)
 
 
 def _marks(found: list[Listed]) -> list[list[object]]:
@@ -66,20 +73,29 @@ def _marks(found: list[Listed]) -> list[list[object]]:
 def _listed(source: Source, store: ObjectStore) -> list[Listed]:
     key = store.address.key
     if source.files is not None:
-        found = _below(store)
+        found = _below(source, store)
+        check_plain(source.name, (), _around(store, key))
         parts_named(source.name, source.files, [(Path(each.key), *_named(each, key)) for each in found])
         return found
     one = store.find(key)
     if one is None:
         remedy = "correct `path:`; for all objects below a prefix add `files: parquet` or `files: csv`"
         refuse(source.name, "source.path", "no such object", "an existing object", remedy)
+    check_plain(source.name, (), _around(store, key))
     return [one]
 
 
-def _below(store: ObjectStore) -> list[Listed]:
+def _around(store: ObjectStore, key: str) -> list[str]:
+    """List what beside and above a key could tell of a table there, as `lake.around_of`."""
+    above = ["".join(f"{part}/" for part in key.split("/")[:depth]) for depth in range(key.count("/") + 1)]
+    return [each.key[len(at) :] for at in above for name in ABOVE for each in store.list(f"{at}{name}/")]
+
+
+def _below(source: Source, store: ObjectStore) -> list[Listed]:
     """List the objects below the prefix that count, in the order of their keys."""
     key = store.address.key
     listed = sorted(store.list(f"{key}/"), key=lambda each: each.key.encode())
+    check_plain(source.name, [each.key[len(key) + 1 :] for each in listed])
     return [each for each in listed if not each.key.endswith("/") and _counts(each.key[len(key) + 1 :])]
 
 
@@ -99,12 +115,13 @@ def _fetched(
     source: Source, store: ObjectStore, found: list[Listed], folder: Path, advance: Callable[[float], None]
 ) -> tuple[Part, ...]:
     """Copy the objects into a folder whose names keep the partitions and nothing else of the keys."""
-    total, done = max(sum(each.size for each in found), 1), 0
+    total, done, lock = max(sum(each.size for each in found), 1), 0, Lock()
 
     def more(size: int) -> None:
         nonlocal done
-        done += size
-        advance(min(done / total, 1.0))
+        with lock:
+            done += size
+            advance(min(done / total, 1.0))
 
     files = []
     for number, each in enumerate(found):
@@ -112,10 +129,18 @@ def _fetched(
         above = [part for part in relative.split("/")[:-1] if "=" in part]
         ending = next(end for end in (".csv.gz", ".csv.zst", ".csv", ".parquet") if relative.lower().endswith(end))
         near = "/".join((f"{number:06d}", *above, f"part{ending}"))
-        if not _copied(store, each, folder / near, more):
-            found_now, remedy = "an object that changed while it was read", "run again when nothing writes there"
-            refuse(source.name, "source.path", found_now, "objects at rest", remedy)
         files.append((folder / near, f"{number:06d}/" + near.partition("/")[2], (each.key, each.etag)))
+    with ThreadPoolExecutor(AT_ONCE, "objects") as pool:
+        copies = [
+            pool.submit(_copied, store, each, near, more) for each, (near, _, _) in zip(found, files, strict=True)
+        ]
+        try:
+            whole = all(copy.result() for copy in copies)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    if not whole:
+        found_now, remedy = "an object that changed while it was read", "run again when nothing writes there"
+        refuse(source.name, "source.path", found_now, "objects at rest", remedy)
     if source.files is None:
         path = files[0][0]
         return (Part(path, source.name, (), (), ()),)

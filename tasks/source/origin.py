@@ -12,6 +12,7 @@ from contracts.address import PostgresAddress, S3Address
 from contracts.contract import Contract
 from contracts.spec import Source
 from tasks.source.folder import Part, parts_of
+from tasks.source.lake import around_of, check_plain
 from tasks.source.read_csv import read_csv
 from tasks.source.read_folder import read_folder
 from tasks.source.read_tables import read_duckdb, read_parquet, read_sqlite
@@ -79,6 +80,7 @@ def checked(reading: Reading, source: Source, contract: Contract) -> Reading:
 
 def _file(source: Source, path: Path, contract: Contract) -> Origin:
     """A file, and what a database keeps beside it."""
+    check_plain(path, (), around_of(path.resolve()))
     files = [path, *(path.with_name(path.name + end) for end in SIDECARS)]
     reading = checked(read_file(source, path, contract), source, contract)
     whole = path if source.format == "parquet" and source.select is None else None

@@ -69,7 +69,7 @@ def postgres_origin(
     try:
         asked(where, lambda: _begin(connection))
         schema, name = split_table(source.table or "")
-        table = look(connection, where, schema, name)
+        table = look(connection, where, schema, name, selected=source.select is not None)
         columns = tuple(column.name for column in table.columns)
         values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
         stored = stored_as({column.name: column.base for column in table.columns})

@@ -125,8 +125,11 @@ def _unreadable(where: str, found: str, allowed: str, remedy: str) -> SourceUnre
     return SourceUnreadable([Finding(where, "source.table", found, allowed, remedy)])
 
 
-def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str) -> Table:
-    """Find a table in the catalog; hold it against being changed; refuse what is no plain table."""
+def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str, *, selected: bool) -> Table:
+    """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
+
+    Columns that have no plain text are left out where a select takes columns; without one they are refused.
+    """
     rows = asked(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
     if not rows:
         listed = asked(where, lambda: connection.execute(_LISTED, [MANY + 1]).fetchall())
@@ -143,10 +146,13 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
     table = f"{identifier(schema)}.{identifier(name)}"
     asked(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
     columns = tuple(Column(*row) for row in asked(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall()))
-    refused = [column.name for column in columns if unreadable(column)]
-    if refused:
-        found = f"the column {refused[0]!r} of type {next(c.written for c in columns if c.name == refused[0])}"
+    refused = [column for column in columns if unreadable(column)]
+    if refused and not selected:
+        found = f"the column {refused[0].name!r} of type {refused[0].written}"
         allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
-        refuse(where, "source.table", found, allowed, "keep such columns in a table of their own")
+        refuse(
+            where, "source.table", found, allowed, "leave it out with `select:`, which sees the other columns only"
+        )
+    columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in asked(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
     return Table(where, oid, columns, key, schema, name, guess)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.code_sql import identifier, literal
+from contracts.code_sql import identifier, literal, number_sql
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.source import Files
 from tasks.duckdb_session import one_file
@@ -91,16 +92,14 @@ def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], colu
 
 
 def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> Reading:
-    """Read Parquet files by one call, which fits their types to each other; partitions come out of the paths."""
+    """Read Parquet files, fitting their types to each other; partitions come out of the paths."""
     _check_types(where, parts)
-    files = ", ".join(one_file(part.path) for part in parts)
-    options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
-    pieces = [identifier(name) for name in columns[: len(columns) - len(parts[0].partition)]]
-    for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
-        part = f"string_split({identifier(_FILE)}, '/')[{place}]"
-        value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
-        pieces.append(f"url_decode({value}) AS {identifier(name)}")
-    relation = f"(SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options}))"
+    inside = columns[: len(columns) - len(parts[0].partition)]
+    schemas = [pq.read_schema(part.path) for part in parts]
+    common = {name: _common(schema.field(name).type for schema in schemas) for name in inside}
+    alike = groupby(zip(parts, schemas, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside])
+    reads = [_read([part for part, _ in group], inside, common) for _, group in alike]
+    relation = f"({' UNION ALL '.join(reads)})"
 
     def explain(error: duckdb.Error) -> SudareError | None:
         """Tell the number of the file that DuckDB names, else the folder; a name of a file could hold a value."""
@@ -108,6 +107,32 @@ def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> 
         return damaged(error, labels[0] if len(labels) == 1 else where, "Parquet")
 
     return Reading(str(where), columns, True, relation, explain=explain)
+
+
+def _read(parts: Sequence[Part], inside: Sequence[str], common: Mapping[str, str | None]) -> str:
+    """Write the SELECT that reads files whose columns are stored alike."""
+    files = ", ".join(one_file(part.path) for part in parts)
+    options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
+    pieces = []
+    for raw, kind in ((identifier(name), common[name]) for name in inside):
+        number = number_sql(raw) if kind == "DOUBLE" else f"CAST({raw} AS {kind})"
+        pieces.append(raw if kind is None else f"{number} AS {raw}")
+    for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
+        part = f"string_split({identifier(_FILE)}, '/')[{place}]"
+        value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
+        pieces.append(f"url_decode({value}) AS {identifier(name)}")
+    return f"SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options})"
+
+
+def _common(kinds: Iterable[pa.DataType]) -> str | None:
+    """Return the type of which a column's numbers are made where files store it differently, so that none changes.
+
+    DuckDB's common type would round them: a whole number beside 4-byte floats becomes one of these.
+    """
+    different = {kind for kind in kinds if not pa.types.is_null(kind)}
+    if len(different) < 2 or any(_kind(kind) != "numbers" for kind in different):
+        return None
+    return "HUGEINT" if all(pa.types.is_integer(kind) for kind in different) else "DOUBLE"
 
 
 def _check_types(where: object, parts: Sequence[Part]) -> None:
@@ -136,6 +161,8 @@ def _kind(kind: pa.DataType) -> str:
         return "numbers"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "texts"
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return "timestamps with a time zone"
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return "dates"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):

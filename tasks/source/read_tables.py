@@ -134,12 +134,14 @@ def _asked(reading: Reading, ask: Callable[[], ResultT]) -> ResultT:
 
 
 def _text(value: object, reading: Reading) -> str | None:
-    """Write a value of SQLite as text; numbers so that they read back as the same number."""
+    """Write a value of SQLite as text; numbers so that they read back as the same number, 1.0 as 1 is written."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
         remedy = "convert the column, or leave it out with `select:`"
         break_gate(reading.where, "rows", "binary data", "text, numbers and nulls", remedy)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return repr(int(value))
     return repr(value)
 
 

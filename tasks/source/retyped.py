@@ -1,12 +1,14 @@
-"""A column that is stored as a type of which the contract reads no value: the whole table drifted, not one row.
+"""A column that is stored as a kind of which the contract reads no value: the whole table drifted, not one row.
 
-Codes instead of names, days instead of numbers: each row would be missing, and the charge spent on nothing. Only the
-types that the source declares are looked at, never a value. Floating point is let pass, and a column without any
-value too, since which type a writer picks there can depend on one person's missing value.
+Days instead of names, records or lists instead of texts: each row would be missing, and the charge spent on nothing.
+Only the types that the source declares are looked at, never a value. Numbers and flags of any width are let pass, and
+a column without any value too: which of these types a writer picks can depend on one person's missing value, and the
+refusal would tell of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,32 +21,29 @@ from contracts.encoding import encode_select
 from contracts.errors import Finding, GateBroken
 from tasks.source.reading import MANY
 
-WHOLE, FLAG, DAY, TIME = "BIGINT", "BOOLEAN", "DATE", "TIMESTAMP"
-_WORDS: Final = {WHOLE: "whole numbers", FLAG: "booleans", DAY: "dates", TIME: "timestamps"}
+DAY, TIME, NESTED = "DATE", "TIMESTAMP", "NESTED"
+_WORDS: Final = {DAY: "dates", TIME: "timestamps", NESTED: "lists or records"}
 _OF_SQL: Final = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), WHOLE),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), WHOLE),
-    "BOOLEAN": FLAG,
     "DATE": DAY,
     "TIMESTAMP": TIME,
+    "TIMESTAMP_S": TIME,
+    "TIMESTAMP_MS": TIME,
+    "TIMESTAMP_NS": TIME,
     "TIMESTAMP WITHOUT TIME ZONE": TIME,
     "TIMESTAMP WITH TIME ZONE": TIME,
 }
+_NESTED: Final = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[[0-9]*\]|VARIANT", re.DOTALL | re.IGNORECASE)
 
 
 def stored_as(columns: Mapping[str, str]) -> dict[str, str]:
     """Return what columns surely hold, by their types as SQL writes them; without those that could hold anything."""
-    return {name: _OF_SQL[kind.upper()] for name, kind in columns.items() if kind.upper() in _OF_SQL}
+    found = {name: NESTED if _NESTED.fullmatch(kind) else _OF_SQL.get(kind.upper()) for name, kind in columns.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def stored_in_arrow(schema: pa.Schema) -> dict[str, str]:
     """Return the same of a schema of Arrow, as a Parquet file has it."""
-    found = {
-        WHOLE: pa.types.is_integer,
-        FLAG: pa.types.is_boolean,
-        DAY: pa.types.is_date,
-        TIME: pa.types.is_timestamp,
-    }
+    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested}
     return {field.name: kind for field in schema for kind, holds in found.items() if holds(field.type)}
 
 
@@ -72,14 +71,14 @@ def check_types(where: str, stored: Mapping[str, str], contract: Contract) -> No
 
 
 def _fits(column: Column, kind: str, contract: Contract) -> bool:
-    """Say whether some declared value means the same when it is written in a type."""
+    """Say whether some declared value means the same when it is written in a type; only pictures are lists."""
     domain = column.domain
     if isinstance(domain, CategoryDomain | MappingDomain):
         texts = [text for text, code in known_texts(domain).items() if code < len(domain.categories)]
-    elif isinstance(domain, ImageDomain) or kind in ((DAY, TIME) if isinstance(domain, DateDomain) else (WHOLE,)):
-        return True
     else:
-        texts = [str(bound) for bound in domain.bounds]
+        return isinstance(domain, ImageDomain if kind == NESTED else DateDomain)
+    if kind == NESTED:
+        return False
     name = identifier(column.name)
     given = f"(VALUES {', '.join(f'({literal(text)})' for text in texts)}) AS t(x)"
     written = f"(SELECT TRY_CAST(x AS {kind}) AS {name}, x FROM {given})"

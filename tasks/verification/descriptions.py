@@ -171,11 +171,10 @@ _STATISTICS: Final = ("outputFacets", "outputStatistics")
 
 def _check_label(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
     found = [html.unescape(text) for text in _LABELLED.findall(data.decode("utf-8", "replace"))]
-    beliefs = _at(fields.get("F.largest_posterior"), "at_most")
-    stated = [
-        *map(str, (fields.get("F.epsilon"), fields.get("F.delta"))),
-        *map(str, (beliefs.values() if isinstance(beliefs, dict) else ())),
-    ]
+    stated = [str(fields.get(name)) for name in ("F.epsilon", "F.delta")]
+    for name in ("F.largest_posterior", "F.largest_attribute"):
+        beliefs = _at(fields.get(name), "at_most")
+        stated += map(str, beliefs.values() if isinstance(beliefs, dict) else ())
     pairs = [("ε and δ", found[:2], stated[:2]), ("beliefs after the release", found[2:], stated[2:])]
     yield from _differences(LABEL, [(name, ", ".join(told), ", ".join(meant)) for name, told, meant in pairs])
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import Finding
+from contracts.errors import Finding, SpecRefused
 from privacy.audit.readable import CHANGED, LARGEST_JSON, printable
 from privacy.audit.statements import Manifest
 from tasks.verification.no_version import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
@@ -183,3 +183,27 @@ def read_text_file(path: Path, name: str) -> tuple[bytes | None, list[Finding]]:
         found = "nothing" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
         remedy = _MISSING if found == "nothing" else CHANGED
         return None, [Finding(name, "the file", found, "the file that was published", remedy)]
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A complete record for auditors, as it was read: the file's own name, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+def read_auditor_record(path: Path) -> Sealed:
+    """Read the complete record for auditors.
+
+    Raises:
+        SpecRefused: no such file, or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return Sealed(printable(path.name), file.read(LARGEST_JSON + 1))
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or "no path that can be followed"
+        remedy = "it lies in the publisher's workspace: .sudare/records/RELEASE/vN/record.auditor.json"
+        allowed = "the version's record for auditors"
+        raise SpecRefused([Finding(printable(str(path)), "auditors' record", found, allowed, remedy)]) from error

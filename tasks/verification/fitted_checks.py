@@ -22,6 +22,7 @@ from tasks.verification.files import VersionFolder
 from tasks.verification.fitted_values import OpenFiles, check_fitted_values, priced
 from tasks.verification.published_draws import PublishedValues
 from tasks.verification.replay_tables import Outcome
+from tasks.verification.written_forms import FileForm, drawn_forms
 
 RecordT = TypeVar("RecordT", bound=FittedRecord)
 MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
@@ -95,6 +96,10 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         measured = drawn.findings, list(files.skipped)
         files.skipped.clear()
         return measured, (self._check_made(files, self.meaning), files.skipped)
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Of what was drawn."""
+        return {} if self.meaning is None else drawn_forms(self._record.replay, self.meaning)
 
     def reestimate(self, bar: Bar) -> Outcome | None:
         """Fit again from the published noisy values, and compare."""

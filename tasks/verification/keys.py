@@ -67,6 +67,8 @@ def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
         found, allowed = f"key {key_id(kept)}", f"no other key than {key_id(key)}, or none"
         remedy = "ask the publisher, over another channel, whether the key was changed; then add --replace"
         raise SpecRefused([Finding(printable(str(pin)), "pinned key", found, allowed, remedy)])
+    if pin.exists() and read_public_key(pin) == key:
+        return pin  # since when it is pinned stays as it is
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = pin.with_name(f"{PIN}.{os.getpid()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -106,16 +107,21 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             if data is not None and data != wanted:
                 allowed = "the bytes that follow from contract and record"
                 findings.append(Finding(name, "the file", "other bytes", allowed, _OTHER_TEXT))
-        if weights is not None and self._model is not None:
-            findings += self._check_weights(weights, self._model, asked, options)
-        return findings
+        if weights is None or self._model is None:
+            return findings
+        measured = sum(draw.measurements is not None for draw in replay.draws)
+        if len(self._values) != measured:
+            files.skipped.append(f"{WEIGHTS}: not all that was drawn for it can be read")
+            return findings
+        return findings + self._check_weights(weights, self._model, asked, options)
 
     def _asked(self, meaning: ModelMeaning) -> tuple[AskedClassifier, BaseModel]:
         """Return what the trainer was asked for, read again."""
         charge = self._record.replay.charge
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
         options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
-        return asked_classifier(meaning.product, meaning.contract, epsilon=epsilon, delta=delta), options
+        asked = asked_classifier(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
+        return replace(asked, epsilon=charge.planned_for), options
 
     def _check_alone(self, meaning: ModelMeaning) -> list[Finding]:
         """Compare what people are told of each parameter by itself with what the options give."""
@@ -164,7 +170,11 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             ("range", model.bounds, made_by.bounds(options)),
             ("layers", model.widths, asked.widths(made_by.hidden(options))),
         ]
-        again = made_by.weights(asked, options, self._values)
+        try:
+            again = made_by.weights(asked, options, self._values)
+        except ValueError as error:
+            allowed = "noisy values of a network of this product"
+            return [Finding(WEIGHTS, "weights", printable(str(error)), allowed, OTHER_WEIGHTS)]
         if again is not None:
             made = ClassifierModel(model.layout, model.label, again, model.bounds).to_bytes()
             pairs.append(("weights", found, hashlib.sha256(made).hexdigest()))

@@ -18,6 +18,7 @@ from privacy.audit.told_errors import check_distances
 from tasks.progress import Bar
 from tasks.verification.files import VersionFolder
 from tasks.verification.replay_tables import Outcome, replay_tables
+from tasks.verification.written_forms import FileForm, table_forms
 
 MOST_MOVES: Final = 2
 """An event that moves more cells is no marginal's: its loss is not recomputed."""
@@ -76,6 +77,10 @@ class ProductChecks(Protocol):
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
     ) -> tuple[Outcome, Outcome] | None:
         """Check the measurements, and make again what was made of them; None where the record does not say how."""
+        ...
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Say how each Parquet file is written, by its name; known after `replay`."""
         ...
 
     def reestimate(self, bar: Bar) -> Outcome | None:
@@ -180,6 +185,10 @@ class TablesChecks:
         )
         self._untold = tuple(untold)
         return measured, (refined[0] + check_distances(self._record, distances, where=where), refined[1])
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Labels are those of the contract or of a coarser level; a sparse table says what it does not list."""
+        return {} if self._meaning is None else table_forms(self._record.replay, self._meaning)
 
     def reestimate(self, bar: Bar) -> Outcome | None:
         """Tables are refined again byte for byte by rule 9: nothing is left to estimate."""

@@ -53,7 +53,9 @@ def reestimate(
         made_by: Generator[Any] = generator(meaning.product.generator)
         options = made_by.options.model_validate(meaning.product.options)
         unlimited = without_limit(options)
-        plan = plan_synthetic(meaning.product, meaning.contract, unlimited, epsilon=epsilon, delta=delta)
+        noise = replay.charge.planned_for
+        product, contract = meaning.product, meaning.contract
+        plan = plan_synthetic(product, contract, unlimited, epsilon=epsilon, delta=delta, noise_epsilon=noise)
     except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
         return [], [f"the fit: this installation cannot plan it ({printable(str(error))})"]
     grant = PublishedDraws(replay, events, values, meaning)

@@ -29,6 +29,7 @@ from privacy.audit.replay import (
 from privacy.audit.statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
+from privacy.refine.total import NoisySum, estimate_total, table_sum
 from tasks.verification.earlier import neighbour
 from tasks.verification.files import VersionFolder, read_published
 from tasks.verification.measured import check_measured
@@ -80,21 +81,23 @@ def replay_tables(
     if "total" in drawn:
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
         total = int(noisy[0]) if noisy is not None else None
-    tables.refined += check_total(replay, meaning, total, where=where)
     parts = [
         _Part(table, planned, _resolutions(table, planned, meaning.contract, drawn))
         for table, planned in zip(replay.tables, meaning.tables, strict=True)
     ]
     if meaning.product.refine.consistent:
         tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
+        tables.check_total(total)
         return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
-    sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where)
+    listed = replay.total.value if total is None else total
+    sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where, total=listed)
     for part in parts:
         whole = part.resolutions[-1]
         if part.stated.listed is not None and whole.draw.listed is not None:
             sparse.check(part.stated, part.stated.listed, whole.draw, whole.draw.listed, whole.event)
         else:
             tables.replayed(part)
+    tables.check_total(total)
     measured = tables.measurements + sparse.measurements, tables.unmeasured + sparse.unmeasured
     refined = tables.refined + sparse.refined, tables.unrefined + sparse.unrefined
     return measured, refined, [tables.earlier.untold] if tables.earlier.untold else [], tables.distances
@@ -170,6 +173,7 @@ class _Tables:
         self.refined: list[Finding] = []
         self.unrefined: list[str] = []
         self.distances: Distances = {}
+        self._sums: list[NoisySum | None] = []
         self.earlier = neighbour(folder.path, replay, meaning, where=where)
         self.refined += self.earlier.findings
 
@@ -184,10 +188,18 @@ class _Tables:
         self.measurements += findings
         self.unmeasured += skipped
         if columns is None:
+            self._sums.append(None)
             return None
         self.measurements += check_measured(columns, name, draw, event, cells, threshold)
         noisy: NDArray[np.int64] = columns["noisy"]
+        self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
         return noisy
+
+    def check_total(self, drawn: int | None) -> None:
+        """Check the stated total, once all measurements of dense tables have been read, against the drawn one too."""
+        known = [each for each in self._sums if each is not None]
+        estimated = estimate_total(known).value if len(known) == len(self._sums) else None
+        self.refined += check_total(self._replay, self._meaning, drawn=drawn, estimated=estimated, where=self._record)
 
     def replayed_together(self, parts: Sequence[_Part], *, total_event: NoiseEvent | None) -> None:
         """Check tables that were refined together; all measurements are held at a time."""
@@ -238,11 +250,15 @@ class _Tables:
     ) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
         table, meaning, counts = part.stated, self._meaning, self.earlier.counts
+        estimated = self._replay.total.kind == "estimated"
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
-            return refined_again(noisy, part.planned, meaning, total=total, events=events, reference=reference)
+            return refined_again(
+                noisy, part.planned, meaning, total=total, events=events, estimated=estimated, reference=reference
+            )
         meaning = with_stated_lambda(meaning, table)
-        return as_stated(refined_again(noisy, part.planned, meaning, total=total, events=events), table)
+        again = refined_again(noisy, part.planned, meaning, total=total, events=events, estimated=estimated)
+        return as_stated(again, table)
 
     def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""

@@ -155,6 +155,7 @@ class VerificationReport:
         key_id: short public name of the pinned key.
         release: name of the product, as the manifest states it.
         version: number, as the manifest states it.
+        notes: what lies around the version and whoever relies on it should know; none of it is held against it.
         cannot_tell: what no check of a version folder can establish.
     """
 
@@ -162,6 +163,7 @@ class VerificationReport:
     key_id: str
     release: str | None
     version: int | None
+    notes: tuple[str, ...] = ()
     cannot_tell: tuple[str, ...] = CANNOT_TELL
 
     @property
@@ -183,5 +185,6 @@ class VerificationReport:
             "version": self.version,
             "key_id": self.key_id,
             "checks": [check.to_json() for check in self.checks],
+            "notes": list(self.notes),
             "cannot_tell": list(self.cannot_tell),
         }

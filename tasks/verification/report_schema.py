@@ -9,6 +9,14 @@ from tasks.verification.report import ALL_RULES, REPORT_SCHEMA
 _TEXT = {"type": "string"}
 _CODE = {"enum": [rule.code for rule in ALL_RULES]}
 
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_KEY = {
+    "file": {**_TEXT, "description": "Where the key stands that was used."},
+    "whose": {**_TEXT, "description": "What it is: named, a pin of yours, a pin or the own key of a workspace."},
+    "pinned_since": {**_TEXT_OR_NULL, "description": "When it was pinned; null for what is no pin."},
+    "passed_over": {**_TEXT_OR_NULL, "description": "Another key that lies nearer, and was not used."},
+}
+
 
 def report_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a verification report."""
@@ -40,7 +48,13 @@ def report_schema() -> dict[str, Any]:
                 "release": {"type": ["string", "null"], "description": "As the manifest states it."},
                 "version": {"type": ["integer", "null"], "minimum": 1, "description": "As the manifest states it."},
                 "key_id": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "Of the pinned key."},
+                "key": _object(_KEY),
                 "checks": {"type": "array", "items": _object(check), "minItems": 10},
+                "notes": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "What lies around the version: other versions, latest. Not held against it.",
+                },
                 "cannot_tell": {"type": "array", "items": _TEXT, "description": "What no check can establish."},
             }
         ),

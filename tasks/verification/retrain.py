@@ -59,7 +59,9 @@ def retrain(
         made_by = trainer(meaning.product.trainer)
         options = made_by.options.model_validate(meaning.product.options)
         unlimited = without_limit(options)
-        plan = plan_model(meaning.product, meaning.contract, unlimited, epsilon=epsilon, delta=delta)
+        noise = replay.charge.planned_for
+        product, contract = meaning.product, meaning.contract
+        plan = plan_model(product, contract, unlimited, epsilon=epsilon, delta=delta, noise_epsilon=noise)
     except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
         return [], [f"the training: this installation cannot plan it ({printable(str(error))})"]
     grant = PublishedDraws(replay, events, values, meaning)

@@ -60,12 +60,20 @@ class SparseReplay:
         replay: the record's replay block.
         meaning: contract and product.
         where: the record's file name.
+        total: the drawn total, or the declared one; None where sparse tables keep none [units].
     """
 
     def __init__(
-        self, read: Callable[[str], Read], manifest: Manifest, replay: Replay, meaning: Meaning, where: str
+        self,
+        read: Callable[[str], Read],
+        manifest: Manifest,
+        replay: Replay,
+        meaning: Meaning,
+        where: str,
+        *,
+        total: int | None,
     ) -> None:
-        self._bytes, self._manifest, self._replay = read, manifest, replay
+        self._bytes, self._manifest, self._replay, self._total = read, manifest, replay, total
         self._meaning, self._contract, self._record = meaning, meaning.contract, where
         self.measurements: list[Finding] = []
         self.unmeasured: list[str] = []
@@ -142,9 +150,9 @@ class SparseReplay:
         event: DiscreteLaplace,
     ) -> _Listed | None:
         """Follow the threshold again, refine again, and compare; return what the table must be, if it is known."""
-        where, total = printable(table.data), self._replay.total.value
+        where = printable(table.data)
         try:
-            again = listed_again(noisy, table.columns, self._meaning, total=total, event=event)
+            again = listed_again(noisy, table.columns, self._meaning, total=self._total, event=event)
         except ValueError as error:
             allowed = "listed cells, a threshold and a total that go together"
             self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE))

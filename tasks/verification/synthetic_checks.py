@@ -29,6 +29,7 @@ from tasks.verification.published_model import read_published_model
 from tasks.verification.reestimate import reestimate
 from tasks.verification.replay_rows import check_published_rows
 from tasks.verification.replay_tables import Outcome
+from tasks.verification.written_forms import FileForm, synthetic_forms
 
 MODEL: Final = (
     "whether the model, and so the rows, hold nothing but what the measurements tell: --deep estimates it again"
@@ -73,6 +74,10 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> Outcome:
         return reestimate(self._record.replay, self.events, values, meaning, model, bar)
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Of what was drawn, and of model and rows."""
+        return {} if self.meaning is None else synthetic_forms(self._record.replay, self.meaning)
 
     def _check_made(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
         """Read the model, and make the rows again."""

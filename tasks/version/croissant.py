@@ -1,7 +1,8 @@
-"""Croissant 1.0 metadata (JSON-LD) for the data files, so that dataset tools find and load them.
+"""Croissant 1.1 metadata (JSON-LD) for the data files, so that dataset tools find and load them.
 
-Source: MLCommons, Croissant Format Specification 1.0. License, creator and address are left out: no part of a run
-knows them.
+Source: MLCommons, Croissant Format Specification 1.1 (release candidate of 2025-12-10), which has `isArray` and
+`arrayShape` in the place of 1.0's `repeated`. License and address are left out, for no part of a run knows them. The
+creator is the curator whom the publisher declares, and is left out where nobody is declared.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
+from tasks.description.told import public_values, sentence
 from tasks.record.terms import SCOPE_WORDS
 from tasks.version.tidy import DATA, WrittenFile
 
-CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
+CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
+    "annotation": "cr:annotation",
+    "arrayShape": "cr:arrayShape",
     "citeAs": "cr:citeAs",
     "column": "cr:column",
     "conformsTo": "dct:conformsTo",
@@ -34,6 +38,7 @@ CONTEXT: dict[str, Any] = {
     "fileSet": "cr:fileSet",
     "format": "cr:format",
     "includes": "cr:includes",
+    "isArray": "cr:isArray",
     "isLiveDataset": "cr:isLiveDataset",
     "jsonPath": "cr:jsonPath",
     "key": "cr:key",
@@ -43,10 +48,10 @@ CONTEXT: dict[str, Any] = {
     "recordSet": "cr:recordSet",
     "references": "cr:references",
     "regex": "cr:regex",
-    "repeated": "cr:repeated",
     "replace": "cr:replace",
     "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
+    "sdVersion": "cr:sdVersion",
     "separator": "cr:separator",
     "source": "cr:source",
     "subField": "cr:subField",
@@ -117,7 +122,7 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         for letter, group in record["groups"].items()
         for name, field in group["fields"].items()
     }
-    synthetic = fields["A.product_type"] == "synthetic"
+    synthetic, curator = fields["A.product_type"] == "synthetic", sentence(public_values(record), "B.curator")
     tables = [
         (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
     ]
@@ -128,6 +133,7 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         "name": f"{record['release']}-v{record['version']}",
         "alternateName": fields["A.title"],
         "description": _description(fields),
+        **({"creator": {"@type": "sc:Organization", "name": curator}} if curator else {}),
         "version": f"{record['version']}.0.0",
         "datePublished": fields["A.measured_hour"][:10],
         "isLiveDataset": False,
@@ -212,6 +218,6 @@ def _field(name: str, source: str, typed: tuple[str, str], means: str) -> dict[s
         "name": column,
         "description": means,
         "dataType": _TYPES[kind.partition("[")[0]],
-        **({"repeated": True} if kind.endswith("]") else {}),
+        **({"isArray": True, "arrayShape": kind.partition("[")[2][:-1]} if kind.endswith("]") else {}),
         "source": {"fileObject": {"@id": source}, "extract": {"column": column}},
     }

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.canonical import readable_json
-from privacy.learning.statistics import Moments, Statistic
+from privacy.learning.statistics import Statistic
 from privacy.learning.written_statistics import PART_NAMES, statistic_arrays, tidy_rows
 from privacy.ledger.measurement import SumMeasurement
 from tasks.version.array_file import ARRAY_COLUMNS, write_arrays
@@ -66,7 +66,7 @@ def write_sums(sums: Sequence[SumMeasurement], folder: Path, *, marks: Mapping[s
 def sum_name(measurement: SumMeasurement) -> str:
     """Name a measurement's file after its number and what was added up."""
     statistic = measurement.statistic
-    parts = "-".join(statistic.parts) if isinstance(statistic, Moments) else "features"
+    parts = "-".join(statistic.parts)
     group = statistic.groups.public["kind"].replace("_", "-")
     return f"{measurement.number:04d}-" + _UNSAFE.sub("-", f"{parts}-{group}")[:_LONGEST_NAME]
 

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,7 +30,7 @@ from tasks.version.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.version.parts import write_parts
 from tasks.version.row_arrays import arrow_array, row_schema
 from tasks.version.sum_files import sum_name, write_sums
-from tasks.version.tidy import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
+from tasks.version.tidy import DATA, MEASUREMENTS, WrittenFile, write_csv, write_measurement, written
 from tasks.version.training_files import write_checkpoints
 
 MODEL: Final = "model"
@@ -129,7 +128,7 @@ def write_pieces(
             for parquet in parquets:
                 parquet.write_batch(batch, row_group_size=PIECE_ROWS)
             for csv in csvs:
-                pl.DataFrame(pa.Table.from_batches([batch])).write_csv(csv, include_header=number == 0)
+                write_csv(pa.Table.from_batches([batch]), csv, header=number == 0)
     return schema
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -229,7 +229,7 @@ class Tidy:
 
     def _schema(self, marks: Mapping[str, str]) -> pa.Schema:
         labels = [
-            pa.field(name, pa.dictionary(_index_type(len(labels)), pa.string()), nullable=False)
+            pa.field(name, pa.dictionary(index_type(len(labels)), pa.string()), nullable=False)
             for name, labels in zip(self._clique, self._labels, strict=True)
         ]
         values = [
@@ -270,14 +270,20 @@ def written(
 
 
 def _write_csv(target: Path, pieces: Iterator[pa.RecordBatch]) -> None:
-    import polars as pl
-
     with target.open("wb") as file:
         for number, piece in enumerate(pieces):
-            pl.DataFrame(pa.Table.from_batches([piece])).write_csv(file, include_header=number == 0)
+            write_csv(pa.Table.from_batches([piece]), file, header=number == 0)
 
 
-def _index_type(size: int) -> pa.DataType:
+def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool) -> None:
+    """Append rows to a CSV file; verify writes every published copy again with it."""
+    import polars as pl
+
+    pl.DataFrame(rows).write_csv(file, include_header=header)
+
+
+def index_type(size: int) -> pa.DataType:
+    """Return the type of the codes of so many labels."""
     return pa.int8() if size <= 1 << 7 else pa.int16() if size <= 1 << 15 else pa.int32()
 
 

@@ -17,8 +17,10 @@ from tests.console.conftest import Typed
 def test_a_backfill_releases_what_is_missing_and_tells_why_the_rest_is_not(
     tmp_path: Path, prefect_home: Path, typed: Typed, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Two of three quarters are published; one has no rows, which ends the command with 3 and charges nothing."""
+    """One of three quarters breaks the contract's gate on rows, which ends with 3 and charges nothing."""
     place = make_periodic(tmp_path)
+    contract = place.folder / "visits.odcs.yaml"
+    contract.write_text(contract.read_text().replace("adjacency: add_remove", "adjacency: add_remove, gates: [rows]"))
     shutil.copytree(prefect_home, place.workspace.prefect_home)
     said = typed("run", str(place.spec), "--backfill", "2024Q4..2025Q2", "--json", at=place.workspace)
     assert said.code == 3
@@ -30,7 +32,7 @@ def test_a_backfill_releases_what_is_missing_and_tells_why_the_rest_is_not(
         None,
     ]
     [finding] = told["error"]["findings"]
-    assert finding["field"] == "rows of the period"
+    assert finding["field"] == "gate rows"
     assert told["error"]["notes"] == ["2025-Q2, charge: nothing was charged; running the same command starts again"]
     assert place.charges() == {"visits-2024-Q4": 1, "visits-2025-Q1": 1}
     gaps = ("releases", "gaps", str(place.spec), "--periods", "2024Q4..2025Q2", "--private", "--json")

@@ -28,12 +28,34 @@ def test_an_account_is_opened_shown_and_not_opened_otherwise(place: Place, typed
     assert "a cap never changes" in other.err
 
 
+def test_an_account_is_opened_again_until_something_is_charged(place: Place, typed: Typed) -> None:
+    """The refusal says how; --reopen does it, and the journal holds."""
+    refused = typed(*_open(epsilon="4"), at=place.workspace)
+    assert (refused.code, "say --reopen" in refused.err) == (4, True)
+    opened = typed(*_open(epsilon="4"), "--reopen", "--json", at=place.workspace)
+    assert (opened.code, opened.json["epsilon"]) == (0, "4")
+    assert typed("budget", "history", "--verify", at=place.workspace).code == 0
+
+
+def test_an_account_whose_row_was_edited_is_not_shown(place: Place, typed: Typed) -> None:
+    """Exit 5, with the account, both amounts and the entry; nothing that was edited is taken for what it was."""
+    with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
+        ledger.execute("update accounts set cap = cap * 2")
+    for words in (("budget", "show"), ("budget", "show", "adult-1994"), ("plan", str(place.spec("edited")))):
+        said = typed(*words, at=place.workspace)
+        assert said.code == 5, said.out
+        assert "account adult-1994: cap is " in said.err
+        assert "in the journal, whose entry 1 was the last to change it" in said.err
+
+
 def test_accounts_are_listed_for_people_and_for_programs(shared: Place, typed: Typed) -> None:
     """The same numbers in both."""
     [account] = typed("budget", "show", "--json", at=shared.workspace).json["accounts"]
     lines = typed("budget", "show", at=shared.workspace).out
     assert account["name"] in lines
-    assert account["loss"]["remaining"] in lines
+    assert account["fits"]["laplace"] in lines
+    assert account["loss"]["remaining"] not in lines
+    assert account["loss"]["remaining"] in typed("budget", "show", "--exact", at=shared.workspace).out
     assert "us" not in typed("budget", "show", "adult-1994", at=shared.workspace).err
 
 
@@ -106,7 +128,7 @@ def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> 
 @pytest.mark.parametrize(
     ("number", "change"),
     [
-        (0, "body = replace(body, '0003', '0001')"),
+        (0, "body = replace(body, '0005', '0001')"),
         (0, "body = 'garbled'"),
         (1, "body = replace(body, 'adults', 'others')"),
         (1, "body = 'garbled'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from privacy.accounting.amounts import PICO
@@ -64,3 +66,16 @@ def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Type
             )
             told = typed("plan", str(spec), "--json", at=shared.workspace).json["account"]
             assert told["fits"] is fits, (kind, factor, told)
+
+
+def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(place: Place, typed: Typed) -> None:
+    """Of each kind, tables, synthetic rows, a model: asked for at that ε it fits, and a fifth above it does not."""
+    for name in ("tables", "synthetic", "model"):
+        written = (place.adult / f"{name}.yaml").read_text()
+        spec = place.adult / f"{name}-largest.yaml"
+        spec.write_text(written)
+        largest = typed("plan", str(spec), "--json", at=place.workspace).json["account"]["largest_epsilon"]
+        for factor, fits in ((1, True), (1.2, False)):
+            spec.write_text(re.sub(r"epsilon: [0-9.]+", f"epsilon: {float(largest) * factor:.12g}", written, count=1))
+            told = typed("plan", str(spec), "--json", at=place.workspace)
+            assert (told.json["account"]["fits"], told.code) == (fits, 0 if fits else 4), (name, factor)

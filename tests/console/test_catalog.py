@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ NAME = "listed"
 def three(shared: Place) -> Place:
     """Three versions of one release."""
     for epsilon in ("0.3", "0.4", "0.5"):
-        release_plainly(shared.spec(NAME, ("epsilon: 1.0", f"epsilon: {epsilon}")), shared.workspace.root)
+        release_plainly(
+            shared.spec(NAME, ("epsilon: 1.0", f"epsilon: {epsilon}")), shared.workspace.root, supersede=True
+        )
     return shared
 
 
@@ -76,7 +79,61 @@ def test_dcat_with_the_address_of_a_server(three: Place, typed: Typed, tmp_path:
         assert url.startswith(f"https://example.org/releases/{NAME}/v2/")
         path = three.workspace.releases / url.removeprefix("https://example.org/releases/")
         assert str(path.stat().st_size) == file["dcat:byteSize"]["@value"]
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == file["spdx:checksum"]["spdx:checksumValue"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file["spdx:checksum"]["spdx:checksumValue"]["@value"]
+
+
+MANDATORY = {
+    "dcat:Catalog": {"dct:title", "dct:description", "dct:publisher"},
+    "dcat:Dataset": {"dct:title", "dct:description"},
+    "dcat:Distribution": {"dcat:accessURL"},
+    "foaf:Agent": {"foaf:name"},
+    "spdx:Checksum": {"spdx:algorithm", "spdx:checksumValue"},
+}
+"""DCAT-AP 3.0.1, sections on Catalogue, Dataset, Distribution, Agent and Checksum: properties of cardinality 1..*."""
+IRIS = ("dcat:accessURL", "dcat:downloadURL", "dcat:mediaType", "spdx:algorithm")
+"""Properties whose range is a resource: an IRI, never a text."""
+
+
+def lacking(value: Any) -> list[str]:
+    """List what a document lacks of what DCAT-AP 3.0.1 asks for."""
+    if isinstance(value, list):
+        return [each for part in value for each in lacking(part)]
+    if not isinstance(value, dict):
+        return []
+    kind = value.get("@type", "")
+    wrong = [f"{kind}: {name}" for name in MANDATORY.get(kind, ()) if not value.get(name)]
+    wrong += [f"{name}: no IRI" for name in IRIS if name in value and not isinstance(value[name], dict)]
+    media = value.get("dcat:mediaType")
+    if isinstance(media, dict) and not media["@id"].startswith("http://www.iana.org/assignments/media-types/"):
+        wrong.append("dcat:mediaType: no type of IANA's registry")
+    digest = value.get("spdx:checksumValue")
+    if digest is not None and (not isinstance(digest, dict) or digest["@type"] != "xsd:hexBinary"):
+        wrong.append("spdx:checksumValue: no xsd:hexBinary")
+    return wrong + [each for part in value.values() for each in lacking(part)]
+
+
+def test_dcat_has_what_dcat_ap_asks_for(three: Place, typed: Typed, tmp_path: Path) -> None:
+    settings = three.workspace.root / "sudare.toml"
+    before = settings.read_text()
+    words = ("--format", "dcat", "--base-url", "https://example.org/releases/")
+    assert lacking(_catalog(three, typed, tmp_path / "dcat.json", *words)) == ["dcat:Catalog: dct:publisher"]
+    said = typed("releases", "catalog", "--to", str(tmp_path / "d.json"), "--format", "dcat", at=three.workspace)
+    assert "declare `curator` under [publisher]" in said.out
+    settings.write_text(re.sub(r"(?m)^(\[publisher\].*)$", r'\1\ncurator = "Town registrar"', before))
+    try:
+        catalogue = _catalog(three, typed, tmp_path / "dcat.json", *words)
+    finally:
+        settings.write_text(before)
+    assert lacking(catalogue) == []
+    assert catalogue["dct:publisher"]["foaf:name"] == "Town registrar"
+    file = catalogue["dcat:dataset"][0]["dcat:distribution"][0]
+    assert file["dcat:accessURL"]["@id"] == f"https://example.org/releases/{NAME}/v1/record.html"
+    for spoil in ("dcat:accessURL", "spdx:checksum"):  # the list can find something
+        other = json.loads(json.dumps(catalogue))
+        other["dcat:dataset"][0]["dcat:distribution"][0][spoil] = (
+            {} if spoil == "dcat:accessURL" else {"@type": "spdx:Checksum"}
+        )
+        assert lacking(other)
 
 
 def test_what_was_withdrawn_or_changed_is_not_offered(three: Place, typed: Typed, tmp_path: Path) -> None:

@@ -52,14 +52,14 @@ def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
 def test_warnings_say_what_why_and_what_to_do(
     tmp_path: Path, typed: Typed, words: tuple[str, ...], code: int
 ) -> None:
-    """The sample has a gate, a cut bin and a cut month; `--strict` makes mistakes of them."""
+    """The sample has a gate, a wide bin, a cut bin and a cut month; `--strict` makes mistakes of them."""
     file = str(write(tmp_path, "people.odcs.yaml", CONTRACT))
     said = typed("contract", "lint", file, *words)
     assert said.code == code
     assert "people 1.0.0: it holds" in said.out
-    assert said.out.count("why:") == said.out.count("do:") == 3
+    assert said.out.count("why:") == said.out.count("do:") == 4
     told = typed("contract", "lint", file, *words, "--json").json["warnings"]
-    assert [each["rule"] for each in told] == ["gate", "cut-bin", "cut-bin"]
+    assert [each["rule"] for each in told] == ["gate", "wide-bin", "cut-bin", "cut-bin"]
     assert all(each["where"].startswith(file) for each in told)
 
 

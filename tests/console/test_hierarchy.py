@@ -21,7 +21,6 @@ def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place,
     spec = shared.spec("stages", ("- [education, income]", HIERARCHY))
     plan = typed("plan", str(spec), "--json", at=shared.workspace).json
     assert [(draw["key"], draw["level"], draw["cells"]) for draw in plan["draws"]] == [
-        ("total", None, 1),
         ("table:schooling/stage", "stage", 6),
         ("table:schooling", None, 32),
         ("table:age", None, 15),

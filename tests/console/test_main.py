@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import sudare
 from console import errors
 from console.main import app
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
@@ -62,6 +65,40 @@ def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
     assert not modules.intersection(HEAVY)
 
 
+def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> None:
+    """Contract, account, spec, plan, run; `--version` is one line."""
+    said = typed("--help").out
+    steps = [
+        "contract draft",
+        "budget open",
+        "a release spec",
+        "sudare plan",
+        "sudare check",
+        "sudare run SPEC, then",
+    ]
+    places = [said.rindex(step) for step in steps]
+    assert places == sorted(places)
+    told = typed("--version")
+    assert told.code == 0
+    assert re.fullmatch(r"sudare \S+\n", told.out)
+
+
+@pytest.mark.parametrize("name", sudare.PACKAGES)
+def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: Path) -> None:
+    """Exit 1 and one line that names the folder; no traceback. A folder that is no package is in nobody's way."""
+    command = [sys.executable, "-c", "import sudare; sudare.main()", "--version"]
+    ours = str(sudare.HOME)
+    where = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ours}"}
+    (tmp_path / name).mkdir()
+    assert subprocess.run(command, env=where, cwd=tmp_path.parent, capture_output=True, check=False).returncode == 0
+    (tmp_path / name / "__init__.py").touch()
+    said = subprocess.run(command, env=where, cwd=tmp_path.parent, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert said.stderr.count("\n") == 1
+    assert str(tmp_path / name) in said.stderr
+    assert "PYTHONPATH" in said.stderr
+
+
 @pytest.mark.parametrize("words", sorted(_commands()), ids=" ".join)
 def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str, ...], typed: Typed) -> None:
     """`--help` exits 0, shows how the command is typed, and every command knows `--json`."""
@@ -83,6 +120,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "budget restore",
         "budget return",
         "budget show",
+        "check",
         "contract diff",
         "contract draft",
         "contract history",

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._periodic_place import make_periodic
 from tests.console.conftest import Place, Typed
 
 
 def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed, tmp_path: Path) -> None:
-    """The table may be missing: a plan does not look for it. Its numbers are those of the noise."""
+    """The table may be missing: a plan warns of that, and no more. Its numbers are those of the noise."""
     (place.adult / "adult.parquet").unlink()
     said = typed("plan", str(place.adult / "tables.yaml"), "--json", at=place.workspace)
     assert said.code == 0
     plan = said.json
     assert (plan["epsilon"], plan["delta"]) == ("1", "0")
-    assert [draw["cells"] for draw in plan["draws"]] == [1, 32, 15, 28]
+    assert [draw["cells"] for draw in plan["draws"]] == [32, 15, 28]
     assert sum(draw["share"] for draw in plan["draws"]) == pytest.approx(1)
     assert plan["account"]["fits"] is True
+    [missing] = plan["warnings"]
+    assert missing["rule"] == "source"
+    assert missing["found"].endswith("adult.parquet is not there")
     lines = typed("plan", str(place.adult / "tables.yaml"), at=place.workspace).out
     assert "education × income" in lines
     assert "data read  none" in lines
@@ -65,7 +69,7 @@ def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, ty
     spec.write_text(f"{tables[0]}  tables: all 2-way\n  split: optimal\n{rest}")
     pure = typed("plan", str(spec), "--json", at=place.workspace).json
     assert (pure["mechanism"], set(pure["expected_rmse"]), pure["account"]["fits"]) == ("laplace", {"laplace"}, True)
-    assert len(pure["draws"]) == 106
+    assert len(pure["draws"]) == 105
     spec.write_text(spec.read_text().replace("account: pure-chosen", "account: nobody"))
     free = typed("plan", str(spec), "--json", at=place.workspace).json
     assert free["mechanism"] == "gaussian"
@@ -96,11 +100,24 @@ def test_a_plan_needs_no_workspace(
 
 
 def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) -> None:
-    """It is shown, not refused: nothing is charged by a plan."""
+    """It is shown, with what would fit; a script hears it by exit code 4, as of the run."""
     spec = shared.spec("dear", ("epsilon: 1.0", "epsilon: 8"))
     said = typed("plan", str(spec), at=shared.workspace)
-    assert said.code == 0
-    assert "it does not fit" in said.out
+    assert said.code == 4
+    assert "it does not fit: ask for epsilon" in said.out
+    told = typed("plan", str(spec), "--json", at=shared.workspace)
+    assert (told.code, told.json["account"]["fits"]) == (4, False)
+
+
+def test_a_plan_of_a_period_is_that_of_its_account(tmp_path: Path, typed: Typed) -> None:
+    """Without --period the message says what to type; with it, cost and what is left of the period's account."""
+    place = make_periodic(tmp_path)
+    asked = typed("plan", str(place.spec), at=place.workspace)
+    assert asked.code == 2
+    assert "--period" in asked.err
+    told = typed("plan", str(place.spec), "--period", "2024Q1", "--json", at=place.workspace).json
+    assert (told["release"], told["account"]["name"]) == ("visits-2024-q1", "visits-2024-Q1")
+    assert told["account"]["fits"] is True
 
 
 @pytest.mark.parametrize(
@@ -126,3 +143,38 @@ def test_a_spec_that_cannot_be_followed_names_file_line_and_remedy(
     assert told in said.err
     assert "wrong.yaml:" in said.err or "nowhere.yaml" in said.err
     assert "allowed:" in said.err
+
+
+def test_a_plan_warns_as_a_reviewer_would(shared: Place, typed: Typed) -> None:
+    """A large epsilon and tables that are noise at a public number of rows; none of it on the example as it is."""
+    example = str(shared.spec("fine"))
+    assert typed("plan", example, "--rows", "48842", "--json", at=shared.workspace).json["warnings"] == []
+    few = typed("plan", example, "--rows", "40", "--json", at=shared.workspace).json
+    [noise] = few["warnings"]
+    assert noise["rule"] == "only-noise"
+    assert noise["found"].startswith("3 of 3 tables at 40 rows: education × income, age, marital-status × sex")
+    edges = {draw["key"]: draw["noise_below_rows"] for draw in few["draws"] if draw["columns"]}
+    between = sorted(edges.values())[1]
+    one_less = typed("plan", example, "--rows", str(between), "--json", at=shared.workspace).json["warnings"]
+    assert one_less[0]["found"].startswith("1 of 3 tables")
+    dear = typed("plan", str(shared.spec("loose", ("epsilon: 1.0", "epsilon: 12"))), at=shared.workspace).out
+    assert "large-epsilon: ε = 12" in dear
+    assert "162,755 : 1" in dear
+    at_ten = str(shared.spec("ten", ("epsilon: 1.0", "epsilon: 10")))
+    assert typed("plan", at_ten, "--json", at=shared.workspace).json["warnings"] == []
+
+
+def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared: Place, typed: Typed) -> None:
+    """All 455 three-way tables of Adult: two lines, and how many of them are noise; --json has each."""
+    spec = shared.spec("ways", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian"))
+    tables = spec.read_text().partition("  tables:")
+    spec.write_text(f"{tables[0]}  tables: all 3-way\n{tables[2][tables[2].index('  refine:') :]}")
+    said = typed("plan", str(spec), "--rows", "48842", at=shared.workspace).out
+    assert len([line for line in said.splitlines() if "±" in line]) <= 4
+    assert "455 tables of 3 columns" in said
+    plan = typed("plan", str(spec), "--rows", "48842", "--json", at=shared.workspace).json
+    assert len(plan["draws"]) == 455
+    noisy = sum(draw["noise_below_rows"] > 48842 for draw in plan["draws"] if draw["columns"])
+    assert 0 < noisy < 455
+    assert plan["warnings"][0]["found"].startswith(f"{noisy} of 455 tables at 48,842 rows")
+    assert f"{noisy} of 455 tables" in said

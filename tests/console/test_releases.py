@@ -24,7 +24,7 @@ def twice(shared: Place) -> Place:
     release_plainly(shared.spec(NAME), shared.workspace.root)
     ledger = shared.workspace.private / "ledger.sqlite"
     _copy(ledger, ledger.with_name("before.sqlite"))
-    release_plainly(shared.spec(NAME, HALF), shared.workspace.root)
+    release_plainly(shared.spec(NAME, HALF), shared.workspace.root, supersede=True)
     return shared
 
 
@@ -133,7 +133,7 @@ def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(plac
     again = typed(*withdraw, at=place.workspace)
     assert again.code == 4
     assert "found:   withdrawn" in again.err
-    release_plainly(place.spec(NAME, HALF), place.workspace.root)
+    release_plainly(place.spec(NAME, HALF), place.workspace.root, supersede=True)
     assert (store / "latest").readlink() == Path("v2")
     assert _statuses(place, typed) == [(1, "withdrawn"), (2, "published")]
 

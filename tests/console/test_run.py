@@ -150,6 +150,7 @@ def test_against_a_running_server_the_same_flow_runs_there(shared: Place, runnin
         "supersede": False,
         "early": False,
         "timezone": None,
+        "due": None,
     }
     assert {name.rsplit("-", 1)[0] for name, _ in tasks} == STEPS
     assert {state for _, state in tasks} == {"COMPLETED"}

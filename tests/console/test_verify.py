@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from tests.tasks.version_fixture import SEED, Version
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "verify-report.schema.json"
 OTHER = Signer(bytes(32))
+OTHER_ID = key_id(OTHER.public_key)
 
 
 @pytest.fixture
@@ -204,3 +206,54 @@ def test_a_workspace_has_a_pin_of_its_own(here: Path, typed: Typed) -> None:
     assert typed("key", "pin", "other.pub", "--user", "--replace", at=workspace).code == 0
     assert typed("verify", "town/v1", at=workspace).code == 0
     assert typed("verify", "town/v1").code == 5
+
+
+def _stranger(here: Path) -> Path:
+    """A download that looks like a workspace: its own key, and a version that is signed with it."""
+    workspace = Workspace.create(here / "download")
+    forged = workspace.releases / "town" / "v1"
+    shutil.copytree(here / "town" / "v1", forged)
+    forge(Version(forged, OTHER))
+    (workspace.keys / "signing.pub").chmod(0o600)
+    (workspace.keys / "signing.pub").write_text(OTHER.public_key + "\n")
+    return forged
+
+
+def test_your_own_pin_wins_over_the_key_that_a_download_brings(
+    here: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged, honest = _stranger(here), here / "town" / "v1"
+    monkeypatch.chdir(here / "download")
+    said = typed("verify", str(forged))
+    assert (said.code, "the own key of the workspace around you" in said.out) == (0, True)  # nobody was pinned
+    assert typed("key", "pin", str(here / "key.pub"), "--user").code == 0
+    said = typed("verify", str(forged))
+    assert said.code == 5
+    assert "does NOT hold under key" in said.out
+    assert "your own pin, pinned since 2" in said.out
+    assert f"! TWO KEYS: the own key of the workspace around you is another key, {OTHER_ID}" in said.out
+    assert "it was not used" in said.out
+    told = typed("verify", str(honest), "--json")
+    assert told.code == 0
+    assert (told.json["key"]["whose"], told.json["key"]["pinned_since"][:1]) == ("your own pin", "2")
+    assert OTHER_ID in told.json["key"]["passed_over"]
+    (here / "download" / ".sudare" / "keys" / PIN).write_text(OTHER.public_key + "\n")
+    assert typed("verify", str(forged)).code == 5  # not even a pin that the download brings
+    named = typed("verify", str(forged), "--key", str(here / "other.pub"), "--json")
+    assert (named.code, named.json["key"]["passed_over"]) == (0, None)
+
+
+def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path, typed: Typed) -> None:
+    _stranger(here)
+    assert typed("key", "pin", "key.pub", "--user").code == 0
+    said = typed("verify", "town/v1", "--workspace", "download")
+    assert said.code == 5
+    assert "! TWO KEYS: your own pin is another key" in said.out
+
+
+def test_a_pin_keeps_the_time_at_which_it_was_made(here: Path, typed: Typed) -> None:
+    assert typed("key", "pin", "key.pub").code == 0
+    pin = here / "home" / ".config" / "sudare" / PIN
+    os.utime(pin, (1_700_000_000, 1_700_000_000))
+    assert typed("key", "pin", "key.pub").code == 0
+    assert typed("verify", "town/v1", "--json").json["key"]["pinned_since"] == "2023-11-14 22:13 UTC"

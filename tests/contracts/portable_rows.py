@@ -62,12 +62,18 @@ def values_of(column: Column, kind: Kind) -> list[Any]:
         known = [*domain.categories, *domain.missing, *(dict(getattr(domain, "mapping", ())))]
         if kind == "text":
             spelled = [
-                f"{a}{word}{b}" for word in known for a in ("", " ", "\u2003\xa0") for b in ("", " ", "\n", "\t")
+                f"{a}{word}{b}"
+                for word in known
+                for a in ("", " ", "\u2003\xa0", "0", "+", "-")
+                for b in ("", " ", "\n", "\t", ".", ".0", ".00 ", ".0\n", ".5", "d", "e0", "_0")
             ]
             return [None, "", " ", "?", "no such", *spelled, *(word.upper() for word in known), "TRUE ", " fAlse"]
         if kind == "flag":
             return [None, True, False]
-        return [None, 0, 1, 2, 3, 10, 999, -1, 2**53 + 1, 2**62]
+        whole = [None, 0, 1, 2, 3, 10, 999, -1, 2**53 + 1, 2**62]
+        if kind == "fixed":
+            return [None, *(Decimal(each) + part for each in (0, 1, 2, 10, -1) for part in (0, Decimal("0.5")))]
+        return [*map(_float, whole), math.nan, math.inf, -0.0, 1.5] if kind == "real" else whole
     if isinstance(domain, DateDomain):
         low, high = domain.bounds
         near = [day + step * datetime.timedelta(days=1) for day in (low, high) for step in (-1, 0, 1) if day.year > 1]
@@ -79,6 +85,8 @@ def values_of(column: Column, kind: Kind) -> list[Any]:
             datetime.date(9999, 12, 31),
         ]
         return [None, *near, *ends, *far, low + WEEK]
+    if kind == "flag":
+        return [None, True, False]
     edges = [float(end) for pair in domain.bins for end in pair]
     if kind == "whole":
         return [
@@ -97,6 +105,10 @@ def values_of(column: Column, kind: Kind) -> list[Any]:
     beside = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)]
     odd = [math.nan, math.inf, -math.inf, 1e300, -1e300, 2.0**53 + 2, 0.5, 39.0, 39.5, -0.0, 999.0, -1000.0, -0.7]
     return [None, *odd, *edges, *beside]
+
+
+def _float(number: int | None) -> float | None:
+    return None if number is None else float(number)
 
 
 def tables() -> tuple[Contract, dict[str, Kind], pa.Table]:

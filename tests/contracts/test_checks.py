@@ -21,7 +21,7 @@ PERSON = ("    properties:\n", "    properties:\n      - {name: person, logicalT
 def test_each_column_has_its_checks_and_only_declared_ones_are_gates(tmp_path: Path) -> None:
     """Besides the format's own gates a gate is what the contract names."""
     listed = checks(loaded(tmp_path, ID, PERSON))
-    assert [check.name for check in listed if check.gate] == ["columns", "rows", "nulls:person", "nulls:age"]
+    assert [check.name for check in listed if check.gate] == ["columns", "nulls:person", "nulls:age"]
     assert [check.name for check in listed[3:9]] == [
         "nulls:age",
         "type:age",

@@ -73,3 +73,19 @@ def test_paths_are_shown_as_a_person_would_write_them(tmp_path: Path, monkeypatc
     assert shown(path) == str(path)
     monkeypatch.chdir(tmp_path)
     assert (shown(path), shown(Path("a.yaml"))) == ("a.yaml", "a.yaml")
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u200f", "\u2066", "\u061c"])
+@pytest.mark.parametrize(
+    "written", ["name: a{mark}b", "{mark}key: 1", "# a comment {mark}\nname: x", "name: [x, '{mark}']"]
+)
+def test_direction_marks_are_refused_wherever_they_stand(tmp_path: Path, mark: str, written: str) -> None:
+    """In a value, a key, a comment, and as an escape: a reviewer would read another file than the program."""
+    with pytest.raises(SpecRefused) as refused:
+        located(write(tmp_path, "sample.yaml", f"first: 1\n{written.format(mark=mark)}\n"), refusal=SpecRefused)
+    [finding] = refused.value.findings
+    assert f"U+{ord(mark):04X}" in finding.found
+    assert finding.where.endswith(":2")
+    escaped = f'first: 1\nname: "a\\u{ord(mark):04x}b"\n'
+    with pytest.raises(SpecRefused, match=f"U\\+{ord(mark):04X}"):
+        located(write(tmp_path, "escaped.yaml", escaped), refusal=SpecRefused)

@@ -97,11 +97,10 @@ def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "says"),
     [
-        ("integer", "text", "found text, allowed integer or floating point"),
+        ("integer", "text", "found text, allowed integer or floating point or decimal or boolean"),
         ("weeks", "text", "found text, allowed date"),
-        ("hostile", "real", "found floating point, allowed text or integer"),
-        ("whole categories", "text", "found text, allowed integer"),
-        ("flags", None, "found another type, allowed text or boolean"),
+        ("hostile", "day", "found date, allowed text or integer or floating point"),
+        ("flags", None, "found another type, allowed text or integer"),
         ("person", "real", "found floating point, allowed text or integer"),
     ],
 )
@@ -115,10 +114,9 @@ def test_a_type_that_engines_read_differently_is_refused_by_name(name: str, kind
 
 
 def test_domains_beyond_what_the_expressions_hold_are_refused() -> None:
-    """Very many bins, whole numbers that a double does not tell apart, and pictures."""
+    """Very many bins, and pictures."""
     wide = column("integer", "integer", bounds=[0, 999], bins={"width": 1})
-    large = column("categories", "integer", values=[str(2**53)])
     picture = column("image", "array", height=2, width=2, levels=4, nulls={"policy": "map", "to": "0"})
-    for a_column, says in ((wide, "1000 bins"), (large, "2^53"), (picture, "picture")):
+    for a_column, says in ((wide, "1000 bins"), (picture, "picture")):
         findings = portable_findings(contract_of(a_column), {"x": "whole"}, where="people")
         assert says in " ".join(map(str, findings))

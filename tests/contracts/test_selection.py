@@ -243,6 +243,33 @@ def test_an_id_that_a_select_makes_up_is_refused(sql: str, says: str) -> None:
     assert "person as it is" in finding.remedy
 
 
+NAMES_SOMEBODY = [
+    "person NOT IN ('12345', '99')",
+    "person <> '12345'",
+    "person = 12345 AND visit > 1",
+    "NOT (visit < 2 OR trim(Person) = '12345')",
+    "source.person BETWEEN '12344' AND '12346'",
+    "person LIKE '1234%'",
+    "starts_with(person, '1234')",
+    "CASE WHEN person = '12345' THEN false ELSE true END",
+]
+
+
+@pytest.mark.parametrize("where", NAMES_SOMEBODY)
+def test_an_id_that_is_compared_with_a_literal_is_refused_and_not_shown(where: str) -> None:
+    """The select is published word for word: who opted out would stand there."""
+    sql = f"SELECT * FROM source WHERE {where}"
+    assert check_select(sql) == []
+    (finding,) = check_unit(sql, "person")
+    assert finding.found.startswith("a literal beside the privacy unit's id")
+    assert "1234" not in str(finding)
+
+
+def test_rows_without_an_id_and_rows_by_other_columns_may_be_left_out() -> None:
+    for where in ("person IS NOT NULL AND trim(person) <> ''", "visit > 3 AND town = 'here'", "opted_out IS NULL"):
+        assert check_unit(f"SELECT * FROM source WHERE {where}", "person") == []
+
+
 def test_a_relation_named_like_the_id_is_told_from_it() -> None:
     """`SELECT source FROM source` is the whole row where there is no such column: the qualified name is asked for."""
     (finding,) = check_unit("SELECT source FROM source", "source")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import get_args
@@ -20,6 +21,8 @@ from contracts.table_form import form_of_table
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
 
 EPSILON = "epsilon: 1.0"
+ADULT_TABLES = Path(__file__).resolve().parents[2] / "examples" / "adult" / "tables.yaml"
+DIGEST_OF_ADULT_TABLES = "d71b5702ed9486857b6ec4e7896023239c767232a90408526b24a5ba3b1c0925"
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "schema" / "release-spec.schema.json"
 
 
@@ -207,6 +210,10 @@ MISTAKES = [
     ("- [age, sex]", "- [job]", "tables[1]", "it would be paid for twice"),
     ("- [age, sex]", "- {columns: [age], name: Jobs}", "tables[1].name", "each name once"),
     ("- [age, sex]", "- {columns: [age], name: a/b}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- {columns: [age], name: -rf}", "tables[0].name", "no hyphen in front"),
+    ("- [age, sex]", "- {columns: [age], name: Con.x}", "tables[0].name", "no device of Windows"),
+    ("- [age, sex]", "- {columns: [age], name: $(ls)}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- {columns: [age], name: a;b}", "tables[0].name", "it names a file"),
     ("- [age, sex]", "- [age/sex]", "tables[0]", "give the table a `name:`"),
     ("weight: 2", "weight: 0", "tables[1].weight", "a weight from"),
     ("weight: 2", "wieght: 2", "tables[1].wieght", "write 'weight' instead of 'wieght'"),
@@ -328,6 +335,11 @@ def test_a_select_may_span_lines(tmp_path: Path) -> None:
     spec = load_spec(write(tmp_path, "people.yaml", text))
     assert spec.source.select is not None
     assert "\n" in spec.source.select
+
+
+def test_a_spec_without_later_keys_keeps_its_digest() -> None:
+    """What a release is known by in ledgers: were it to change, a run that is charged would not be found again."""
+    assert load_spec(ADULT_TABLES).digest == DIGEST_OF_ADULT_TABLES
 
 
 def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:
@@ -531,3 +543,50 @@ def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
     validator.validate(yaml.safe_load(SPEC))
     assert not validator.is_valid(yaml.safe_load(SPEC.replace("account", "acount")))
     assert not validator.is_valid(yaml.safe_load(SPEC.replace("[age, sex]", "{columns: [age], nmae: x}")))
+
+
+@pytest.mark.parametrize(
+    ("label", "formula"),
+    [
+        *((label, True) for label in ("=1+1", "@SUM(A1)", "+cmd", "-2+3", "-1|x", "=x")),
+        *((label, False) for label in ("-1", "+5", "-", "-3.5", "+10 %", "A=1", "<=50K", "1-2", "-1,5")),
+    ],
+)
+def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_unless_accepted(
+    tmp_path: Path, label: str, formula: bool
+) -> None:
+    """Parquet has no such readers; a number with its sign is none."""
+    contract = loaded(tmp_path, ("values: [F, M]", f"values: [F, {label!r}]"))
+    spec = load_spec(write(tmp_path, "people.yaml", SPEC))
+    found = [finding for finding in check_spec(spec, contract) if finding.field == "publish.formats"]
+    assert ["the first: number 2 of column 'sex'" in finding.found for finding in found] == [True] * formula
+    for formats in ("formats: [parquet]", "formats: [parquet, csv], formulas: accepted"):
+        other = load_spec(write(tmp_path, "other.yaml", replaced(SPEC, ("formats: [parquet, csv]", formats))))
+        assert not [finding for finding in check_spec(other, contract) if finding.field == "publish.formats"]
+
+
+@pytest.mark.parametrize("delta", ["0.002", "0.5"])
+def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: str) -> None:
+    """At 1/n the whole row of one in n people may be published; a spec without the key keeps its digest."""
+    (written,) = re.findall(r"charge: (\{.*\})", SPEC)
+    charge = re.sub(r"delta: [^,}]+", f"delta: {delta}", written)
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (written, charge))))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field == "charge.delta"
+    assert finding.found == f"{delta}, above 0.001"
+    assert "large_delta: accepted" in finding.remedy
+    accepted = charge.replace("}", ", large_delta: accepted}")
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (written, accepted))))
+    assert check_spec(spec, loaded(tmp_path)) == []
+    assert "large_delta" in spec.charge.model_dump()
+
+
+def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path) -> None:
+    product = "product: {kind: model, trainer: dp_sgd, label: job, options: {rows_about: 20000}}"
+    text = SPEC[: SPEC.index("product:")] + product + "\n" + SPEC[SPEC.index("publish:") :]
+    text = re.sub(r"delta: [^,}]+", "delta: 1e-4", text)
+    text = re.sub(r"formats: \[[^]]*\]", "formats: [parquet]", text)
+    findings = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert [each.found for each in findings if each.field == "charge.delta"] == [
+        "0.0001, above one over the 20,000 declared rows"
+    ]

@@ -11,7 +11,6 @@ from benchmarks.orchestration import release_plainly
 from contracts.errors import ContractRefused
 from flows.intake import check_contract_of, intake
 from flows.request import read_request
-from privacy.ledger.ledger import Ledger
 from tasks.published_contract import last_published_contract
 from tasks.run_folder import hold, run_name
 from tests.console.conftest import Place, Typed, make_place, place, shared, typed
@@ -45,7 +44,7 @@ def _change(where: Place, *pairs: tuple[str, str]) -> None:
 
 def _check(where: Place, name: str = "kept") -> None:
     request = read_request(where.adult / f"{name}.yaml")
-    with closing(Ledger(where.workspace.ledger_url, draws=where.workspace.draws)) as ledger:
+    with closing(where.workspace.open_ledger()) as ledger:
         check_contract_of(request, where.workspace, ledger)
 
 
@@ -102,7 +101,7 @@ def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published
 def test_a_version_whose_record_is_not_as_published_is_no_witness(published: Place) -> None:
     """A forged record in the store neither admits nor refuses; the version itself is for `sudare verify`."""
     folder, store = published.workspace.releases / "kept" / "v1", published.workspace.releases
-    with closing(Ledger(published.workspace.ledger_url, draws=published.workspace.draws)) as ledger:
+    with closing(published.workspace.open_ledger()) as ledger:
         known = last_published_contract("kept", ledger, store)
         assert known is not None
         assert (known.number, known.contract.version) == (1, "1.0.0")
@@ -121,7 +120,7 @@ def test_a_charged_run_goes_on_and_a_registered_version_means_what_was_registere
 ) -> None:
     """What was admitted is not refused later; a text that differs from the registered one of its number is."""
     request = read_request(published.adult / "kept.yaml")
-    with closing(Ledger(published.workspace.ledger_url, draws=published.workspace.draws)) as ledger:
+    with closing(published.workspace.open_ledger()) as ledger:
         [version] = ledger.versions("kept")
         _change(published, SEX)
         changed = read_request(published.adult / "kept.yaml")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
@@ -135,8 +135,8 @@ def _server(url: str, own: dict[str, str], folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _worker(place: Periodic, client: dict[str, str], folder: Path) -> Iterator[None]:
-    command = [*SUDARE, "work", "--workspace", str(place.workspace.root)]
+def _worker(place: Periodic, client: dict[str, str], folder: Path, *words: str) -> Iterator[None]:
+    command = [*SUDARE, "work", "--workspace", str(place.workspace.root), *words]
     with _process(command, client | {"PREFECT_WORKER_QUERY_SECONDS": "1"}, folder / "worker.log"):
         yield
 
@@ -155,10 +155,10 @@ def _process(command: list[str], environment: dict[str, str], log: Path) -> Iter
         process.wait()
 
 
-def _await(holds: Callable[[], bool], what: str) -> None:
+def _await(holds: Callable[[], bool], what: str, *, seconds: float = PATIENCE) -> None:
     began = monotonic()
     while not holds():
-        assert monotonic() - began < PATIENCE, what
+        assert monotonic() - began < seconds, what
         sleep(0.5)
 
 
@@ -227,3 +227,34 @@ def test_files_that_arrive_are_queued_once_and_published_by_the_worker(running: 
     with closing(place.ledger()) as ledger:
         assert _published(ledger, "files-2024-q2") == [(1, "published")]
     assert "Nothing has arrived" in running.sudare(*watch)
+
+
+@pytest.mark.timeout(1200)
+def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_path: Path, prefect_home: Path) -> None:
+    """The server goes when the version is there. The worker says so and goes on; the run completes once it is back.
+
+    Nothing is charged twice, nothing is a bug, and each run has its line.
+    """
+    copytree(prefect_home, tmp_path / "prefect")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_", "PG"))}
+    own = kept | {"OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    url = f"http://127.0.0.1:{free_port()}/api"
+    client = own | {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": PREFECTS, "PREFECT_HOME": str(tmp_path / "c")}
+    place = make_periodic(tmp_path / "place")
+    made = Running(place, tmp_path, client)
+    version = place.workspace.releases / "visits-2024-q1" / "v1"
+
+    def said() -> str:
+        return (tmp_path / "worker.log").read_text()
+
+    with ExitStack() as working:
+        with _server(url, own, tmp_path):
+            working.enter_context(_worker(place, client, tmp_path, "--grace", "60", "--every", "2"))
+            made.sudare("deploy", str(place.spec), "--backfill", "2024Q1..2024Q1")
+            _await(version.exists, "the version", seconds=2 * PATIENCE)
+        _await(lambda: "visits-2024-q1 v1 is published, exit 0" in said(), "the worker's line", seconds=2 * PATIENCE)
+        with _server(url, own, tmp_path):
+            _await(lambda: made.states(place.spec) == ["COMPLETED"], "the run's end", seconds=3 * PATIENCE)
+    assert "visits.yaml 2024-Q1 (visits-2024-q1): started" in said()
+    assert "bug of Sudare" not in said()
+    assert place.charges() == {"visits-2024-Q1": 1}

@@ -246,12 +246,16 @@ def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
 def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
     place: Periodic, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The public part is the same whether a period was never tried or has no rows."""
+    """The public part is the same whether a period was never tried or failed at a gate."""
     _release(place, "2024Q1")
     periods = read_periods("2024Q1..2025Q3", "quarter")
     before = standings(place.spec, periods, place.workspace, today=TODAY)
+    file = place.folder / "visits.csv"
+    rows = file.read_text()
+    file.write_text("ward,day\n")
     with pytest.raises(GateBroken):
         _attempt(place, "2025Q2")
+    file.write_text(rows)
     after = standings(place.spec, periods, place.workspace, today=TODAY)
     assert _states(after) == {
         "2024-Q1": "published",
@@ -267,6 +271,12 @@ def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
     assert "private" not in told["periods"][0]
     refused = {each["period"]: each["told"] for each in told["periods"] if each["state"] == "refused"}
     assert "visits-2025-Q3" in refused["2025-Q3"]
+
+
+def test_a_period_of_which_no_row_is_left_is_released_like_any_other(place: Periodic) -> None:
+    """Whether somebody is there is for the noise to hide: one release, one charge, a row of counts."""
+    _release(place, "2025Q2")
+    assert place.charges() == {"visits-2025-Q2": 1}
 
 
 def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:

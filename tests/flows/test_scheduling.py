@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -10,9 +11,12 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
+from anyio import CapacityLimiter
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.logging import disable_run_logger
 
@@ -26,9 +30,10 @@ from flows.deployment import queue_of
 from flows.lost_runs import MOST_ATTEMPTS, is_lost
 from flows.release import release
 from flows.request import read_request
-from flows.scheduled import due
+from flows.scheduled import due_period
+from flows.worker import how_it_ended, is_outage, not_held
 from tasks.attempts import note_attempt
-from tasks.liveness import alive, only_one, sign_of_life
+from tasks.liveness import alive, note_end, only_one, sign_of_life, take_end
 from tasks.workspace_keys import write_secret
 
 NOW = datetime(2025, 5, 5, tzinfo=UTC)
@@ -48,11 +53,11 @@ def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period
     """On the first day of a period the one before is due, and still is on its last."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.replace("period: quarter", f"period: {length}"))
-    assert due(spec, NOW) == period
+    assert due_period(spec, NOW) == period
     following = read_periods(period, length)[0].following  # type: ignore[arg-type]
     first, last = following.first, following.following.first - timedelta(days=1)
     for day in (first, last):
-        assert due(spec, datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)) == period
+        assert due_period(spec, datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)) == period
 
 
 def test_the_day_is_that_of_the_time_zone(tmp_path: Path) -> None:
@@ -60,8 +65,8 @@ def test_the_day_is_that_of_the_time_zone(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
     morning, evening = datetime(2025, 3, 31, 21, tzinfo=UTC), datetime(2025, 4, 1, 1, tzinfo=UTC)
-    assert [due(spec, morning, zone) for zone in (None, "Asia/Tokyo")] == ["2024-Q4", "2025-Q1"]
-    assert [due(spec, evening, zone) for zone in (None, "America/New_York")] == ["2025-Q1", "2024-Q4"]
+    assert [due_period(spec, morning, zone) for zone in (None, "Asia/Tokyo")] == ["2024-Q4", "2025-Q1"]
+    assert [due_period(spec, evening, zone) for zone in (None, "America/New_York")] == ["2025-Q1", "2024-Q4"]
     assert today("Asia/Tokyo", morning) == date(2025, 4, 1)
     assert abs(today() - datetime.now(UTC).date()) <= timedelta(days=1)
 
@@ -188,3 +193,42 @@ def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: 
 
 def test_queues_are_named_after_accounts() -> None:
     assert queue_of("visits/2024 Q1") == "account-visits-2024-Q1"
+
+
+def test_a_worker_says_in_a_line_how_a_run_ended(tmp_path: Path) -> None:
+    """With its version and exit code, where the run noted them; an end that nobody noted is said as well."""
+    assert take_end(tmp_path, "run") is None
+    note_end(tmp_path / "live", "run", "visits v3 is published", 0)
+    end = take_end(tmp_path / "live", "run")
+    assert how_it_ended("visits", end, 0) == "visits: visits v3 is published, exit 0"
+    assert how_it_ended("visits", end, 1).endswith("the Prefect server was away at its end, and hears of it later")
+    assert take_end(tmp_path / "live", "run") is None
+    assert how_it_ended("visits", ("not published (BudgetExceeded)", 4), 1).endswith("(BudgetExceeded), exit 4")
+    assert "ended with -9 before it could say why" in how_it_ended("visits", None, -9)
+
+
+def test_an_outage_is_told_from_an_error() -> None:
+    """Of a group all must be of the server; a refusal of the server, and any error of ours, are none."""
+    away = httpx.ConnectError("refused")
+    asked = httpx.Request("GET", "http://127.0.0.1/api")
+    busy, refused = (httpx.HTTPStatusError("", request=asked, response=httpx.Response(code)) for code in (503, 401))
+    assert all(map(is_outage, (away, busy, RuntimeError("Service exceeded error threshold."))))
+    assert is_outage(ExceptionGroup("both", [away, ExceptionGroup("inner", [busy])]))
+    assert not any(map(is_outage, (refused, RuntimeError("other"), ExceptionGroup("both", [away, KeyError()]))))
+
+
+def test_a_worker_starts_no_run_whose_process_it_still_has() -> None:
+    """One that is put back while its process is telling Prefect its end waits; Prefect's worker would die of it."""
+    first, second = uuid4(), uuid4()
+    asked = [SimpleNamespace(flow_run=SimpleNamespace(id=each)) for each in (first, second)]
+    assert [each.flow_run.id for each in not_held(asked, {first})] == [second]
+    assert not_held(asked, ()) == asked
+
+    async def given_twice() -> None:
+        limiter = CapacityLimiter(2)
+        limiter.acquire_on_behalf_of_nowait(first)
+        assert not_held(asked, limiter.statistics().borrowers) == asked[1:]
+        limiter.acquire_on_behalf_of_nowait(first)
+
+    with pytest.raises(RuntimeError, match="already holding"):
+        asyncio.run(given_twice())

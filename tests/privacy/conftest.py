@@ -36,6 +36,12 @@ class Databases:
             shutil.copyfile(self._template or self._make_template(), path)
         return f"sqlite:///{path}"
 
+    def copy(self, url: str) -> str:
+        """Copy a database to which nobody is connected."""
+        path = self._folder / f"{next(self._numbers)}.sqlite"
+        shutil.copyfile(str(make_url(url).database), path)
+        return f"sqlite:///{path}"
+
     def drop(self, url: str) -> None:
         """Remove a database."""
         Path(str(make_url(url).database)).unlink(missing_ok=True)
@@ -64,6 +70,11 @@ class PostgresDatabases(Databases):
             self._prepared = True
         name = f"ledger_{next(self._numbers)}"
         self._create(name, "template_ledger" if tables else "template1")
+        return self._url(name)
+
+    def copy(self, url: str) -> str:
+        name = f"ledger_{next(self._numbers)}"
+        self._create(name, str(make_url(url).database))
         return self._url(name)
 
     def drop(self, url: str) -> None:

@@ -25,7 +25,7 @@ def body_of(place: Place, number: int, **changed: object) -> Body:
 
 def append(place: Place, kind: str, subject: str, body: Body, *also: str) -> str:
     """Append a well-chained entry behind the ledger's back, and fit the tables; return where it stands."""
-    more = {"kind": kind, "subject": subject, "at": "2026-01-01T00:00:00Z", "body": json.dumps(body, sort_keys=True)}
+    more = {"kind": kind, "subject": subject, "body": json.dumps(body, sort_keys=True)}
     rows = rewrite(place, lambda rows: chained([*rows, {**rows[-1], **more}]), *also)
     return f"journal entry {len(rows) - 1}"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from privacy.learning.clipping import Tape, add_clipped_sum, forward
 from privacy.learning.layout import ColumnLayout, RowLayout
@@ -25,8 +24,10 @@ from privacy.learning.learners import (
     parameters_of,
 )
 from privacy.learning.losses import loss_of
-from privacy.learning.network import Convolution, Linear, Network, Relu, Reshape, Slot, Upsample, perceptron
+from privacy.learning.network import Linear, Network, Relu, Slot, perceptron
 from privacy.learning.optimizer import Adam, Sgd
+from privacy.noise.random_bytes import SeededBytes
+from privacy.noise.row_normals import normals_from
 
 CPU = torch.device("cpu")
 
@@ -51,20 +52,14 @@ def mixed_codes(rows: int, seed: int = 0) -> NDArray[np.uint8]:
 
 
 def classifier(**changed: Any) -> Classifier:
-    """A small convolutional network that tells the category of a `mixed_layout` row from the rest."""
-    layers = (
-        Linear(18, 16),
-        Relu(),
-        Reshape((1, 4, 4)),
-        Convolution(1, 3, 3, padding=1),
-        Relu(),
-        Upsample(2),
-        Convolution(3, 4, 3, stride=2),
-        Relu(),
-        Reshape((36,)),
-        Linear(36, 3),
-    )
-    given = {"network": Network((18,), layers), "label": "kind", "optimizer": Sgd(0.1), "seed": 1, **changed}
+    """A small network that tells the category of a `mixed_layout` row from the rest."""
+    given = {
+        "network": perceptron(18, 16, 12, outputs=3),
+        "label": "kind",
+        "optimizer": Sgd(0.1),
+        "seed": 1,
+        **changed,
+    }
     return Classifier(**given)
 
 
@@ -106,19 +101,9 @@ def vae(**changed: Any) -> LatentModel:
     return p3gm(mean=perceptron(21, 9, outputs=2), prior=None, **changed)
 
 
-def convolving(**changed: Any) -> LatentModel:
-    """A decoder with convolutions, three latent samples a row."""
-    layers = (
-        Linear(2, 24),
-        Relu(),
-        Reshape((6, 2, 2)),
-        Upsample(2),
-        Convolution(6, 5, 3, padding=1),
-        Relu(),
-        Reshape((80,)),
-        Linear(80, 21),
-    )
-    return p3gm(decoder=Network((2,), layers), samples=3, **changed)
+def sampling(**changed: Any) -> LatentModel:
+    """Three latent samples a row, which a layer sees as three positions."""
+    return p3gm(decoder=perceptron(2, 24, 8, outputs=21), samples=3, **changed)
 
 
 def clustered(**changed: Any) -> ClusteredModel:
@@ -133,7 +118,7 @@ LEARNERS: dict[str, Learner] = {
     "p3gm": p3gm(),
     "autoencoder": autoencoder(),
     "vae": vae(samples=2),
-    "convolving": convolving(),
+    "sampling": sampling(),
     "gaussian": vae(numbers="gaussian", number_variance=0.25, kl_weight=0.5),
 }
 
@@ -149,6 +134,12 @@ def some_parameters(learner: Learner, scale: float = 0.5) -> torch.Tensor:
     return torch.randn(parameters_of(learner), generator=torch.Generator().manual_seed(3)) * scale
 
 
+def latents(seed: int) -> Callable[[int, int], torch.Tensor]:
+    """Normals for latent vectors, from a seed."""
+    normals = normals_from(SeededBytes(seed))
+    return lambda rows, size: torch.from_numpy(normals(rows, size))
+
+
 def losses_of(
     learner: Learner, layout: RowLayout, rows: torch.Tensor, parameters: torch.Tensor, tape: Tape | None
 ) -> torch.Tensor:
@@ -158,7 +149,7 @@ def losses_of(
         return forward(networks[part], places[part], parameters, values, tape)
 
     loss = loss_of(learner, layout, CPU)
-    return loss(rows, apply, torch.Generator().manual_seed(9))
+    return loss(rows, apply, latents(9))
 
 
 def ghost(
@@ -183,7 +174,7 @@ def _gradient(
     leaf = parameters.double().clone().requires_grad_()
     apply = partial(_plain, dict(learner.parts), placed(learner), leaf)
     loss = _in_float64(loss_of(learner, layout, CPU))
-    losses = loss(rows.double(), apply, torch.Generator().manual_seed(9))
+    losses = loss(rows.double(), apply, latents(9))
     (gradient,) = torch.autograd.grad(losses[row], leaf)
     return np.asarray(gradient.numpy())
 
@@ -208,13 +199,6 @@ def _plain(
         match layer:
             case Linear():
                 values = values @ weights.T + leaf[slot.biases]  # type: ignore[union-attr]
-            case Convolution():
-                biases = leaf[slot.biases]  # type: ignore[union-attr]
-                values = functional.conv2d(values, weights, biases, stride=layer.stride, padding=layer.padding)  # type: ignore[arg-type]
             case Relu():
                 values = values * (values > 0)
-            case Reshape():
-                values = values.reshape(values.shape[0], *layer.shape)
-            case Upsample():
-                values = functional.interpolate(values, scale_factor=layer.factor, mode="nearest")
     return torch.as_tensor(values)

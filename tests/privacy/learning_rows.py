@@ -11,7 +11,7 @@ from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import FeatureSums, Moments, Statistic
+from privacy.learning.statistics import Moments, Statistic
 from tests.privacy.ledgers import KEYED_HASH
 
 LEVELS = np.linspace(0, 1, 11)[:, None]
@@ -60,7 +60,6 @@ def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Statistic
     """One of each kind."""
     ball = embedded(bits, turned=turned)
     centres = whole([[1 << bits] * ball.dimension, [-(1 << bits)] * ball.dimension])
-    frequencies = np.random.default_rng(4).integers(-(1 << 20), 1 << 20, (ball.dimension, 5))
     label = Labels("label", 3)
     return {
         "second moment": Moments(ball, Everyone(), ("full",)),
@@ -74,6 +73,4 @@ def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Statistic
         "sums alone": Moments(ball, label, ("sums",)),
         "sums and squares": Moments(ball, label, ("sums", "full")),
         "counts alone": Moments(ball, label, ("counts",)),
-        "features": FeatureSums(ball, label, frequencies),
-        "shared features": FeatureSums(ball, responsibilities(ball), frequencies),
     }

@@ -18,6 +18,7 @@ from contracts.blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.ledger.ledger import Clock, Ledger, utc_now
+from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
@@ -25,6 +26,7 @@ from privacy.private_table import snapshot_mark
 
 CALCULI: tuple[Calculus, ...] = (PureCalculus(), RenyiCalculus(Fraction(12)))
 KEYED_HASH = "c" * 64
+SIGNER = Signer(bytes(range(32)))
 HALF = LaplaceNoise(Fraction(1, 2))
 SOURCE = "file:people.parquet"
 
@@ -43,6 +45,12 @@ class Place:
 
     def open(self, *, clock: Clock = utc_now, migrate: bool = False) -> Ledger:
         ledger = Ledger(self.url, draws=self.folder / "draws", clock=clock, migrate=migrate)
+        self.opened.append(ledger)
+        return ledger
+
+    def open_unseen(self) -> Ledger:
+        """Open it in a workspace that has never seen it: nothing outside the database speaks against the database."""
+        ledger = Ledger(self.url, draws=self.folder / f"unseen-{len(self.opened)}")
         self.opened.append(ledger)
         return ledger
 
@@ -135,11 +143,12 @@ def opened(place: Place, *blocks: str, epsilon: int = 3) -> Ledger:
 
 
 def published(ledger: Ledger, run_key: str, **changed: object) -> None:
-    """Charge, draw nothing, and publish."""
+    """Charge, draw nothing, publish, and prove it, as every publication is."""
     ledger.reserve(request(run_key, **changed))  # type: ignore[arg-type]
     ledger.open_grant(run_key)
     ledger.allocate_version(run_key)
     ledger.record_publication(run_key, "e" * 64)
+    ledger.prove(run_key, SIGNER)
 
 
 class Counted:

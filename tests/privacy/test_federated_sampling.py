@@ -17,6 +17,8 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, initial_state
+from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 from tests.privacy.federating import Site
 from tests.privacy.learning import classifier, mixed_codes, mixed_layout
 from tests.privacy.ledgers import Place
@@ -41,8 +43,9 @@ def counted(place: Place, plan: FederatedPlan) -> list[float]:
     """Return of how many rows each round's contribution is the sum: all rows are the same, so it tells them."""
     codes = np.repeat(mixed_codes(1), TABLE, axis=0)
     site, start = Site(place, codes, plan), initial_state(LEARNER)
-    session = Session(LEARNER, LAYOUT, start, step=0, steps=ROUNDS, execution=CPU, seed=0)
-    one = session.clipped_sum(codes[:1], bound=plan.clipped_to(start.parameters.size)).astype(np.float64)
+    session = Session(LEARNER, LAYOUT, start, step=0, steps=ROUNDS, execution=CPU)
+    bound = plan.clipped_to(start.parameters.size)
+    one = session.clipped_sum(codes[:1], bound=bound, normals=normals_from(SecureBytes())).astype(np.float64)
     found = []
     for number in range(ROUNDS):
         sent = site(Call(number, f"{number:016x}", start.parameters))

@@ -15,6 +15,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
+from benchmarks.games import float32_noise
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
@@ -29,10 +30,10 @@ from privacy.learning.training import Session, initial_state
 from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.once import DrawOnce
-from privacy.noise.lattice_gaussian import standard_normals
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 from tests.privacy.federating import (
     BLIND,
     CPU,
@@ -73,8 +74,8 @@ def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callab
     federation = Federation(places, plan)
     collected = InProcessSites(plan, federation.sites).collect(call())
     codes = np.concatenate([mixed_codes(40, seed=place) for place in range(3)])
-    session = Session(LEARNER, LAYOUT, initial_state(LEARNER), step=0, steps=3, execution=CPU, seed=0)
-    pooled = session.clipped_sum(codes, bound=plan.clipped_to(SIZE))
+    session = Session(LEARNER, LAYOUT, initial_state(LEARNER), step=0, steps=3, execution=CPU)
+    pooled = session.clipped_sum(codes, bound=plan.clipped_to(SIZE), normals=normals_from(SecureBytes()))
     apart = np.abs(lifted(collected.residues) * plan.lattice - pooled).max()
     assert apart <= 1.5 * plan.lattice + 1e-4
     wrong = np.abs(lifted(collected.residues) * plan.lattice - 2 * pooled).max()
@@ -359,7 +360,7 @@ def test_wide_shares_reach_every_whole_number() -> None:
     noise = noise_share(size, standard_deviation=wide, source=SecureBytes())
     beyond = noise[np.abs(noise) > wide]
     assert abs(np.mean(beyond % 2) - 0.5) < 7 * 0.5 / np.sqrt(beyond.size)
-    skipping = np.rint(standard_normals(size, source=SecureBytes()).astype(np.float64) * wide)
+    skipping = np.rint(float32_noise.normals(size, SecureBytes()).astype(np.float64) * wide)
     assert not np.any(skipping[np.abs(skipping) > wide] % 2)
     apart = np.abs(norm.cdf(np.sort(noise) / wide) - (np.arange(size) + 0.5) / size).max()
     assert apart < (np.log(2 / 1e-9) / (2 * size)) ** 0.5 + 0.5 / size

@@ -18,9 +18,11 @@ from privacy.ledger import draws as draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Journal
-from privacy.ledger.ledger import Ledger
+from privacy.ledger.ledger import Ledger, utc_now
+from privacy.ledger.store import Store
+from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
-from privacy.noise.random_bytes import SeededBytes
+from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace
 from tests.privacy.ledgers import HALF, Counted, Place, bind, ledger_with_account, request, terms
 
@@ -95,9 +97,12 @@ RULE = MinimumFrequency(k=5, t=2)
 
 
 def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place) -> None:
-    """No value below k + t is in the measurement, in the draw's file or under the journalled digest."""
+    """No value below k + t is in the measurement, in the draw's file or under the journalled digest.
+
+    60 cells of nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰.
+    """
     ledger, grant = opened(place)
-    counts = np.arange(0, 60, 5)
+    counts = np.concatenate([np.zeros(60, dtype=np.int64), np.arange(0, 60, 5)])
     measured = grant.measure(Counted(counts).handle, noise=HALF, key="a", minimum_frequency=RULE)
     assert measured.threshold is not None
     assert measured.threshold.value == 7
@@ -184,6 +189,15 @@ def charged_twice(place: Place) -> tuple[Ledger, Grant]:
     return ledger, ledger.open_grant("run-1")
 
 
+def grant_on(place: Place, ledger: Ledger) -> Grant:
+    """A grant on the charge as its rows stand, whatever the journal says of it."""
+    charge = ledger.charge("run-1")
+    assert charge is not None
+    calculi = {part.account: ledger.account(part.account).terms.calculus for part in charge.parts}
+    files = draw_files.DrawFiles(place.folder / "draws", ledger.journal()[0].hash)
+    return Grant(Store(place.url), files, Journal(utc_now), charge, calculi, SecureBytes())
+
+
 def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) -> None:
     ledger, grant = charged_twice(place)
     event = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").event
@@ -198,11 +212,11 @@ def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_ot
     place: Place, poor: str
 ) -> None:
     """A grant whose part of one account is one unit short of two draws; both accounts' parts are checked."""
-    ledger, grant = charged_twice(place)
-    charge = ledger.charge("run-1")
-    assert charge is not None
+    ledger, _ = charged_twice(place)
     place.execute(f"UPDATE charge_parts SET amount = amount - 1 WHERE account = '{poor}'")
-    grant = ledger.open_grant("run-1")
+    with pytest.raises(LedgerCorrupt, match=f"account {poor} in the database"):
+        ledger.open_grant("run-1")
+    grant = grant_on(place, ledger)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     counted = Counted(ZEROS)
     with pytest.raises(GrantExceeded, match=rf"costs [0-9.]+ of account {poor}\n"):
@@ -360,3 +374,29 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
     expected = np.cumsum(mass / mass.sum())
     observed = np.searchsorted(np.sort(noise), support, side="right") / noise.size
     assert (np.abs(observed - expected).max() > 0.00732) == wrong
+
+
+def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
+    """Counts are fetched before noise: nothing is entered, the charge stays open, and the next run makes the draw.
+
+    Any other failure may depend on the counts: that draw is spoiled for good.
+    """
+
+    class Away(Counted):
+        down = True
+
+        def _count(self) -> object:  # type: ignore[override]
+            if self.down:
+                raise CountsUnavailable("Spark, query: the process ended")
+            return super()._count()
+
+    ledger, grant = opened(place)
+    counted = Away(ZEROS)
+    for _ in range(3):
+        with pytest.raises(CountsUnavailable):
+            grant.measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
+    assert "noise_drawn" not in [entry.kind for entry in ledger.entries_of("run-1")]
+    counted.down = False
+    again = ledger.open_grant("run-1").measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
+    assert again.values.shape == ZEROS.shape
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,13 +17,14 @@ from privacy.accounting.events import ZeroConcentrated
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.refine.sparse_depth import Depth
-from tests.privacy.ledgers import KEYED_HASH, Counted, Place, ledger_with_account, request
+from tests.privacy.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
 
 RENYI = RenyiCalculus(Fraction(12))
 ZEROS = np.zeros(3, dtype=np.int64)
@@ -209,11 +211,23 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
     assert ledger.verify() == []
 
 
-def test_times_of_draws_are_told_to_the_hour(place: Place) -> None:
-    """How long a draw took may depend on the counts."""
-    ledger, grant = opened(place)
-    grant.measure(Counted(ZEROS).handle, noise=NOISE, key="k")
-    assert ledger.entries_of("run-1")[-1].at.endswith(":00:00Z")
+def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
+    """How long a draw, a fit or a count took may depend on the rows; all entries that everybody may read are cut.
+
+    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too.
+    """
+    ledger_with_account(place).close()
+    ledger = place.open(clock=lambda: "2026-03-04T05:06:07Z")
+    ledger.reserve(request("run-1"))
+    ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="k")
+    ledger.allocate_version("run-1")
+    ledger.record_publication("run-1", "0" * 64)
+    ledger.withdraw(request().release, 1, reason="a test")
+    sealed = ledger.record_gate_failure(request("run-2"), ["rows"])
+    assert len({entry.kind for entry in ledger.entries_of("run-1")}) == 5
+    assert {entry.at for entry in ledger.entries_of("run-1")} == {"2026-03-04T05:00:00Z"}
+    assert sealed.at == "2026-03-04T05:06:07Z"
+    assert "05:06" not in json.dumps(ledger.prove("run-1", Signer(bytes(32))))
 
 
 def test_the_handle_still_is_the_only_kind_of_counts() -> None:

@@ -47,7 +47,7 @@ def measured(grant: Grant, statistic: Statistic = CLASSES, key: str = "sums") ->
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("name", ["class moments", "features", "sums alone"])
+@pytest.mark.parametrize("name", ["class moments", "sums and squares", "sums alone"])
 def test_the_event_is_derived_from_statistic_and_adjacency(sqlite_place: Place, name: str, adjacency: Any) -> None:
     """Not told by the caller; the journal has it, and the values lie around the exact sums."""
     statistic = all_statistics()[name]

@@ -87,13 +87,18 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str) -> None:
-    """And the plan's events compose to the charge, no more and hardly less."""
-    run = start(sqlite_place, generator(name), question(Fraction(2)), label="kind", **QUICK, **FEW.get(name, {}))
+@pytest.mark.parametrize("reserve", [0, 1])
+def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str, reserve: int) -> None:
+    """The events compose to the charge, no more and hardly less; no interval is reserved that nobody asked for."""
+    asked_for: dict[str, Any] = {"reserve": reserve} if reserve else {}
+    options = {**QUICK, **FEW.get(name, {}), **asked_for}
+    run = start(sqlite_place, generator(name), question(Fraction(2)), label="kind", **options)
     fitted = run.fit(Rows(table()))  # type: ignore[arg-type]
-    assert run.drawn() == list(run.plan.events)[:-1]
-    assert isinstance(run.plan.events[-1], PoissonSampledGaussian)
-    assert [each.event for each in fitted.sums] == run.drawn()[: len(fitted.sums)]
+    drawn = run.drawn()
+    assert drawn == list(run.plan.events)[: len(drawn)]
+    assert list(run.plan.events)[len(drawn) :] == drawn[-1:] * reserve
+    assert isinstance(drawn[-1], PoissonSampledGaussian)
+    assert [each.event for each in fitted.sums] == drawn[: len(fitted.sums)]
     assert [len(each.draws) for each in fitted.trainings] == [4]
     epsilon = best_epsilon(run.plan.events, DELTA)[0]
     assert 1.99 < epsilon <= 2
@@ -140,9 +145,9 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> No
     with pytest.raises(Stopped):
         run.fit(Rows(table()), stopping_after(80))  # type: ignore[arg-type]
     begun = len(run.drawn())
-    assert 0 < begun < len(run.plan.events) - 1
+    assert 0 < begun < len(run.plan.events)
     first = run.fit(Rows(table()))  # type: ignore[arg-type]
-    assert run.drawn() == list(run.plan.events)[:-1]
+    assert run.drawn() == list(run.plan.events)
     assert same(first.model, run.fit(Rows(table()[:0])).model)  # type: ignore[arg-type]
 
 
@@ -173,7 +178,7 @@ def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -
     with pytest.raises(OutOfTime, match="goes on from the last checkpoint"):
         run.generator.fit(run.asked, late, run.plan, Rows(table()), grant, lambda done, what: None)  # type: ignore[arg-type]
     run.fit(Rows(table()))  # type: ignore[arg-type]
-    assert run.drawn() == list(run.plan.events)[:-1]
+    assert run.drawn() == list(run.plan.events)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -15,7 +15,7 @@ from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.learners import FixedDeviation, GaussianMixture, LatentModel, learner_digest, parameters_of
 from privacy.learning.losses import LatentLoss
-from privacy.learning.network import Convolution, Linear, Network, Relu, Reshape, Upsample, perceptron
+from privacy.learning.network import Linear, Network, Relu, perceptron
 from privacy.learning.optimizer import Adam, Sgd
 from privacy.learning.training import Session, State, initial_state
 from tests.privacy.learning import (
@@ -24,6 +24,7 @@ from tests.privacy.learning import (
     classifier,
     clustered,
     fixed_mean,
+    latents,
     mixed_codes,
     mixed_layout,
     mixture,
@@ -113,7 +114,7 @@ def test_an_autoencoder_trains_its_decoder_alone() -> None:
         return torch.zeros(5, 1, 21)
 
     for seed in (1, 2):
-        loss(ROWS, apply, torch.Generator().manual_seed(seed))
+        loss(ROWS, apply, latents(seed))
     torch.testing.assert_close(seen[0], seen[1])
     mean = (ROWS.numpy() - learner.mean.centre) @ learner.mean.axes  # type: ignore[union-attr]
     np.testing.assert_allclose(seen[0][:, 0].numpy(), mean, rtol=1e-5)
@@ -134,7 +135,7 @@ def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, refere
     state = initial_state(learner)
     leaf = torch.tensor(state.parameters, requires_grad=True)
     other, generator = reference(leaf), torch.Generator().manual_seed(4)
-    given = {"steps": 6, "execution": Execution("cpu"), "seed": 0}
+    given = {"steps": 6, "execution": Execution("cpu")}
     session = Session(learner, LAYOUT, state, step=0, **given)  # type: ignore[arg-type]
     average = torch.tensor(state.parameters)
     for step in range(6):
@@ -156,13 +157,10 @@ def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, refere
         ((4,), (Linear(5, 2),)),
         ((4,), (Relu(),)),
         ((4,), ()),
-        ((4,), (Linear(4, 4), Reshape((3,)))),
-        ((4,), (Reshape((1, 2, 2)), Convolution(2, 1, 1))),
-        ((4,), (Reshape((1, 2, 2)), Convolution(1, 1, 3))),
-        ((4,), (Linear(4, 2), Upsample(2))),
+        ((4,), (Linear(4, 4), Relu(), Linear(3, 2))),
         ((4,), (Linear(4, 2), object())),
         ((4.0,), (Linear(4, 2),)),
-        ((4,), (Linear(4, 2), Reshape((-1, -2)))),
+        ((4,), (Linear(4, -2),)),
         ((2**20,), (Linear(2**20, 2**20),)),
     ],
 )

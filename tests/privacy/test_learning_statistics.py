@@ -16,10 +16,9 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.curves import renyi
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.features import circle
 from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import into_ball
-from privacy.learning.statistics import FeatureSums, Moments, Statistic, sum_event
+from privacy.learning.statistics import Moments, Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning_rows import (
     LAYOUT,
@@ -47,8 +46,6 @@ def squared(change: np.ndarray) -> int:
 
 def parts_of(statistic: Statistic, values: np.ndarray) -> list[np.ndarray]:
     """The parts of a sum, each by itself."""
-    if isinstance(statistic, FeatureSums):
-        return [values]
     ends = np.cumsum([Moments(statistic.embedding, statistic.groups, (part,)).length for part in statistic.parts])
     return np.split(values, ends[:-1])
 
@@ -82,7 +79,7 @@ def test_no_neighbour_moves_a_sum_further_than_its_moves_say(
 def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacency) -> None:
     """The bound is no larger than it must be: some row, or pair of rows, reaches most of it.
 
-    Responsibilities and features do not come near their worst case on these rows; all others reach 95 % of it.
+    Responsibilities do not come near their worst case on these rows; all others reach 95 % of it.
     """
     statistic = all_statistics(8)[name]
     corners = rows_of(
@@ -92,8 +89,6 @@ def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacenc
     changes = each if adjacency == "add_remove" else [one - other for one in each for other in each]
     largest = max(squared(change) for change in changes) / sum(move**2 for move in statistic.moves(adjacency, 1))
     least = {
-        "features": 0.3,
-        "shared features": 0.05,
         "mixture": 0.6,
         "diagonal mixture": 0.4,
         "sums and squares": 0.6,
@@ -122,7 +117,6 @@ def test_moves_follow_from_parts_adjacency_and_rows_of_a_unit() -> None:
     assert made["sums and squares"].moves("replace_one", 1) == (m, m, 2 * m)
     assert made["mixture"].moves("add_remove", 1) == (16 * m,) * 3
     assert made["counts alone"].moves("replace_one", 1) == (1, 1)
-    assert made["features"].moves("replace_one", 3) == (3 * 2 * 2290,)  # 1024 sqrt(5) = 2289.7
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,20 +219,6 @@ def test_a_row_belongs_to_the_shell_of_its_norm() -> None:
     assert (weights.sum(axis=0)[:3] > 0).all()
 
 
-def test_features_are_cosines_and_sines_of_turns() -> None:
-    """Within the angles' and the values' rounding; the mean of one row has norm at most one."""
-    statistic, rows = all_statistics(8)["features"], random_rows(40)
-    assert isinstance(statistic, FeatureSums)
-    vectors = statistic.embedding.vectors(rows, LAYOUT)
-    angles = 2 * np.pi * (vectors @ statistic.frequencies) / 2**24
-    expected = np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(40, -1) / np.sqrt(5)
-    one = np.array([statistic.means(statistic.total(rows[[place]], LAYOUT)).sum(axis=0) for place in range(40)])
-    np.testing.assert_allclose(one, expected, atol=1.5e-3)
-    assert (np.linalg.norm(one, axis=1) <= 1).all()
-    assert np.abs((circle() ** 2).sum(axis=1) / 4**10 - 1).max() < 3e-3
-    assert ((circle() ** 2).sum(axis=1) <= 4**10).all()
-
-
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_the_event_costs_rho_for_every_change_of_that_norm(adjacency: Adjacency) -> None:
     """rho = |moves|^2 / (2 sigma^2), the divergence at every order is order * rho, rounded against the spender."""
@@ -298,7 +278,6 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (all_statistics()["mixture"], {"parts": ("diagonal", "full")}, "parts must be some of"),
     (all_statistics()["mixture"], {"parts": ()}, "parts must be some of"),
     (all_statistics()["mixture"], {"embedding": embedded(16)}, "bits must be fewer"),
-    (all_statistics()["features"], {"frequencies": whole(np.full((2, 1), 2**47))}, "frequencies must be lower"),
 ]
 
 

@@ -13,13 +13,28 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import PoissonSampledGaussian
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.conftest import NewPlace
-from tests.privacy.ledgers import HALF, SOURCE, Counted, Place, bind, laplace, opened, request, terms
+from tests.privacy.ledgers import (
+    HALF,
+    SIGNER,
+    SOURCE,
+    Counted,
+    Place,
+    bind,
+    laplace,
+    ledger_with_account,
+    opened,
+    published,
+    request,
+    terms,
+)
 
 RENYI = RenyiCalculus(Fraction(12))
+SMALL = laplace(0.25)
 
 
 def spent(ledger: Ledger) -> dict[str, Fraction]:
@@ -245,3 +260,66 @@ def test_a_grant_goes_on_while_an_account_is_opened_beside_it(place: Place) -> N
         holder.measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key=key)
     assert spent(ledger) == {"people-2026": 1, "people-2026-Q4": 1}
     assert ledger.verify() == []
+
+
+# --- opened again -------------------------------------------------------------------------------------------
+
+
+def test_an_account_that_nothing_was_charged_to_is_opened_again_under_other_terms(place: Place) -> None:
+    """One entry more; the proof of its first version shows the terms that it was charged under."""
+    ledger = ledger_with_account(place)
+    again = terms(RENYI, epsilon=4)
+    with pytest.raises(LedgerRefusal, match=r"(?s)other terms.*nothing was ever charged to it: say --reopen"):
+        ledger.open_account(again)
+    state = ledger.open_account(again, reopen=True)
+    assert (state.terms, state.spent) == (again, 0)
+    assert ledger.open_account(again) == state
+    assert [entry.kind for entry in ledger.journal()][-1] == "account_opened"
+    published(ledger, "run-1", noise=SMALL)
+    proof = ledger.prove("run-1", SIGNER)
+    shown = [each["entry"]["body"]["epsilon"] for each in proof["entries"] if "cap" in each["entry"]["body"]]
+    assert shown == [4 * PICO]
+    assert ledger.verify(public_key=SIGNER.public_key) == []
+
+
+@pytest.mark.parametrize("end", ["reserved", "returned", "inherited", "closed"])
+def test_an_account_that_was_ever_used_is_never_opened_again(place: Place, end: str) -> None:
+    """Not even after a return: somebody has seen what a charge of this size was admitted under."""
+    ledger = ledger_with_account(place)
+    if end == "closed":
+        ledger.close_account("people-2024")
+    else:
+        ledger.reserve(request(noise=SMALL))
+    if end == "returned":
+        ledger.return_charge("run-1")
+    name, block = ("people-2024", "2024")
+    if end == "inherited":
+        ledger.open_account(terms(block="2024-Q4"))
+        name, block = ("people-2024-Q4", "2024-Q4")
+    before = len(ledger.journal())
+    with pytest.raises(LedgerRefusal, match="after its first charge a cap never changes"):
+        ledger.open_account(terms(name=name, block=block, epsilon=9), reopen=True)
+    assert len(ledger.journal()) == before
+    assert ledger.verify() == []
+
+
+def test_other_people_or_days_are_another_account(place: Place) -> None:
+    ledger = ledger_with_account(place)
+    for changed in ({"block": "2025"}, {"population": "firms"}):
+        with pytest.raises(LedgerRefusal, match="open an account under another name"):
+            ledger.open_account(replace(terms(epsilon=9), **changed), reopen=True)  # type: ignore[arg-type]
+
+
+def test_a_pure_account_advises_only_what_works(place: Place) -> None:
+    """Each piece of advice is followed, and works; for a training there is none but another account."""
+    ledger, gaussian = ledger_with_account(place), GaussianNoise(Fraction(1, 100))
+    with pytest.raises(LedgerRefusal, match=r"sudare budget open people-2024 --reopen .* --calculus renyi"):
+        ledger.reserve(request(noise=(gaussian,)))
+    ledger.reserve(request("run-2", noise=SMALL))
+    with pytest.raises(LedgerRefusal, match=r"ask for `delta: 0` in `charge`"):
+        ledger.reserve(request(noise=(gaussian,)))
+    training = replace(request(), events=(PoissonSampledGaussian(Fraction(2), Fraction(1, 100), 10),))
+    with pytest.raises(
+        LedgerRefusal, match="has no Laplace form: release it for people or days whose account is ren"
+    ):
+        ledger.reserve(training)

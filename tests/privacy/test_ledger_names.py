@@ -40,9 +40,7 @@ def test_people_of_overlapping_days_have_one_unit_and_one_relation(
         assert ledger.open_account(terms(block=between, **changed)).spent == 0
 
 
-@pytest.mark.parametrize(
-    "alike", ["People", "peo ple", "PEOPLE ", "ｐeople", "peo\u00adple", "people.", "(people)", "peo\tple"]
-)
+@pytest.mark.parametrize("alike", ["People", "peo ple", "PEOPLE ", "ｐeople", "peo\u00adple", "people.", "(people)"])
 def test_a_population_is_written_in_one_way(place: Place, alike: str) -> None:
     ledger = opened(place, "2026-Q4")
     with pytest.raises(LedgerRefusal, match=r"'people', as it is written elsewhere"):
@@ -68,6 +66,19 @@ def test_a_name_that_shows_nothing_or_fits_no_column_is_refused(place: Place, na
             ledger.open_account(replace(terms(block="2026"), **{field: name}))
     with pytest.raises(LedgerRefusal, match=f"(?s){said}"):
         bind(ledger, "2026", population=name)
+    assert ledger.journal() == entries
+
+
+@pytest.mark.parametrize("name", ["peo\tple", "people\n", "peo\u202eple", "\u200fpeople"])
+def test_a_name_that_reads_otherwise_than_it_is_is_refused(place: Place, name: str) -> None:
+    ledger = opened(place, "2026-Q4")
+    entries = ledger.journal()
+    for field in ("name", "population", "unit"):
+        with pytest.raises(LedgerRefusal, match="a control character or a direction mark") as refused:
+            ledger.open_account(replace(terms(block="2027"), **{field: name}))
+        assert not set("\t\u202e\u200f") & set(str(refused.value))
+    with pytest.raises(LedgerRefusal, match="a control character or a direction mark"):
+        bind(ledger, "2027", population=name)
     assert ledger.journal() == entries
 
 

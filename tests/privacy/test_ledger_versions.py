@@ -8,7 +8,7 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.ledgers import Place, laplace, ledger_with_account, published, request
+from tests.privacy.ledgers import SIGNER, Place, laplace, ledger_with_account, published, request
 
 SMALL = laplace(0.1)
 
@@ -48,6 +48,7 @@ def test_a_publication_is_entered_once(place: Place) -> None:
         "number": 1,
         "manifest": "e" * 64,
         "supersedes": None,
+        "earlier": [],
     }
     assert ledger.record_publication("run-1", "e" * 64) == entry
     assert ledger.entries_of("run-1")[-1] == entry
@@ -89,7 +90,11 @@ def test_seeded_noise_is_never_published(place: Place) -> None:
 
 
 def publish_all(ledger: Ledger, *runs: str) -> list[Entry]:
-    return [ledger.record_publication(run, "e" * 64) for run in runs]
+    entries = []
+    for run in runs:
+        entries.append(ledger.record_publication(run, "e" * 64))
+        ledger.prove(run, SIGNER)
+    return entries
 
 
 def test_a_later_version_supersedes_the_one_before_and_both_keep_their_charges(place: Place) -> None:

@@ -31,7 +31,7 @@ from privacy.marginals.domain import Domain
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy import test_latent_generators
 from tests.privacy.generating import Run, start
-from tests.privacy.learning import mixed_codes, mixed_layout, p3gm
+from tests.privacy.learning import latents, mixed_codes, mixed_layout, p3gm
 from tests.privacy.ledgers import KEYED_HASH, Place
 
 COLUMNS = 30
@@ -217,7 +217,7 @@ def test_a_training_sees_rows_within_the_window() -> None:
             name: torch.randn(part.inputs[0], part.outputs[0], generator=weights) for name, part in learner.parts
         }
         apply = lambda name, values: values @ drawn[name]  # noqa: E731
-        return loss_of(learner, layout, cpu)(given, apply, torch.Generator().manual_seed(7))
+        return loss_of(learner, layout, cpu)(given, apply, latents(7))
 
     torch.testing.assert_close(losses(p3gm(window=WINDOW), rows), losses(p3gm(), inside))
     assert not torch.allclose(losses(p3gm(), rows), losses(p3gm(), inside))

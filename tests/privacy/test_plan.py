@@ -46,8 +46,8 @@ def spec(folder: Path, *, epsilon: str = "1", delta: str = "1e-9", **product: ob
 def test_a_laplace_plan_costs_exactly_the_charge_and_is_pure(tmp_path: Path) -> None:
     plan = plan_tables(spec(tmp_path), CONTRACT)
     assert (plan.epsilon, plan.delta) == (PICO, 0)
-    assert [draw.key for draw in plan.draws] == [TOTAL_KEY, "table:sex", "table:education_x_income"]
-    assert [draw.cells for draw in plan.draws] == [1, 2, 32]
+    assert [draw.key for draw in plan.draws] == ["table:sex", "table:education_x_income"]
+    assert [draw.cells for draw in plan.draws] == [2, 32]
     assert sum(draw.share for draw in plan.draws) == 1
 
 
@@ -64,16 +64,24 @@ def test_no_split_ever_costs_more_than_the_charge(
 
 def test_a_table_of_twice_the_weight_gets_twice_the_budget(tmp_path: Path) -> None:
     tables = [{"columns": ["sex"], "weight": 2}, {"columns": ["race"], "weight": 1}]
-    _, first, second = plan_tables(spec(tmp_path, tables=tables), CONTRACT).draws
+    first, second = plan_tables(spec(tmp_path, tables=tables), CONTRACT).draws
     assert isinstance(first.event, DiscreteLaplace)
     assert isinstance(second.event, DiscreteLaplace)
     assert float(first.event.inverse_scale / second.event.inverse_scale) == pytest.approx(2, rel=1e-9)
     assert first.half_width < second.half_width
 
 
-def test_without_refinement_no_total_is_measured(tmp_path: Path) -> None:
-    plan = plan_tables(spec(tmp_path, refine={"method": "none"}), CONTRACT)
-    assert TOTAL_KEY not in [draw.key for draw in plan.draws]
+@pytest.mark.parametrize("method", ["none", "simplex", "empirical_bayes", "auto"])
+def test_no_total_is_measured_where_tables_have_sums_of_their_own(tmp_path: Path, method: str) -> None:
+    """The whole charge goes to the tables; only a sparse table, which has no sum, gets a total, and a twentieth."""
+    plan = plan_tables(spec(tmp_path, refine={"method": method}), CONTRACT)
+    assert [draw.key for draw in plan.draws] == ["table:sex", "table:education_x_income"]
+    assert [draw.share for draw in plan.draws] == [Fraction(1, 2)] * 2
+    listed = [["sex"], {"columns": ["education", "income"], "form": "sparse"}]
+    with_list = plan_tables(spec(tmp_path, tables=listed), CONTRACT)
+    assert (with_list.draws[0].key, with_list.draws[0].share) == (TOTAL_KEY, Fraction(1, 20))
+    alone = plan_tables(spec(tmp_path, tables=listed, refine={"method": "none"}), CONTRACT)
+    assert TOTAL_KEY not in [draw.key for draw in alone.draws]
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])

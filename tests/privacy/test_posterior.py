@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from privacy.accounting.amounts import ATTO, PICO, loss_up
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
@@ -18,6 +19,7 @@ from privacy.accounting.posterior import (
     epsilon_of_attribute,
     exceptions,
     largest_posterior,
+    loss_about_a_row,
     odds_bound,
 )
 from privacy.audit.recompute import recompute
@@ -121,6 +123,62 @@ def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, 
         assert mass <= allowed * (1 + 1e-9)
     below = math.exp(epsilon) * 1.05  # a bound that is too close to e^epsilon is exceeded more often than stated
     assert delta / (1 - math.exp(epsilon) / below) > allowed
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-4), (3.0, 1e-5)])
+@pytest.mark.parametrize("weight", [0.0, 0.01, 0.3, 0.9])
+def test_a_third_hypothesis_that_is_true_has_no_more_exceptions(epsilon: float, delta: float, weight: float) -> None:
+    """Linear programming over the masses of B under three laws: the true third one reaches 10 delta, never more.
+
+    Where the third is a neighbour of the first alone, and not of the second, it would reach (10 e^epsilon + 1) delta.
+    """
+    stated = exceptions(loss_up(Fraction(epsilon)), int(delta * ATTO)) / ATTO
+    bound = float(odds_bound(loss_up(Fraction(epsilon)), 1))
+    reached = most_exceptions(epsilon, delta, bound, weight, neighbours=((0, 1), (0, 2), (1, 2)))
+    assert reached <= (10 - weight) * delta / (1 + weight * math.expm1(epsilon)) * (1 + 1e-9) <= stated * (1 + 2e-9)
+    if weight == 0:
+        assert reached == pytest.approx(stated, rel=1e-6)
+        star = most_exceptions(epsilon, delta, bound, weight, neighbours=((0, 1), (0, 2)))
+        assert star == pytest.approx((10 * math.exp(epsilon) + 1) * delta, rel=1e-6)
+
+
+def most_exceptions(
+    epsilon: float, delta: float, bound: float, weight: float, *, neighbours: tuple[tuple[int, int], ...]
+) -> float:
+    """The largest mass of B under the third law, where B is a set in which odds of the first rise to the bound."""
+    growth, rows, limits = math.exp(epsilon), [], []
+    for pair in neighbours:
+        for one, other in (pair, pair[::-1]):
+            rows.append([float(place == one) - growth * (place == other) for place in range(3)])
+            limits.append(delta)
+            rows.append([growth * (place == other) - float(place == one) for place in range(3)])
+            limits.append(delta + growth - 1)
+    rows.append([-1.0, bound * (1 - weight), bound * weight])
+    limits.append(0.0)
+    solved = linprog([0, 0, -1], A_ub=np.array(rows), b_ub=np.array(limits), bounds=[(0, 1)] * 3)
+    assert solved.success
+    return float(-solved.fun)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
+def test_another_row_of_somebody_in_the_table_costs_two_steps(epsilon: float, delta: float) -> None:
+    """One removed, another added: the worst (epsilon, delta) mechanism, twice in a chain, against the stated loss.
+
+    Along the chain the laws are reached: from the table with a row to the one without to the one with another row.
+    """
+    loss = loss_about_a_row(loss_up(Fraction(epsilon)), int(delta * ATTO), adjacency="add_remove")
+    assert loss.epsilon == 2 * loss_up(Fraction(epsilon))
+    assert loss.delta / ATTO >= delta * (1 + math.exp(epsilon)) * (1 - 1e-9)
+    noise = np.exp(-np.abs(np.arange(-300, 301)) * epsilon) * math.tanh(epsilon / 2)
+    one, other = (
+        np.outer(np.roll(noise, 1), noise),
+        np.outer(noise, np.roll(noise, 1)),
+    )  # the row counts in either cell
+    beyond = np.maximum(one - math.exp(loss.epsilon / PICO) * other, 0).sum()
+    assert beyond <= loss.delta / ATTO + 1e-12
+    assert np.maximum(one - math.exp(1.9 * epsilon) * other, 0).sum() > 1e-3 * min(epsilon, 1)  # not less than two
+    assert loss_about_a_row(5, 7, adjacency="replace_one") == (5, 7)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_errors_of_cells_by_hand() -> None:
     )
     assert (found.cells, found.unpublished, found.rows_unpublished) == (3, 3, 5)
     assert (found.mean_absolute, found.largest) == (pytest.approx(7 / 3), 4)
+    assert found.bootstrap > 0
     assert found.rmse == pytest.approx(math.sqrt((1 + 4 + 16) / 3))
     assert found.relative == pytest.approx(7 / 15)
     assert found.covered == pytest.approx(2 / 3)
@@ -121,3 +122,15 @@ def test_errors_of_cells_by_hand() -> None:
     assert "2.0" not in repr(private)
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(private)
+
+
+def test_the_yardstick_of_a_table_is_what_drawing_its_rows_again_would_miss() -> None:
+    """A second derivation, by drawing: 2,000 bootstraps of 1,000 rows in three cells, within 3 % (seeded)."""
+    counts = np.array([700, 250, 50])
+    drawn = np.random.default_rng(1).multinomial(1000, counts / 1000, size=2000)
+    published = PublishedCells(np.arange(3)[:, None], counts.astype(np.float64), None)
+    exact = dict(enumerate(counts.tolist()))
+    labels = (("a", "b", "c"),)
+    found = cell_errors(exact, np.arange(3), published, columns=("x",), labels=labels, cells=3)
+    assert found.mean_absolute == 0
+    assert found.bootstrap == pytest.approx(np.abs(drawn - counts).mean(), rel=0.03)

@@ -191,3 +191,12 @@ def test_the_histogram_counts_what_sorting_counts(step: int) -> None:
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])
     assert distinct_counts(np.empty(0, np.int64))[0].size == 0
+
+
+@pytest.mark.parametrize("epsilon", ["1", "40"])
+def test_a_tie_goes_to_a_lambda_above_zero_in_a_whole_number_table(epsilon: str) -> None:
+    """At 0 all remainders are alike, and cell numbers decide. In a full table, or without noise, 0 only ties."""
+    event, full = laplace(epsilon), np.full(50, 1000)
+    assert 0 < choose_lambda_auto(full, 50_000, event=event, integers=True).lambda_ < 1e-5
+    assert 0 < lambda_for_reference(full, event=event, integers=True).lambda_ < 1e-5
+    assert choose_lambda_auto(np.full(4, 9), 36, event=gaussian(900), integers=True).lambda_ == 0

@@ -23,6 +23,7 @@ from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, initial_state
 from privacy.ledger.training import noisy_step
 from privacy.noise.random_bytes import SecureBytes
+from privacy.noise.row_normals import normals_from
 from tests.privacy.learning import classifier, mixed_codes, mixed_layout
 from tests.privacy.noise_statistics import FALSE_ALARM
 
@@ -36,7 +37,7 @@ PLAN = TrainingPlan(Fraction(1, 2), Fraction(1), 2, Fraction(1, 100), Fraction(1
 def moved(codes: NDArray[np.uint8], plan: TrainingPlan, source: SecureBytes) -> NDArray[np.float64]:
     """The sum of the noisy sums of all steps, from where the parameters went [clipping norms]."""
     execution = Execution("cpu")
-    session = Session(SGD, LAYOUT, START, step=0, steps=plan.steps, execution=execution, seed=0)
+    session = Session(SGD, LAYOUT, START, step=0, steps=plan.steps, execution=execution)
     for _ in range(plan.steps):
         noisy_step(session, codes, plan=plan, clipped_to=plan.clipped_to(START.parameters.size), source=source)
     went = START.parameters.astype(np.float64) - session.state().parameters
@@ -80,8 +81,8 @@ def lower_bound(plan: TrainingPlan) -> float:
     steps, along that gradient, passes THRESHOLD. Both error rates are bounded by Clopper and Pearson, 0.05 % each.
     """
     source, canary = SecureBytes(), mixed_codes(1)
-    session = Session(SGD, LAYOUT, START, step=0, steps=1, execution=Execution("cpu"), seed=0)
-    direction = session.clipped_sum(canary, bound=1.0).astype(np.float64)
+    session = Session(SGD, LAYOUT, START, step=0, steps=1, execution=Execution("cpu"))
+    direction = session.clipped_sum(canary, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
     assert np.linalg.norm(direction) == pytest.approx(1, abs=1e-5)
     passed = [
         sum(bool(moved(codes, plan, source) @ direction > THRESHOLD) for _ in range(TRIALS))

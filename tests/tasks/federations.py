@@ -134,7 +134,7 @@ def open_account(workspace: Workspace, account: str, source: str, epsilon: int) 
 
 def ledger_of(workspace: Workspace) -> Ledger:
     """Open a workspace's ledger."""
-    return Ledger(workspace.ledger_url, draws=workspace.draws)
+    return workspace.open_ledger()
 
 
 def drawn(workspace: Workspace) -> list[str]:

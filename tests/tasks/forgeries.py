@@ -70,6 +70,7 @@ def without_delta(record: Json) -> None:
     told(record, "F.delta", "0")
     whole = record["groups"]["F"]["fields"]["largest_posterior"]["value"]
     whole.update(at_most=beliefs(record["replay"]["claim"]["epsilon"], 0), except_with_probability="0")
+    record["groups"]["F"]["fields"]["largest_attribute"]["value"].update(delta="0")
 
 
 def amounts(**changed: int) -> Change:
@@ -348,6 +349,17 @@ FORGERIES = {
         of="guild",
         says="largest_posterior.hypothesis",
     ),
+    "a smaller loss about the column told of most": Forgery(
+        {5},
+        lambda r: r["groups"]["F"]["fields"]["largest_attribute"]["value"]["at_most"].update({"50 %": "60 %"}),
+        says="groups.F.largest_attribute",
+    ),
+    "another column told of most": Forgery(
+        {5},
+        lambda r: r["groups"]["F"]["fields"]["largest_attribute"]["value"].update(column="nobody's"),
+        of="guild",
+        says="groups.F.largest_attribute",
+    ),
     "a smaller loss about a column": Forgery(
         {5}, attribute("age", epsilon="0.95"), says="groups.F.per_attribute, age"
     ),
@@ -544,16 +556,22 @@ FORGERIES = {
     "another number published": Forgery(
         {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
     ),
+    "a time to the second": Forgery(
+        {5}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}
+    ),
+    "times that are told to the second": Forgery(
+        {5}, record=lambda r: told(r, "O.public_times", "to the second"), says="as the charge in the journal"
+    ),
     "no opening": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
     "two charges": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),
     "a draw number left out": Forgery(
         {4, 6},
-        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][2].update(number=3),
+        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][1].update(number=2),
         says="without gap",
     ),
     "a draw under the same key": Forgery(
         {4, 6},
-        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][2].update(key="total"),
+        journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][1].update(key="table:age"),
         says="twice",
     ),
     "an entry of an unknown kind": Forgery({4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"),

@@ -63,6 +63,7 @@ def forge(
     for entry in entries:
         if entry["kind"] == "version_published" and isinstance(entry["body"], dict):
             entry["body"]["manifest"] = manifest_sha256
+            entry["body"]["earlier"] = []  # nothing was signed before in the journal that is made up here
     (folder / "PROOF.json").write_bytes(readable_json(prove(entries, signer)))
 
 
@@ -146,8 +147,14 @@ def _restate_files(folder: Path) -> None:
 
 
 def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change a Parquet file."""
-    pq.write_table(change(pq.read_table(path)), path)
+    """Change a Parquet file, and write it as it is published."""
+    as_published(change(pq.read_table(path)), path)
+
+
+def as_published(table: pa.Table, path: Path) -> None:
+    """Write a Parquet file as versions hold it: the same compression, and dictionaries for labels alone."""
+    labels = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=labels)
 
 
 def set_cell(path: Path, column: str, row: int, value: Any) -> None:

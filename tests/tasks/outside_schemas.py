@@ -1,7 +1,9 @@
 """The forms that other people's programs expect, by their field names: OpenDP's registry, and OpenLineage.
 
-Written from opendp/deployments-registry-data (schemas/deployments-schema.yaml) and OpenLineage (spec 2-0-2 and its
-facets): names, types and enumerations only.
+Written from opendp/deployments-registry-data and OpenLineage (spec 2-0-2 and its facets): names, types and
+enumerations only. Of the registry: the keys and places of its entries at commit
+406334b42a035ea1f22388239e779a122a273a7d, the enumerations of schemas/deployments-schema.yaml at commit
+aebc41b9e4ca5d2d5355c18fa6ee02e752fcb0d5; every other key is refused, as its schema does.
 """
 
 from __future__ import annotations
@@ -66,8 +68,18 @@ BASIC = an_object(
     **texts("name", "description", "intended_use", "data_product_region"),
 )
 DEPLOYMENT = an_object(
-    ["url_slug", "deployment"],
+    ["url_slug", "status", "tier", "deployment"],
     url_slug={"type": "string", "pattern": "^[a-z0-9-]+$"},
+    status=one_of(
+        "Converted",
+        "Draft",
+        "Pending",
+        "Changes Required",
+        "Approved",
+        "Approved (Update Requested)",
+        "Approved (Pending)",
+    ),
+    tier={"enum": [1, 2, 3]},
     deployment=an_object(
         ["basic", "administrative"],
         basic=BASIC,
@@ -79,7 +91,6 @@ DEPLOYMENT = an_object(
         privacy_loss=an_object(
             [],
             privacy_parameters=an_object([], epsilon=NUMBER, delta=NUMBER, rho=NUMBER),
-            number_of_privacy_units=COUNT,
             **texts("privacy_unit", "privacy_unit_details", "privacy_parameters_details"),
         ),
         deployment_model=an_object(
@@ -90,44 +101,17 @@ DEPLOYMENT = an_object(
             access_type=one_of("Interactive", "Non-interactive"),
             **texts(
                 "model_name_details",
-                "trust_assumptions",
                 "actors",
                 "release_type_details",
                 "data_source_type_details",
                 "access_type_details",
             ),
         ),
+        accounting=an_object([], **texts("post_processing", "composition")),
         implementation=an_object(
-            [],
-            **texts(
-                "preprocessing_and_hyperparameter_tuning",
-                "mechanisms",
-                "composition",
-                "post_processing",
-                "justification",
-                "utility",
-                "additional_information",
-            ),
+            [], **texts("preprocessing_and_hyperparameter_tuning", "mechanisms", "justification")
         ),
-        administrative=an_object(
-            ["status", "registry_authors", "tier"],
-            evidence_sources={
-                "type": "object",
-                "additionalProperties": an_object(
-                    ["evidence_source_type", "misc"],
-                    evidence_source_type=one_of(
-                        "Peer-reviewed publication",
-                        "Formal publication by the deploying organization",
-                        "Authorized organizational attestation",
-                        "Other public source",
-                    ),
-                    misc=an_object([], **texts("title", "howpublished", "url", "author", "note")),
-                ),
-            },
-            status=one_of("Converted", "Draft", "Pending", "Changes Required", "Approved"),
-            registry_authors=a_list(TEXT, 1),
-            tier={"enum": [1, 2, 3]},
-        ),
+        administrative=an_object(["registry_authors"], sources=TEXT, registry_authors=a_list(TEXT, 1)),
     ),
 )
 

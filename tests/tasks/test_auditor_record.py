@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,21 @@ def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path) ->
     assert public["groups"]["A"]["fields"]["finished"]["value"] == "withheld"
     assert public["auditor_commitment"] == commitment(bytes.fromhex(value["salt"]), value["record"])
     assert all(value["salt"].encode() not in (guild.folder / name).read_bytes() for name in guild.files)
+
+
+def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
+    """The clock stood at 11:12 past ten: no file of the version and no time of a file says so; one that does fails.
+
+    A time here is an ISO 8601 one; that of the contract, which people declare, is left out.
+    """
+    declared = b"2027-08-01T09:30"
+    finer = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:(?:(?!00)\d\d|00:(?!00)\d\d)")
+    for name in guild.files:
+        content = (guild.folder / name).read_bytes().replace(declared, b"")
+        assert not finer.search(content), name
+    assert finer.search((guild.folder / "PROOF.json").read_bytes().replace(b"T10:00:00Z", b"T10:11:12Z"))
+    around = (guild.folder, guild.folder.parent, guild.folder.parent / "latest", *guild.folder.rglob("*"))
+    assert {path.lstat().st_mtime % 3600 for path in around} == {0.0}
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_the_entry_has_the_form_of_the_registry(record: Json) -> None:
     entry = deployment(with_declared(record))
     assert wrong(DEPLOYMENT, entry) == []
     assert missing_fields(entry["deployment"]) == []
-    assert entry["deployment"]["administrative"]["tier"] == 3
+    assert (entry["tier"], entry["status"]) == (3, "Draft")
 
 
 def test_what_nobody_declared_is_named_and_not_invented(record: Json) -> None:
@@ -90,6 +90,9 @@ def test_the_form_that_is_asked_for_is_strict(record: Json) -> None:
     for spoil in (
         lambda e: e["deployment"]["basic"].pop("name"),
         lambda e: e["deployment"]["basic"].update(title="x"),
+        lambda e: e.pop("status"),
+        lambda e: e["deployment"]["administrative"].update(status="Draft", tier=3),
+        lambda e: e["deployment"]["implementation"].update(composition="x"),
         lambda e: e["deployment"]["privacy_loss"]["privacy_parameters"].update(epsilon="2.5"),
     ):
         other = deepcopy(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from contracts.portable.staging import SOURCE, stage_of, staged
 from contracts.spec import load_spec
 from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable
-from tasks.engine.ingest import ingest_in_engine
+from tasks.engine.ingest import StagedTable, ingest_in_engine
 from tasks.engine.spark import EngineFailed, SparkWorker
 from tasks.engine.spark_settings import SparkSettings
 from tasks.run_folder import RunBusy, hold, is_held
@@ -55,6 +56,31 @@ def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path)
         assert chosen(bytes(32)) != kept
 
 
+@pytest.mark.parametrize("answer", [[[0, 5], [3, 6]], [[0, 5], [None, 7]], [[0, None]], []])
+def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: Path, answer: list[list[int]]) -> None:
+    """A file of the stage that did not arrive, a cast that failed: the sum is not the number of rows written."""
+
+    class Worker:
+        def query(self, sql: str) -> list[list[int]]:
+            return answer
+
+    contract = loaded(tmp_path)
+    stage = StagedTable(Worker(), contract, 12)  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match="did not count every row"):
+        stage.counted_cells((contract.columns[0].name,))
+    if len(answer) == 2 and None not in answer[1]:
+        whole = StagedTable(Worker(), contract, 11)  # type: ignore[arg-type]
+        assert [each.tolist() for each in whole.counted_cells((contract.columns[0].name,))] == [[0, 3], [5, 6]]
+
+
+def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
+    """Spark's error would quote a row's value; other dialects are as Ibis writes them."""
+    expression = staged(people_contract(tmp_path), KINDS, keys=choice_keys(KEY))
+    casts = re.compile(r"\b(TRY_)?CAST\(")
+    assert {found.group(1) for found in casts.finditer(sql_of(expression, "pyspark"))} == {"TRY_"}
+    assert {found.group(1) for found in casts.finditer(sql_of(expression, "duckdb"))} == {None}
+
+
 def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_path: Path) -> None:
     """Dense and sparse counts come from the engine alone; references to it are not pickled and show nothing."""
     contract = loaded(tmp_path)
@@ -69,6 +95,9 @@ def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_pat
 
         def broken_checks(self) -> frozenset[str]:
             return frozenset()
+
+        def marked_rows(self) -> tuple[int, dict[str, int]]:
+            return 3, {}
 
         def close(self) -> None: ...
 

@@ -9,16 +9,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
 from contracts.contract import Contract
 from contracts.errors import Refused
+from privacy.evaluation.cells import Rows
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
+from tasks import progress
 from tasks.evaluate import evaluate
-from tasks.evaluation.page import scores_page
+from tasks.evaluation.page import beside, scores_page
+from tasks.evaluation.predict import LEARNERS, _some, accuracies
 from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.score_files import ScoreFiles
 from tasks.settings import Workspace
@@ -81,6 +85,61 @@ def test_classifiers_are_tested_on_the_real_rows(table: PrivateTable, made: Path
     scores = found(table, made, contract, "sex").scores
     assert set(scores.accuracies) == {"decision tree", "support vector machine", "xgboost"}
     assert all(accuracy * 4 in range(5) for accuracy in scores.accuracies.values())
+
+
+def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path, contract: Contract) -> None:
+    """Rows that follow a rule: made-up ones that follow it too score like a bootstrap; the page shows both beside."""
+    lines = [f"{20 + 10 * (i % 3)},{'FM'[i % 3 > 0]},10.5,2021-03-01" for i in range(600)]
+    table = take_in(write_csv(tmp_path, *lines), contract, tmp_path)
+    made = tmp_path / "like.parquet"
+    ages = [20 + 10 * (i % 3) for i in range(600)]
+    columns = {"age": ages, "sex": ["F" if age == 20 else "M" for age in ages], "wage": [10.5] * 600}
+    parquet.write_table(pa.table({**columns, "since": ["2021-03-01"] * 600}), made)
+    moved: list[float] = []
+
+    class Bar:
+        def advance(self, fraction: float, doing: str = "") -> None:
+            moved.append(fraction)
+
+        def outcome(self, held: bool) -> None: ...
+
+    class Reporter:
+        def begin(self, name: str) -> Bar:
+            return Bar()
+
+        def end(self, name: str, *, ok: bool) -> None: ...
+
+    progress.watch(Reporter())
+    try:
+        scores = found(table, made, contract, "sex").scores
+    finally:
+        progress.watch(None)
+    assert moved == sorted(moved)
+    assert len(moved) >= 9
+    assert moved[-1] <= 1
+    assert scores.majority == pytest.approx(2 / 3)
+    assert scores.learned_from_real["decision tree"] == scores.accuracies["decision tree"] == 1
+    assert set(scores.yardsticks) == {"bootstrap", "independent columns"}
+    assert beside(scores, "accuracy, decision tree") == ("1.0000", "0.6667")
+    near, far = (float(text) for text in beside(scores, "2-way error"))
+    assert scores.errors[2].mean == 0 < near < far
+    assert beside(scores, "mutual information error [nats]")[1] > "0.01"
+    assert beside(scores, "pMSE ratio, logistic regression")[0]
+    page = scores_page(PrivateScores(scores), release="town", version=3)
+    assert "majority class" in page
+    assert f"independent columns: {far:.4f}" in page
+
+
+def test_a_support_vector_machine_learns_from_some_rows_of_very_many() -> None:
+    """Half of the rows are drawn, the same each time; the others learn from all."""
+    random = np.random.default_rng(1)
+    codes = np.stack([random.integers(0, 2, 400)] * 2, axis=1)
+    rows = Rows(("a", "b"), (2, 2), codes)
+    done: list[str] = []
+    assert accuracies(rows, rows, target="b", most=50, after=done.append) == dict.fromkeys(LEARNERS, 1.0)
+    assert done == list(LEARNERS)
+    assert len(_some(rows, 50).codes) == 50
+    assert (_some(rows, 50).codes == _some(rows, 50).codes).all()
 
 
 def test_no_number_is_logged(

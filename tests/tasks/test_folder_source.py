@@ -64,7 +64,7 @@ def test_csv_files_plain_and_packed_are_one_table_in_the_order_of_their_paths(tm
     pack(csv_text(ROWS[0]), "people/1.csv", tmp_path)
     pack(csv_text(ROWS[3]), "people/c.csv", tmp_path)
     pack("left over", "people/_SUCCESS", tmp_path)
-    pack("left over", "people/_temporary/0/1.csv", tmp_path)
+    pack("left over", "people/_leftovers/0/1.csv", tmp_path)
     pack("left over", "people/.1.csv.crc", tmp_path)
     found = codes(tmp_path, Source(path=tmp_path / "people", files="csv"))
     assert found == single(tmp_path, *ROWS)
@@ -222,6 +222,99 @@ BAD: dict[Callable[[Path], None], tuple[type[Refused], str]] = {
     partitioned: (SourceUnreadable, "the partition columns town"),
     column_in_both: (SourceUnreadable, "the column 'age' in the files and in their paths"),
 }
+
+
+LAKES = {
+    "Delta": ("people/_delta_log/00000000000000000000.json", "a Delta table"),
+    "Delta above": ("_delta_log/00000000000000000000.json", "a Delta table"),
+    "Hudi": ("people/.hoodie/hoodie.properties", "a Hudi table"),
+    "a partition of Hudi": ("people/.hoodie_partition_metadata", "a Hudi table"),
+    "Iceberg": ("people/metadata/00001-9c.metadata.json", "an Iceberg table"),
+    "Iceberg's data": ("metadata/v3.metadata.json", "an Iceberg table"),
+    "Iceberg of Hadoop": ("people/metadata/version-hint.text", "an Iceberg table"),
+    "Paimon": ("people/snapshot/snapshot-1", "a Paimon table"),
+    "a stream": ("people/_spark_metadata/0", "the output of a Spark stream"),
+    "DuckLake": ("people/ducklake-0197.parquet", "a DuckLake table"),
+    "Hive": ("people/delta_0000001_0000001_0000/000000_0", "a Hive table with transactions"),
+    "a task's leftovers": ("people/_temporary/0/task_1/part-0.parquet", "files of a writer that did not finish"),
+    "an overwrite's leftovers": ("people/.spark-staging-1/a", "files of a writer that did not finish"),
+    "a transaction's leftovers": ("people/_started_77", "files of a writer that did not finish"),
+}
+
+
+TOLD_BY_A_FOLDER = (
+    "Delta",
+    "Delta above",
+    "Hudi",
+    "Iceberg",
+    "Iceberg's data",
+    "Iceberg of Hadoop",
+    "Paimon",
+    "a stream",
+)
+FOLDERS_AND_FILES = [
+    *((case, "people") for case in LAKES),
+    *((case, "people/a.parquet") for case in TOLD_BY_A_FOLDER),
+]
+
+
+@pytest.mark.parametrize(("case", "path"), FOLDERS_AND_FILES)
+def test_files_that_a_log_tells_more_of_are_no_table(tmp_path: Path, case: str, path: str):
+    """Deleted and rewritten rows would come back; a single file of such a table is no table either."""
+    mark, kind = LAKES[case]
+    parquet(tmp_path, "people/a.parquet", **whole())
+    (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / mark).write_text(SECRET)
+    source = Source(path=tmp_path / path, files=None if path.endswith("parquet") else "parquet")
+    with pytest.raises(SourceUnreadable) as raised:
+        take_in(source, make_contract(tmp_path), tmp_path)
+    assert f"source.path\n    found: {kind}\n" in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+def test_a_link_below_a_lake_table_is_no_way_around_its_log(tmp_path: Path):
+    """To one of its partitions: deleted rows would come back from there too."""
+    parquet(tmp_path, "lake/day=1/a.parquet", **whole())
+    (tmp_path / "lake" / "_delta_log").mkdir()
+    (tmp_path / "lake" / "_delta_log" / "00000000000000000000.json").write_text("{}")
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "lake" / "day=1")
+    with pytest.raises(SourceUnreadable, match="a Delta table"):
+        take_in(Source(path=tmp_path / "elsewhere", files="parquet"), make_contract(tmp_path), tmp_path)
+
+
+def test_one_commit_of_a_writer_is_a_table_and_two_may_not_be(tmp_path: Path):
+    parquet(tmp_path, "people/a.parquet", **whole())
+    for mark in ("_started_1", "_committed_1", "_SUCCESS"):
+        (tmp_path / "people" / mark).write_text("")
+    source = Source(path=tmp_path / "people", files="parquet")
+    assert take_in(source, make_contract(tmp_path), tmp_path).path.exists()
+    for mark in ("_started_2", "_committed_2"):
+        (tmp_path / "people" / mark).write_text("")
+    with pytest.raises(SourceUnreadable, match="files of several transactions"):
+        take_in(source, make_contract(tmp_path), tmp_path)
+
+
+TWINS = [
+    (first, second)
+    for first in ("a.csv", "a.csv.gz", "a.csv.zst")
+    for second in ("a.csv", "b.csv", "a.csv.gz", "b.csv.gz", "a.csv.zst", "b.csv.zst", "c/b.csv.gz")
+    if first < second
+]
+
+
+@pytest.mark.parametrize(("first", "second"), TWINS)
+def test_rows_that_come_plain_and_packed_are_refused(tmp_path: Path, first: str, second: str):
+    """By the name in one folder, whatever is in it; by the unpacked bytes anywhere in a partition."""
+    folder = tmp_path / "people"
+    for name in (first, second):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        packing = {".gz": "gzip", ".zst": "zstd"}.get(Path(name).suffix)
+        with pa.output_stream(str(folder / name), compression=packing) as file:
+            file.write("\n".join((HEADER, *ROWS, "")).encode())
+    alike = second.partition(".")[0] == "a"
+    with pytest.raises(SourceUnreadable if alike else GateBroken) as raised:
+        take_in(Source(path=folder, files="csv"), make_contract(tmp_path), tmp_path)
+    assert ("packed otherwise" if alike else "the same bytes as") in str(raised.value)
 
 
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)

@@ -63,12 +63,12 @@ def test_the_blocks_of_the_mesh_are_the_sums_of_its_cells(trees: dict[str, Versi
         np.testing.assert_array_equal(counts(trees["mesh"], f"data/mesh.{size}x{size}.parquet"), blocks.reshape(-1))
 
 
-def test_the_tables_beside_a_hierarchy_keep_the_same_measured_total(trees: dict[str, Version]) -> None:
+def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict[str, Version]) -> None:
     """And groups of places and months add up, by label."""
     version = trees["nested"]
     replay = load(version.folder / "record.json")["replay"]
     total = replay["total"]["value"]
-    assert replay["total"]["kind"] == "noisy"
+    assert replay["total"]["kind"] == "estimated"
     assert counts(version, "data/sex.parquet").sum() == counts(version, "data/moves.parquet").sum() == total
     fine = pq.read_table(version.folder / "data/moves.parquet").to_pandas().astype({"place": str, "moved": str})
     coarse = pq.read_table(version.folder / "data/moves.region_x_year.parquet").to_pandas()

@@ -19,9 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pytest
 
 from contracts.errors import Refused, SudareError
+from contracts.odcs import load_contract
 from contracts.spec import Source
 from tasks import progress
 from tasks.duckdb_session import connect, run
@@ -202,6 +204,65 @@ def test_whether_a_select_keeps_a_row_does_not_show(tmp_path: Path):
         write_csv(tmp_path, *ROWS).model_copy(update={"select": select}), make_contract(tmp_path), tmp_path
     )
     assert contents(table.path, "codes") == []
+
+
+SELECTS_THAT_FOLLOWED_THE_TYPE = [
+    "SELECT age, CASE WHEN CAST(code AS VARCHAR) = '1' THEN 'F' ELSE 'M' END AS sex, wage, since FROM source",
+    "SELECT age, CASE 'c' || code WHEN 'c1' THEN 'F' ELSE 'M' END AS sex, wage, since FROM source",
+    "SELECT code // 2 AS age, 'F' AS sex, wage, since FROM source",
+    "SELECT code * 100 AS age, 'F' AS sex, wage, since FROM source WHERE code & 1 = 1",
+    "SELECT age, 'F' AS sex, code / 2 AS wage, make_date(2020 + code, 1, 1) AS since FROM source",
+]
+
+
+@pytest.mark.parametrize("select", SELECTS_THAT_FOLLOWED_THE_TYPE)
+def test_a_select_sees_one_type_of_numbers(tmp_path: Path, select: str):
+    """Whole numbers, and the doubles, decimals and narrower integers that a writer may make of them for one row."""
+    contract, seen = make_contract(tmp_path), {}
+    for kind in ("TINYINT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5,2)", "HUGEINT", "DECIMAL(38,4)"):
+        source = Source(path=tmp_path / "people.parquet", select=select)
+        row = f"30 AS age, code::{kind} AS code, 2.5 AS wage, DATE '2020-01-01' AS since"
+        duckdb.sql(f"COPY (SELECT {row} FROM (VALUES (1), (2), (3), (NULL), (99)) t(code)) TO '{source.path}'")
+        seen[kind] = contents(take_in(source, contract, tmp_path / kind).path, "codes")
+    assert len({str(codes) for codes in seen.values()}) == 1, seen
+
+
+def test_a_missing_value_that_makes_doubles_of_codes_changes_one_row(tmp_path: Path):
+    """Pandas stores whole numbers with a missing one as doubles; the codes of all others stay."""
+    make_contract(tmp_path)
+    text = (tmp_path / "people.odcs.yaml").read_text()
+    (tmp_path / "codes.yaml").write_text(text.replace("values: [F, M]", "values: ['1', '2']"))
+    contract = load_contract(tmp_path / "codes.yaml")
+    base = pd.DataFrame({"age": 34, "sex": [1, 2, 1, 1], "wage": 10.5, "since": pd.Timestamp("2021-03-01")})
+    more = pd.concat([base, base.head(1).assign(sex=float("nan"))], ignore_index=True)
+    assert [str(each["sex"].dtype) for each in (base, more)] == ["int64", "float64"]
+    for form in ("parquet", "csv"):
+        codes = []
+        for frame in (base, more):
+            path = tmp_path / f"people.{form}"
+            frame.to_parquet(path) if form == "parquet" else frame.to_csv(path, index=False)
+            codes.append(contents(take_in(Source(path=path), contract, tmp_path / form).path, "codes"))
+        assert codes[1] == [*codes[0], (3, 2, 0, 1)]
+
+
+def test_files_that_store_a_column_differently_round_no_number(tmp_path: Path):
+    """Among 4-byte floats DuckDB would make 16,777,216 of 16,777,217; a decimal's scale is another file's affair."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    rows = "30 AS age, 'F' AS sex, {}, DATE '2020-01-01' AS since"
+    kinds = (
+        "16777217::BIGINT",
+        "0.5::FLOAT",
+        "12.5::DECIMAL(38,30)",
+        "99999999::HUGEINT",
+        "12.5::DECIMAL(4,1)",
+        "NULL",
+    )
+    for place, wage in enumerate(kinds):
+        duckdb.sql(f"COPY (SELECT {rows.format(f'{wage} AS wage')}) TO '{folder}/{place}.parquet'")
+    table = take_in(Source(path=folder, files="parquet"), make_contract(tmp_path), tmp_path)
+    assert [row[2] for row in contents(table.path, "raw")] == [16777217, 0.5, 12.5, 99999999, 12.5, None]
+    assert [row[2] for row in contents(table.path, "codes")] == [2, 0, 1, 2, 1, 3]
 
 
 def test_the_id_column_is_bounded_and_not_encoded(tmp_path: Path):

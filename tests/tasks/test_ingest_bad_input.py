@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import sqlite3
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -296,10 +297,11 @@ def test_exit_codes_tell_the_specs_mistakes_from_the_datas():
 
 DAYS_OF_TWO = pa.array([dt.date(2021, 3, 1), dt.date(2024, 12, 31)])
 RETYPED = {
-    "codes instead of names": ("sex", pa.array([1, 2]), "whole numbers"),
-    "flags instead of names": ("sex", pa.array([True, False]), "booleans"),
+    "records instead of names": ("sex", pa.array([{"a": "F"}, {"a": "M"}]), "lists or records"),
+    "lists instead of names": ("sex", pa.array([["F"], ["M"]]), "lists or records"),
+    "lists instead of numbers": ("wage", pa.array([[1.0], None]), "lists or records"),
     "days instead of names": ("sex", DAYS_OF_TWO, "dates"),
-    "numbers instead of days": ("since", pa.array([20210301, 20241231]), "whole numbers"),
+    "records instead of days": ("since", pa.array([{"day": 1}, None]), "lists or records"),
     "days instead of numbers": ("age", DAYS_OF_TWO, "dates"),
     "instants instead of numbers": ("wage", DAYS_OF_TWO.cast(pa.timestamp("us")), "timestamps"),
 }
@@ -321,10 +323,22 @@ def test_a_column_that_was_retyped_is_told_before_a_row_is_read(tmp_path: Path, 
     assert f"column '{name}'\n    found: {found}, none of which is a value of its domain" in message
 
 
-@pytest.mark.parametrize("values", [pa.nulls(2), pa.array([float("nan"), None]), pa.array(["a", "b"])])
+WHATEVER_ONE_ROW_DECIDES = [
+    pa.nulls(2),
+    pa.array([float("nan"), None]),
+    pa.array(["a", "b"]),
+    pa.array([1, 2]),
+    pa.array([1.0, None]),
+    pa.array([Decimal("1.50"), None]),
+    pa.array([True, False]),
+]
+
+
+@pytest.mark.parametrize("values", WHATEVER_ONE_ROW_DECIDES, ids=lambda each: str(each.type))
 @pytest.mark.parametrize("name", GOOD_COLUMNS)
 def test_what_one_missing_value_can_decide_is_no_retyped_column(tmp_path: Path, name: str, values: pa.Array):
-    """A column without any value has whichever type its writer took; texts are read row by row."""
+    """A column without any value has whichever type its writer took, and one missing value makes doubles of whole
+    numbers, which a refusal of either would tell; texts are read row by row."""
     table = pa.table(GOOD_COLUMNS | {name: values})
     assert take_in(_stored(tmp_path, table, "parquet"), make_contract(tmp_path), tmp_path).path.exists()
 

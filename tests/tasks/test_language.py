@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
+from console.site import words_ja
 from privacy.classifiers.registry import TRAINERS, trainer
 from tasks.page.language import LANGUAGES, Language, language
 from tasks.record import (
@@ -25,6 +26,7 @@ from tasks.record import (
 from tasks.record.classifier import KNOWN_BIAS, USES, model_groups
 from tasks.record.record import GROUPS
 from tasks.record.synthetic import synthetic_groups
+from tasks.source import gates
 from tests.tasks.forgery import Json, load
 from tests.tasks.hierarchies import nested
 from tests.tasks.model_runs import anonymized_learning, dp_sgd, learning_first
@@ -32,7 +34,8 @@ from tests.tasks.sparse_runs import small
 from tests.tasks.synthetic_runs import aim, gaussians
 from tests.tasks.version_fixture import Version, publish_version
 
-SLOT = re.compile(r"\{(\w+)#?\}")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SLOT = re.compile(r"\{(\w+)[#+!]?\}")
 FIELDS = {
     f"{group.letter}.{field.name}": (group, field)
     for group in (*GROUPS, *synthetic_groups(GROUPS), *model_groups(GROUPS))
@@ -151,6 +154,43 @@ def test_sentences_have_the_same_slots_on_both_sides(ja: Language) -> None:
 )
 def test_sentences_are_translated_with_what_fills_them(ja: Language, english: str, japanese: str) -> None:
     assert ja.say(english) == japanese
+
+
+def test_a_publisher_s_words_are_not_cut_where_they_hold_words_of_a_sentence(ja: Language) -> None:
+    """The example's people are "in the UCI Adult extract": the block is what follows the last "in"."""
+    people = "people in X in 1994"
+    said = ja.plain(
+        f"never: the cap of a is for good, for all that is ever published of {people} in 2026-Q4. Other days have "
+        "accounts of their own; an account whose days overlap these inherits what was charged, and is charged too"
+    )
+    assert f"2026-Q4 の{people}について" in said
+    bound = "every account of these people whose days it touches is charged, in one transaction: a"
+    assert f"{people}, 2026に結び付けられ" in ja.plain(f"the source is bound to {people}, 2026; {bound}")
+
+
+def test_every_gate_of_every_form_of_source_is_translated(ja: Language) -> None:
+    """A clause of ours without a translation takes the whole sentence with it: no half of a sentence is Japanese."""
+    once = gates.readable_somehow()
+    every = [*gates.READABLE.values(), *gates.READABLE_FILES.values(), gates.TYPED, gates.ALIKE, gates.ONCE, *once]
+    assert len(every) > 10
+    for gate in every:
+        assert 'lang="en"' not in ja.say(f"that {gate} (always checked)"), gate
+    mangled = ja.plain("that no snark is a boojum (always checked)")
+    assert mangled == "that no snark is a boojum (always checked)"
+
+
+def test_one_word_has_one_translation(ja: Language) -> None:
+    """docs/glossary.ja.md says for each term which word the pages use, and which they do not; both kinds of page."""
+    table = (DOCS / "glossary.ja.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
+    terms = [(english, used, [word for word in others.split("、") if word]) for english, used, others in rows[1:]]
+    assert len(terms) > 12
+    written = [*ja.texts.values(), *ja.keys.values(), *(to for _, to in ja.sentences), *words_ja.TEXTS.values()]
+    written += [text for pair in ja.fields.values() for text in pair]
+    for english, used, others in terms:
+        assert any(used in text for text in written), english
+        for word in others:
+            assert not [text for text in written if word in text], (english, word)
 
 
 def test_what_nobody_translated_is_marked_as_english(ja: Language) -> None:
@@ -272,7 +312,7 @@ def test_the_lineage_leads_from_the_contract_to_every_table(versions: dict[str, 
     files = ("data/pay.parquet", "data/hired.parquet")
     for part in ("workers 2.3.1", "ε ≤ 2.5, δ = 1e-8", "account guild-2020", *files):
         assert part in graph
-    assert graph.count('<g class="draw">') == 3
+    assert graph.count('<g class="draw">') == 2
     assert graph.count('<g class="file">') == 2
     assert "aria-label=" in graph
 

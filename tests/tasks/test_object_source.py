@@ -98,6 +98,26 @@ def test_two_objects_with_the_same_bytes_are_refused(tmp_path: Path, object_serv
     assert f"{bucket}/people/: file 2 by name: files\n    found: the same bytes as" in message
 
 
+@pytest.mark.parametrize("path", ["lake/people", "lake/people/1.parquet"])
+@pytest.mark.parametrize(
+    "mark", ["lake/people/_delta_log/0.json", "lake/_delta_log/0.json", "lake/people/metadata/v1.metadata.json"]
+)
+def test_objects_that_a_log_tells_more_of_are_no_table(
+    tmp_path: Path, object_server: ObjectServer, path: str, mark: str
+):
+    bucket = object_server.bucket()
+    object_server.put(
+        f"{bucket}/lake/people/1.parquet", parquet_bytes(age=[1], sex=["F"], wage=[1.0], since=["2021-03-01"])
+    )
+    source = source_at(f"{bucket}/{path}", files=None if path.endswith("parquet") else "parquet")
+    assert codes(tmp_path, source) == [(0, 0, 0, 1)]
+    object_server.put(f"{bucket}/{mark}", b"{}")
+    kind = "an Iceberg table" if "metadata" in mark else "a Delta table"
+    (tmp_path / "other").mkdir()
+    message = refusal(tmp_path / "other", source, SourceUnreadable)
+    assert f"source.path\n    found: {kind}\n" in message
+
+
 def test_what_is_wrong_with_an_object_names_its_address(tmp_path: Path, object_server: ObjectServer):
     bucket = object_server.bucket()
     source = source_at(f"{bucket}/people.csv")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -22,13 +22,13 @@ ROWS_A_PART = 4
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    """A version whose files have row groups of a few rows, and so several parts each."""
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
+    """A version whose files have row groups of a few rows, and so several parts each; verify knows the size too."""
     scenario = first()
     scenario.spec = scenario.spec.replace("formats: [parquet]", "formats: [parquet, csv, parts]")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tidy, "PIECE", ROWS_A_PART)
-        return publish_version(scenario, tmp_path_factory.mktemp("parts"))
+        yield publish_version(scenario, tmp_path_factory.mktemp("parts"))
 
 
 @pytest.fixture

@@ -215,7 +215,7 @@ def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(publis
     croissant = load(published.folder / "croissant.json")
     (rows,) = [each for each in croissant["recordSet"] if each["name"] == DATA.removesuffix(".parquet")]
     (field,) = [each for each in rows["field"] if each["name"] == "picture"]
-    assert (field["dataType"], field["repeated"]) == ("sc:Integer", True)
+    assert (field["dataType"], field["isArray"], field["arrayShape"]) == ("sc:Integer", True, str(PLACES))
 
 
 def test_the_page_shows_a_contact_sheet_of_published_pictures(published: Version) -> None:

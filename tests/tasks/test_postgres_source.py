@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 from contracts.address import PostgresAddress
-from contracts.errors import GateBroken, Refused, SourceUnreadable
+from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
 from contracts.source import Source
 from tasks import progress
 from tasks.ingest import ingest
@@ -185,6 +185,17 @@ def test_a_type_that_somebody_made_is_refused(tmp_path: Path, postgres: Postgres
     assert "the column 'age' of type bytea" in refusal(tmp_path, postgres.source(postgres.database(binary)))
 
 
+def test_a_select_sees_the_columns_beside_one_of_bytes(tmp_path: Path, postgres: PostgresServer):
+    """A scan of a letter in the table refuses nothing; a select that names it names what is not there."""
+    database = postgres.database(*PEOPLE, "ALTER TABLE people ADD COLUMN letter bytea DEFAULT 'x'")
+    assert "the column 'letter' of type bytea" in refusal(tmp_path, postgres.source(database))
+    assert len(codes(tmp_path, postgres.source(database, select=SELECT))) == 4
+    naming = SELECT.replace("SELECT ", "SELECT letter, ", 1)
+    assert "a name or types that do not fit" in refusal(
+        tmp_path, postgres.source(database, select=naming), SpecRefused
+    )
+
+
 def test_a_cast_that_somebody_made_for_an_enumeration_is_not_used(tmp_path: Path, postgres: PostgresServer):
     """It would say M of everybody; the labels say who is what."""
     cast = (
@@ -292,9 +303,9 @@ def test_a_table_without_rows_and_one_that_drifted_are_told(tmp_path: Path, post
 
 
 def test_a_retyped_column_is_told_by_its_type_in_the_catalog(tmp_path: Path, postgres: PostgresServer):
-    retyped = "ALTER TABLE people ALTER COLUMN sex TYPE integer USING length(sex)"
+    retyped = "ALTER TABLE people ALTER COLUMN sex TYPE date USING current_date"
     source = postgres.source(postgres.database(*PEOPLE, retyped, "ALTER TABLE people DROP COLUMN id"))
-    assert "column 'sex'\n    found: whole numbers, none of which" in refusal(tmp_path, source, GateBroken)
+    assert "column 'sex'\n    found: dates, none of which" in refusal(tmp_path, source, GateBroken)
 
 
 def test_wrong_credentials_and_servers_that_are_not_there(

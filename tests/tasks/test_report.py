@@ -219,7 +219,7 @@ def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -
 def test_croissant_describes_every_data_file(reported: Reported) -> None:
     """Digest and size of each file, and a record set with its columns for each Parquet file."""
     described = json.loads((reported.folder / "croissant.json").read_bytes())
-    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.1"
     assert f"bounded {SCOPE_WORDS[reported.facts.contract.unit.scope]}" in described["description"]
     data = {name: content for name, content in reported.files().items() if "/" in name}
     listed = {file["contentUrl"]: file for file in described["distribution"]}
@@ -238,19 +238,19 @@ def test_croissant_describes_every_data_file(reported: Reported) -> None:
 
 
 def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Path) -> None:
-    """A table's name with spaces and percent signs: the files have it, Croissant numbers it, the page escapes it."""
-    scenario = wide([3, 4], "[{columns: [c0, c1], name: 'my table %20é'}]")
+    """A table's name with spaces and signs: the files have it, Croissant numbers it, the page escapes it."""
+    scenario = wide([3, 4], "[{columns: [c0, c1], name: 'my table, é=1'}]")
     scenario.contract = scenario.contract.replace("name: c0", "name: first column")
     scenario.spec = scenario.spec.replace("c0", "first column")
     reported = Reported(scenario, tmp_path)
-    assert "data/my table %20é.parquet" in reported.files()
+    assert "data/my table, é=1.parquet" in reported.files()
     described = json.loads((reported.folder / "croissant.json").read_bytes())
     ids = [part["@id"] for records in described["recordSet"] for part in [records, *records["field"]]]
     ids += [file["@id"] for file in described["distribution"]]
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(r"[A-Za-z0-9._/-]+", part) for part in ids)
     links = {unquote(value or "") for name, value in read_page(reported.page).attributes if name == "href"}
-    assert {"data/my table %20é.parquet", "measurements/my table %20é.parquet"} <= links
+    assert {"data/my table, é=1.parquet", "measurements/my table, é=1.parquet"} <= links
 
 
 def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
@@ -386,7 +386,7 @@ def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
     scenario.contract = scenario.contract.replace("census questionnaire, item 2", attack)
     scenario.place = (attack, "2024")
     scenario.spec = scenario.spec.replace("account: town-2024", f"account: '{attack}'")
-    scenario.spec = scenario.spec.replace("[age, sex]", "{columns: [age, sex], name: '&amp;x'}")
+    scenario.spec = scenario.spec.replace("[age, sex]", "{columns: [age, sex], name: 'x=y'}")
     reported = Reported(scenario, tmp_path)
     tags = read_page(reported.page)
     assert not tags.tags & {"script", "img"}

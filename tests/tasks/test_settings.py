@@ -260,7 +260,7 @@ def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: P
         ("local", True),
         ("local[*]", True),
         ("local[4, 2]", True),
-        ("local-cluster[2,1,1024]", True),
+        ("local-cluster[2,1,1024]", False),
         ("spark://host.example:7077", False),
         ("yarn", False),
         ("k8s://https://host.example", False),

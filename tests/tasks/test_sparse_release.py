@@ -24,7 +24,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
 from tasks.record.schema import record_schema
 from tasks.verify import verify
-from tests.tasks.forgery import Json, edit, forge, load
+from tests.tasks.forgery import Json, as_published, edit, forge, load
 from tests.tasks.sparse_runs import small, sparse
 from tests.tasks.version_fixture import Version, broken, publish_version
 
@@ -67,7 +67,8 @@ def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: V
     assert (noisy.height, data.height) == (draw["listed"]["rows"], table["listed"]["rows"])
     assert noisy["noisy"].min() >= draw["listed"]["threshold"] >= 1
     assert data["count"].min() > 0
-    assert data["count"].sum() == load(large.folder / "record.json")["replay"]["total"]["value"]
+    drawn = pq.read_table(large.folder / "measurements/total.parquet")["noisy"][0].as_py()
+    assert data["count"].sum() == drawn
     assert (data["lower"] <= data["count"]).all()
     assert (data["upper"] >= data["count"]).all()
     assert noisy.height < 200_000
@@ -154,8 +155,9 @@ def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
         assert data["count"].to_list() == kept["noisy"].to_list()
         assert "Whoever reads absent cells as 0" in entry["known_bias"]
     else:
-        total = load(version.folder / "record.json")["replay"]["total"]["value"]
-        assert data["count"].sum() == pytest.approx(total)
+        drawn = pq.read_table(version.folder / "measurements/total.parquet")["noisy"][0].as_py()
+        assert data["count"].sum() == pytest.approx(drawn)
+        assert entry["total"] == drawn
     assert (table["chosen"] is not None) == ("auto" in refine)
 
 
@@ -258,7 +260,7 @@ def restated(version: Version, *, measured: bool = True) -> None:
 
 def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     table = pq.read_table(path)
-    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+    as_published(change(table).replace_schema_metadata(table.schema.metadata), path)
 
 
 def with_value(column: str, row: int, by: int) -> Callable[[pa.Table], pa.Table]:
@@ -361,7 +363,7 @@ def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Pat
     whole = pa.concat_tables(
         [plain.slice(0, place).replace_schema_metadata(None), extra, plain.slice(place).replace_schema_metadata(None)]
     )
-    pq.write_table(whole.replace_schema_metadata(table.schema.metadata), version.folder / MEASURED)
+    as_published(whole.replace_schema_metadata(table.schema.metadata), version.folder / MEASURED)
     restated(version)
     report = verify(version.folder, public_key=version.key)
     assert 8 in broken(report)
@@ -381,7 +383,7 @@ def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_
     metadata = dict(table.schema.metadata)
     metadata[b"sudare_threshold"] = str(threshold).encode()
     metadata[b"sudare_absent"] = f"the noisy count of a cell that is not listed is below {threshold}".encode()
-    pq.write_table(kept.replace_schema_metadata(metadata), path)
+    as_published(kept.replace_schema_metadata(metadata), path)
 
     def change(record: Json) -> None:
         for draw in record["replay"]["draws"]:
@@ -454,7 +456,7 @@ def test_metadata_that_calls_absent_cells_something_else_is_caught(zeros: Versio
     for name in (MEASURED, DATA):
         table = pq.read_table(version.folder / name)
         changed = {**table.schema.metadata, b"sudare_absent": b"unknown"}
-        pq.write_table(table.replace_schema_metadata(changed), version.folder / name)
+        as_published(table.replace_schema_metadata(changed), version.folder / name)
     forge(version)
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == {8, 9}

@@ -14,7 +14,7 @@ from contracts.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from tasks.verify import verify
 from tests.tasks.forgeries import FORGERIES, MEASURED, Change
-from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, prove, set_cell, sign_manifest
+from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, prove, set_cell, sign_manifest, told
 from tests.tasks.version_fixture import Version, broken
 
 
@@ -68,6 +68,22 @@ def test_a_catalogue_entry_that_describes_other_files_is_caught(
     assert {finding.where for finding in report.findings} == {"croissant.json"}
 
 
+def test_a_run_that_was_charged_to_the_second_says_so(versions: dict[str, Version], tmp_path: Path) -> None:
+    """One that was interrupted before an upgrade is published with the entries that it has; its record says so."""
+    version = versions["town"].copy(tmp_path / "v")
+
+    def seconds(entries: list[Json]) -> None:
+        for entry in entries:
+            if entry["kind"] in ("charge_reserved", "grant_opened"):
+                entry["at"] = f"{entry['at'][:14]}12:34Z"
+
+    forge(version, journal=seconds)
+    assert broken(verify(version.folder, public_key=version.key)) == {5}
+    forge(version, record=lambda record: told(record, "O.public_times", "to the second"))
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+
+
 def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version], tmp_path: Path) -> None:
     """A publisher who invents noisy values, and post-processes them honestly, passes; the report says so."""
     version = versions["town"].copy(tmp_path / "v")
@@ -98,7 +114,7 @@ def rewrite_refinement(version: Version) -> None:
         Refine(method="simplex"),
         impossible=np.zeros(noisy.shape, bool),
         total=total,
-        event=DiscreteLaplace(Fraction(19, 40), (1,)),
+        event=DiscreteLaplace(Fraction(1, 2), (1,)),
         ordered=(0,),
     )
     columns = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
@@ -108,14 +124,14 @@ def rewrite_refinement(version: Version) -> None:
     drawn, table = digest_of(folder / MEASURED, "noisy"), digest_of(folder / "data/age.parquet", "count")
 
     def record(value: Json) -> None:
-        value["replay"]["draws"][1]["sha256"] = drawn
+        value["replay"]["draws"][0]["sha256"] = drawn
         value["replay"]["tables"][0]["sha256"] = table
         value["groups"]["Q"]["fields"]["draw_digests"]["value"]["table:age"] = drawn
 
     forge(
         version,
         record=record,
-        journal=lambda entries: [e["body"] for e in entries if e["kind"] == "noise_drawn"][1].update(sha256=drawn),
+        journal=lambda entries: of_kind(entries, "noise_drawn").update(sha256=drawn),
     )
 
 

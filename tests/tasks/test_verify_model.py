@@ -305,7 +305,7 @@ def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[st
     table = pq.read_table(path)
     values = table.column("value").to_numpy().copy()
     values[0] = (values[0] + 1) % 2**16
-    pq.write_table(pa.Table.from_arrays([pa.array(values)], schema=table.schema), path)
+    pq.write_table(pa.Table.from_arrays([pa.array(values)], schema=table.schema), path, compression="zstd")
     forge(version)
     report = verify(version.folder, public_key=version.key)
     assert {8, 9} <= broken(report), report.findings

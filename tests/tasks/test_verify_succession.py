@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from contracts.canonical import readable_json
+from privacy.audit.inclusion import JournalledRun, read_run
+from privacy.audit.statements import Proof
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from tasks.verification.report import VerificationReport
+from tasks.verification.succession import Surroundings, Witness, check_before
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, load, prove
 from tests.tasks.runs import first
@@ -161,7 +164,10 @@ def test_a_version_before_that_does_not_hold_itself_is_no_witness(
 ) -> None:
     """Whoever can put a folder beside a version cannot make it fail; the folder fails where it is verified itself."""
     spoil(folder)
-    assert checked(folder, 2).findings == ()
+    report = checked(folder, 2)
+    assert report.findings == ()
+    [note] = report.notes
+    assert note.startswith("v1, which lies beside this version, was not asked: it")
     assert not checked(folder, 1).ok
 
 
@@ -176,8 +182,93 @@ def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
     for name in ("v01", "v1.5", ".staging-v1", "w1", "v3"):
         shutil.copytree(store / "v1", store / name)
     shutil.rmtree(store / "v1")
+    report = checked(folder, 2)
+    assert report.findings == ()
+    assert report.notes == ("v3, which lies beside this version, was not asked: it holds town v1",)
     edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
-    assert checked(folder, 2).findings == ()
+    (finding,) = checked(folder, 2).findings  # its own entry names the checkpoint that the proof leaves out
+    assert (finding.where, finding.field, finding.found) == ("PROOF.json", "earlier", "no earlier checkpoint")
+    assert "which the entry version_published names" in finding.allowed
+
+
+# --- balances of the accounts, names and latest ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("returnable", "found", "said"), [(0, 1, 0), (10**12, 0, 0), (None, 0, 1)])
+def test_an_account_never_holds_less_than_the_charge_before_left_on_it(
+    folder: Path, returnable: int | None, found: int, said: int
+) -> None:
+    """v2 says that less stood there than v1 left. Only what could still be given back explains that."""
+    proofs = [Proof.model_validate(load(proof_of(folder, number))) for number in (1, 2)]
+    runs = [run for run, _ in (read_run(proof, where="PROOF.json") for proof in proofs) if run is not None]
+    [left], [part] = (run.charge.parts for run in runs)
+    assert (left.returnable, part.before) == (0, left.after)
+
+    def stating(run: JournalledRun, **changed: int | None) -> JournalledRun:
+        taken = run.charge.parts[0].model_copy(update=changed)
+        return replace(run, charge=run.charge.model_copy(update={"parts": (taken,)}))
+
+    around = Surroundings([Witness(1, proofs[0], stating(runs[0], returnable=returnable))])
+    assert check_before(proofs[1], runs[1], around, where="PROOF.json") == []
+    lower = stating(runs[1], before=left.after - 1)
+    findings = check_before(proofs[1], lower, around, where="PROOF.json")
+    assert (len(findings), len(around.notes)) == (found, said)
+    for text in [*(finding.allowed for finding in findings), *around.notes]:
+        assert "at least 1, what v1 left on it" in text
+    later = Surroundings([Witness(1, proofs[0], replace(around.older[0].run, reserved_at=lower.reserved_at + 1))])
+    assert check_before(proofs[1], lower, later, where="PROOF.json") == []  # it was charged after this one
+
+
+def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_charge(tmp_path: Path) -> None:
+    """Two charges at once, and the first is given back: the second said that this could come."""
+    scenario = first()
+    facts = scenario.run(tmp_path)
+    opened = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
+    request = facts.charge.request
+    for key in ("waiting", "after it"):
+        opened.reserve(replace(request, run_key=key))
+    [waiting], [later] = (opened.entries_of(key)[0].body["parts"] for key in ("waiting", "after it"))
+    assert (waiting["returnable"], later["returnable"]) == (0, waiting["amount"])
+    opened.return_charge("waiting")
+    assert opened.verify() == []
+    opened.close()
+
+
+def test_a_folder_that_is_called_like_another_version_is_found(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    (store / "v2").rename(store / "v7")
+    report = verify(store / "v7", public_key=SIGNER.public_key)
+    assert broken(report) == {1}
+    [finding] = report.findings
+    assert (finding.field, finding.found, finding.allowed) == ("the folder's name", "v7, which holds town v2", "v2")
+    (store / "v7").rename(store / "a copy of mine")
+    assert verify(store / "a copy of mine", public_key=SIGNER.public_key).ok
+
+
+def test_latest_that_leads_to_an_older_version_is_said(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    latest = store / "latest"
+    honest = [verify(store / name, public_key=SIGNER.public_key) for name in ("latest", "v1", "v2")]
+    assert [(report.ok, report.notes) for report in honest] == [(True, ())] * 3
+    latest.unlink()
+    latest.symlink_to("v1")
+    for name in ("latest", "v1", "v2"):
+        report = verify(store / name, public_key=SIGNER.public_key)
+        assert report.ok
+        [note] = report.notes
+        assert note.startswith("latest leads to v1, although v2 lies beside it")
+
+
+def test_latest_that_leads_to_another_release_is_found(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    shutil.copytree(folder / "releases" / "town" / "v1", folder / "releases" / "village" / "v1")
+    (store / "latest").unlink()
+    (store / "latest").symlink_to("../village/v1")
+    report = verify(store / "latest", public_key=SIGNER.public_key)
+    assert [(f.where, f.field) for f in report.findings] == [("latest", "where it leads")]
+    beside = verify(store / "v2", public_key=SIGNER.public_key)
+    assert beside.ok
+    assert [note.startswith("latest, beside this version, leads elsewhere") for note in beside.notes] == [True]
 
 
 # --- a version that was withdrawn -----------------------------------------------------------------------------

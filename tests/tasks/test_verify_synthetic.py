@@ -25,8 +25,9 @@ from privacy.generators.rows import synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.verification.synthetic_checks import MODEL, SEED
 from tasks.verify import verify
+from tasks.version.array_file import write_arrays
 from tasks.version.row_arrays import arrow_array
-from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, set_cell, told
+from tests.tasks.forgery import Json, as_published, digest_of, edit, forge, load, of_kind, set_cell, told
 from tests.tasks.synthetic_runs import aim
 from tests.tasks.version_fixture import Version, broken, publish_version
 
@@ -107,7 +108,7 @@ def write_rows(folder: Path, table: pa.Table, name: str = DATA) -> None:
     """Write rows as both copies."""
     import polars as pl
 
-    pq.write_table(table, folder / name, compression="zstd")
+    as_published(table, folder / name)
     pl.DataFrame(table).write_csv((folder / name).with_suffix(".csv"))
 
 
@@ -121,11 +122,8 @@ def model_of(folder: Path) -> tuple[Json, dict[str, np.ndarray]]:
 def write_model(folder: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write the model's arrays, and their digests into the record."""
     path = folder / "model" / "arrays.parquet"
-    schema = pq.read_schema(path)
-    names = [name for name in arrays for _ in range(arrays[name].size)]
-    values = np.concatenate([array.reshape(-1) for array in arrays.values()])
-    columns = [pa.array(names).dictionary_encode().cast(schema.field("array").type), pa.array(values)]
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
+    marks = {key.decode(): value.decode() for key, value in pq.read_schema(path).metadata.items()}
+    write_arrays(arrays, path, marks=marks)
     digests = {name: hashlib.sha256(array.astype("<i8").tobytes()).hexdigest() for name, array in arrays.items()}
     edit(folder / "record.json", replay(lambda r: r["model"].update(sha256=digests)))
 

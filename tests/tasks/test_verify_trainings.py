@@ -21,7 +21,7 @@ from privacy.audit.synthetic_statements import SyntheticDraw
 from privacy.audit.trainings import check_trainings
 from tasks.record.schema import record_schema
 from tasks.verify import verify
-from tests.tasks.forgery import Json, edit, forge, load, told
+from tests.tasks.forgery import Json, as_published, edit, forge, load, told
 from tests.tasks.picture_runs import PictureScenario
 from tests.tasks.synthetic_runs import SyntheticScenario, aim
 from tests.tasks.test_verify_synthetic import Change, Forgery, both, model_of, nothing, replay, resample, write_model
@@ -108,7 +108,7 @@ def other_checkpoint(folder: Path) -> None:
     table = pq.read_table(path)
     values = table.column("value").to_numpy().copy()
     values[3] += 1
-    pq.write_table(table.set_column(1, table.schema.field("value"), pa.array(values)), path)
+    as_published(table.set_column(1, table.schema.field("value"), pa.array(values)), path)
 
 
 FORGERIES = {

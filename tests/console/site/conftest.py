@@ -22,7 +22,7 @@ from console.site.app import make_app
 from console.site.asking import Site
 from console.site.auditors import Auditors
 from console.site.desk import Answer
-from privacy.ledger.ledger import Ledger
+from console.site.server import config_of
 from tasks.settings import Workspace
 from tests.console.conftest import Place
 
@@ -47,8 +47,10 @@ def shown(make_place: Callable[[], Place]) -> Shown:
     place = make_place()
     at = ("--workspace", str(place.workspace.root))
     contract = place.adult / "adult.odcs.yaml"
-    for epsilon in ("1.0", "0.5", "0.4"):
-        release_plainly(place.spec("adult-tables", ("epsilon: 1.0", f"epsilon: {epsilon}")), place.workspace.root)
+    for epsilon in ("1.0", "0.5", "0.3"):
+        release_plainly(
+            place.spec("adult-tables", ("epsilon: 1.0", f"epsilon: {epsilon}")), place.workspace.root, supersede=True
+        )
     described = contract.read_text()
     contract.write_text(described.replace("name: UCI Adult", f'name: "UCI {SCRIPT}"', 1))
     assert contract.read_text() != described
@@ -60,7 +62,7 @@ def shown(make_place: Callable[[], Place]) -> Shown:
 
 def _refuse_a_run(workspace: Workspace) -> None:
     """Write down that a gate stopped a run, as the flow does."""
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    ledger = workspace.open_ledger()
     try:
         [charge, *_] = ledger.charges(account="adult-1994")
         ledger.record_gate_failure(replace(charge.request, release="secret-release"), ["secret-gate"])
@@ -81,7 +83,7 @@ def site(shown: Shown) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def client(site: Site) -> TestClient:
     """A reader of the public rendering."""
-    return TestClient(make_app(site), follow_redirects=False)
+    return TestClient(make_app(site), base_url="http://localhost", follow_redirects=False)
 
 
 @pytest.fixture
@@ -111,8 +113,7 @@ class Served:
 def serving(site: Site) -> Iterator[Served]:
     """Serve a site, as `sudare serve` does, inside the block."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-    config = uvicorn.Config(make_app(site), log_level="error", access_log=False, proxy_headers=False)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(config_of(site))
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     try:

@@ -6,6 +6,7 @@ On a machine of CI a missing Chromium fails the tests; elsewhere they are left o
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,3 +221,13 @@ def test_the_measures_find_what_they_are_for(looking: tuple[Page, list[str]]) ->
     assert len(page.evaluate(UNNAMED)) == 2
     assert "a script ran: x" in complaints
     assert any("localhost:9" in each for each in complaints)
+
+
+def test_the_label_prints_on_one_page(browser: Browser, shown: Shown) -> None:
+    """A4, as it is meant to be pinned to a wall: with both statements of what can be learned."""
+    page = browser.new_page()
+    page.goto(f"file://{shown.workspace.releases / 'adult-tables' / 'v1' / 'label.html'}")
+    assert page.locator("section[aria-labelledby=learn] tbody").count() == 2
+    printed = page.pdf(prefer_css_page_size=True)
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) == 1

@@ -111,7 +111,13 @@ def requests(draw: st.DrawFn, routes: list[APIRoute]) -> tuple[str, str, dict[st
 
 def fuzz(app: FastAPI, most: int) -> dict[str, int]:
     """Send made-up requests to an app; return how often each kind of answer came, and how often it failed."""
-    client = TestClient(app, client=("127.0.0.1", 1), raise_server_exceptions=False, follow_redirects=False)
+    client = TestClient(
+        app,
+        base_url="http://localhost",
+        client=("127.0.0.1", 1),
+        raise_server_exceptions=False,
+        follow_redirects=False,
+    )
     seen: dict[str, int] = {}
 
     @settings(PLAIN, max_examples=most)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -32,7 +33,8 @@ def reached(shown: Shown, token: str, tmp_path: Path) -> Iterator[Reached]:
 
     def reach(host: str, public: str | None) -> TestClient:
         address = None if public is None else PublicAddress.read(public)
-        site = make_site(shown.workspace, Auditors(tmp_path / "auditors.txt"), address)
+        listening = urlsplit(f"//{host}").hostname or ""
+        site = make_site(shown.workspace, Auditors(tmp_path / "auditors.txt"), address, listening=listening)
         made.append(site)
         return TestClient(make_app(site), base_url=f"http://{host}", follow_redirects=False)
 
@@ -87,8 +89,13 @@ def test_a_proxy_that_rewrites_host_keeps_nobody_from_logging_in(reached: Reache
     ):
         answer = client.post("/login", data={"token": token}, headers={"Origin": origin})
         assert answer.status_code == status, origin
-    told = {"Origin": PUBLIC, "Sec-Fetch-Site": "cross-site"}
-    assert client.post("/login", data={"token": token}, headers=told).status_code == 400
+    for told in (
+        {"Origin": PUBLIC, "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "none"},
+    ):
+        assert client.post("/login", data={"token": token}, headers=told).status_code == 400
+        assert client.post("/logout", headers=told).status_code == 400
 
 
 def test_without_a_public_address_forms_come_from_pages_of_the_host(reached: Reached, token: str) -> None:

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from console.serve import make_site
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, VersionEntry
 from tasks.publish import publish
@@ -40,7 +39,7 @@ def write(folder: Path, version: VersionEntry) -> None:
 def publish_versions(workspace: Workspace, release: str) -> None:
     """Charge, open, draw nothing, and publish, again and again."""
     signer = Signer(workspace.signing_seed())
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         for number in range(VERSIONS):
             run_key = f"{release}-{number}"
             ledger.reserve(request(run_key, noise=laplace(0.01), release=release, spec_digest=f"{number:064}"))
@@ -97,7 +96,7 @@ class Reader:
 def test_fifty_readers_see_whole_versions_only_while_five_runs_publish(tmp_path: Path) -> None:
     """Every answer is 200, every version that is shown has all its files, and each file hashes to what is stated."""
     workspace = Workspace.create(tmp_path / "w")
-    with closing(Ledger(workspace.ledger_url, draws=workspace.draws)) as ledger:
+    with closing(workspace.open_ledger()) as ledger:
         ledger.open_account(
             AccountTerms("people-2024", "people", "2024", "row", "add_remove", PureCalculus(), 3 * PICO, 0)
         )

@@ -9,7 +9,6 @@ from fastapi.testclient import TestClient
 
 from console.serve import make_site
 from console.site.app import make_app
-from privacy.ledger.ledger import Ledger
 from tasks.record.limits import LIMITS
 from tasks.settings import Workspace
 from tests.console.site.conftest import Shown, copied
@@ -19,7 +18,7 @@ MARKS = ("1" * 64, "2" * 64)
 
 def _crash_twice(workspace: Workspace) -> None:
     """Charge and open two attempts at a release on two snapshots, and leave them."""
-    ledger = Ledger(workspace.ledger_url, draws=workspace.draws)
+    ledger = workspace.open_ledger()
     try:
         [charge, *_] = reversed(ledger.charges(account="adult-1994"))
         for mark in MARKS:
@@ -35,7 +34,7 @@ def test_a_run_that_was_never_published_is_public_as_the_limit_says(shown: Shown
     """Release and status on the account's page, and in the journal marks that tell the two snapshots apart."""
     workspace = copied(shown.workspace, tmp_path / "w")
     _crash_twice(workspace)
-    client = TestClient(make_app(make_site(workspace, None)))
+    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
     charges = client.get("/api/account", params={"name": "adult-1994"}).json()["charges"]
     assert [each["status"] for each in charges if each["release"] == "adult-never"] == ["opened", "opened"]
     found = client.get("/api/journal", params={"release": "adult-never", "kind": "charge_reserved"}).json()["entries"]

@@ -51,6 +51,22 @@ class Summing(FedAvg):
         return None, {}
 
 
+class WithWhoIsLeft(SecAggPlusWorkflow):
+    """SecAgg+ that goes on without nodes that were lost before they shared their keys.
+
+    Flower's own asks for shares of every node that was asked at first, finds none of such a node, and gives up.
+    Nothing of it has to be recovered: nodes mask with those alone whose shares reached them.
+    """
+
+    def share_keys_stage(self, grid: Any, context: LegacyContext, state: Any) -> bool:
+        """Let every node share its keys; who did not is not of the round any more."""
+        enough: bool = super().share_keys_stage(grid, context, state)
+        left = set(state.active_node_ids)
+        state.sampled_node_ids = left
+        state.nid_to_neighbours = {node: state.nid_to_neighbours[node] & left for node in left}
+        return enough
+
+
 class _Nodes:
     """Counts nodes, for the protocol's log."""
 
@@ -87,7 +103,7 @@ def secure_sum(
     legacy.client_manager = _Nodes(nodes)
     legacy.state.array_records[MAIN_PARAMS_RECORD] = compat.parameters_to_arrayrecord(Parameters([], "bytes"), True)
     legacy.state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord({Key.CURRENT_ROUND: int(config["number"]) + 1})
-    workflow = SecAggPlusWorkflow(
+    workflow = WithWhoIsLeft(
         num_shares=1.0,
         reconstruction_threshold=fewest / len(nodes),
         max_weight=1.0,

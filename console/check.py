@@ -1,0 +1,132 @@
+"""`sudare check`, and the question that `sudare run` asks: how the rows fit the contract, for the operator alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from console.options import AsJson, At, Spec, workspace_at
+from console.render import answer, seen_by_a_person, table, terminal
+from contracts.errors import SudareError
+from tasks.run_folder import hold, sheltered
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from tasks.validation.misfits import Misfits
+
+GATE_BREAKS, WOULD_ASK = 3, 1
+MOST_COLUMNS = 30
+
+
+class OperatorDecides(SudareError):
+    """A run waits for its operator's word; in the same words whether nobody was there to ask, or somebody said no.
+
+    Args:
+        spec: the release spec.
+        page: the private page.
+    """
+
+    def __init__(self, spec: Path, page: Path) -> None:
+        super().__init__(
+            f"not released: the operator has not accepted how the rows fit the contract. Private page: {page}. "
+            f"Look: sudare check {spec}. Correct the contract, or run again with --accept-misfits"
+        )
+
+
+def check(
+    spec: Spec,
+    period: Annotated[str | None, typer.Option(help="Which period, for a spec with `period:`.")] = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the rows fit the contract, to you who hold them. Charges nothing, publishes nothing.
+
+    By column: the share of rows whose value does not fit, is clipped to the
+    bounds, or is missing, and what each is counted as. These shares are exact
+    and private: never pass them on. Exit code 0: a run would not ask; 1: it
+    would; 3: a gate would stop it.
+
+    Examples:
+
+        sudare check examples/adult/tables.yaml
+    """
+    from console.progress import shown
+    from flows.misfits import check_name, checked
+    from flows.request import read_request
+    from tasks.validation.misfits import to_json
+    from tasks.validation.misfits_page import page_file
+
+    where = workspace_at(workspace)
+    request = read_request(spec, where, period)
+    with hold(where.runs, check_name(request), keep_snapshot=False) as folder, shown():
+        found = sheltered(lambda: checked(folder, request, where), lambda: folder.error_log)
+    page = page_file(folder.path)
+    payload = {"release": request.spec.release, **to_json(found, where.asks_above), "page": str(page)}
+    answer(payload, lambda console: print_misfits(console, found, where.asks_above, page), as_json=as_json)
+    if found.broken_gates:
+        raise typer.Exit(GATE_BREAKS)
+    if found.above(where.asks_above):
+        raise typer.Exit(WOULD_ASK)
+
+
+def accepted(found: Misfits, *, share: Fraction, spec: Path, page: Path, accept: bool, may_ask: bool) -> None:
+    """Tell a person at the terminal what was found, and ask where more than a share of the rows does not fit.
+
+    Args:
+        found: how the rows fit.
+        share: above which a person has to accept it.
+        spec: the release spec.
+        page: the private page.
+        accept: whether it is accepted beforehand.
+        may_ask: whether the command may ask a question at all.
+    Raises:
+        OperatorDecides: nobody accepted it.
+    Privacy: only a terminal is shown shares; a file or a pipe is told where the page lies, whatever was found.
+    """
+    console = terminal(errors=True)
+    if not seen_by_a_person(console):
+        console.print(f"private: how the rows fit the contract stands in {page}")
+    elif not found.clean:
+        print_misfits(console, found, share, page)
+    if accept or found.broken_gates or not found.above(share):  # a broken gate stops the run by itself
+        return
+    asks = may_ask and seen_by_a_person(console) and sys.stdin.isatty()
+    if not (asks and typer.confirm("Charge and publish all the same?", default=False, err=True)):
+        raise OperatorDecides(spec, page)
+
+
+def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:
+    """Print how the rows fit, the columns first that are furthest off."""
+    from fractions import Fraction as Exact
+
+    from tasks.validation.misfits_page import percent
+
+    rows = max(found.rows, 1)
+    off = sorted((each for each in found.columns if not each.clean), key=lambda each: -each.share)
+    console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
+    console.print(f"{found.rows:,} rows; {len(found.columns) - len(off)} of {len(found.columns)} columns fit in full")
+    if off:
+        drawn = [
+            (
+                "!" if each.share > share else "",
+                each.column,
+                percent(Exact(each.unfit, rows)) + (f" → {each.unfit_to}" if each.unfit else ""),
+                percent(Exact(each.clipped, rows)),
+                percent(Exact(each.null, rows)) + (f" → {each.null_to}" if each.null else ""),
+            )
+            for each in off[:MOST_COLUMNS]
+        ]
+        console.print(table(("", "column", "does not fit", "clipped", "no value"), drawn))
+    if len(off) > MOST_COLUMNS:
+        console.print(f"{len(off) - MOST_COLUMNS} more columns are on the page.")
+    if found.broken_gates:
+        console.print(f"✗ gates that stop a release: {', '.join(found.broken_gates)}")
+    if above := found.above(share):
+        named = ", ".join(each.column for each in above[:MOST_COLUMNS])
+        console.print(f"! more than {percent(share)} of the rows are counted as what they do not say: {named}")
+    console.print(f"page: {page}")

@@ -1,0 +1,156 @@
+"""What a reviewer would say of a plan, before anything is charged; reads spec, contract and plan, and no row.
+
+| rule | what it is about |
+|---|---|
+| `large-epsilon` | an ε above 10, at which the promise says next to nothing |
+| `only-noise` | tables whose noise is larger than the average count, by a number of rows that is public |
+| `source` | a file that is not there, and would stop the run |
+| `contract` | what `sudare contract lint` warns of |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from flows.request import Request
+
+LARGE_EPSILON: Final = 10
+MOST_LINES: Final = 30
+"""So many draws are shown a line each; of more, the draws of so many columns share a line."""
+MOST_NAMED: Final = 8
+
+Warned = dict[str, str]
+
+
+def noise_below_rows(cells: int, expected_error: float) -> int:
+    """Return the number of rows below which the average count of a cell is smaller than its noise."""
+    return math.ceil(cells * expected_error)
+
+
+def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | None) -> list[Warned]:
+    """List what a reviewer would warn of.
+
+    Args:
+        request: what would be released.
+        draws: the plan's draws of tables as JSON objects; none of other products.
+        rows: how many rows there are, as far as that is public; None where nobody said so.
+    """
+    return [*_epsilon(request), *_noise(draws, rows), *_source(request), *_contract(request)]
+
+
+def known_rows(request: Request, told: int | None) -> int | None:
+    """Return the number of rows that is public: the contract's declared total, else what the person typed."""
+    total = request.contract.total
+    return told if total is None else total.value
+
+
+def _epsilon(request: Request) -> Iterator[Warned]:
+    from privacy.accounting.amounts import PICO, pico_to_text
+
+    epsilon = request.plan.epsilon
+    if epsilon <= LARGE_EPSILON * PICO:
+        return
+    odds = epsilon / PICO
+    sure = f"e^{odds:g} : 1" + (f", {math.exp(odds):,.0f} : 1" if odds < 30 else "")
+    yield {
+        "rule": "large-epsilon",
+        "found": f"ε = {pico_to_text(epsilon)}",
+        "why": f"whoever gives a guess about one person even odds may come out at {sure}. A bound so loose promises "
+        "next to nothing; what still protects people is not what the record claims",
+        "remedy": "ask for ε of 1 or less and look at the expected error; publish fewer or smaller tables instead",
+    }
+
+
+def _noise(draws: Sequence[dict[str, Any]], rows: int | None) -> Iterator[Warned]:
+    dense = [draw for draw in draws if draw["columns"] and draw["sparse"] is None]
+    if rows is None or not dense:
+        return
+    noisy = [draw for draw in dense if draw["noise_below_rows"] > rows]
+    if not noisy:
+        return
+    named = ", ".join(" × ".join(draw["columns"]) for draw in noisy[:MOST_NAMED])
+    more = f" and {len(noisy) - MOST_NAMED:,} more (--json has all)" if len(noisy) > MOST_NAMED else ""
+    yield {
+        "rule": "only-noise",
+        "found": f"{len(noisy):,} of {len(dense):,} tables at {rows:,} rows: {named}{more}",
+        "why": "the average count of a cell is smaller than its expected error: most of what they say is noise",
+        "remedy": "drop columns, declare wider bins, publish fewer tables, or give them a larger share of ε",
+    }
+
+
+def _source(request: Request) -> Iterator[Warned]:
+    path = request.spec.source.path
+    if isinstance(path, Path) and not path.exists():
+        yield {
+            "rule": "source",
+            "found": f"{path} is not there",
+            "why": "a run stops before it charges",
+            "remedy": "correct source.path (relative to the spec's folder), or deliver the file",
+        }
+
+
+def _contract(request: Request) -> Iterator[Warned]:
+    from contracts.advice.advice import advise
+    from contracts.errors import ContractRefused
+    from contracts.located_yaml import located
+
+    path = request.spec.contract
+    found = advise(request.contract, located(path, refusal=ContractRefused))
+    if found:
+        rules = ", ".join(dict.fromkeys(each.rule for each in found))
+        yield {
+            "rule": "contract",
+            "found": f"{len(found)} warning{'s' * (len(found) > 1)} about the contract: {rules}",
+            "why": "domains decide what noise costs and what a cell means",
+            "remedy": f"sudare contract lint {path}",
+        }
+
+
+def print_warnings(console: Console, warnings: Sequence[Warned]) -> None:
+    """Print the warnings, each with why and what to do."""
+    for each in warnings:
+        console.print(Text("\n! ", style="yellow") + Text(f"{each['rule']}: {each['found']}", style="default"))
+        console.print(Text(f"    why: {each['why']}"))
+        console.print(Text(f"    do:  {each['remedy']}", style="green"))
+
+
+def draw_lines(draws: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the lines of the table of draws; where there are very many, one for all tables of so many columns."""
+    if len(draws) <= MOST_LINES:
+        return [_line([draw], _name(draw)) for draw in draws]
+    lines = []
+    ordered = sorted(draws, key=lambda draw: len(draw["columns"]))
+    for ways, alike in groupby(ordered, key=lambda draw: len(draw["columns"])):
+        group = list(alike)
+        lines.append(_line(group, _name(group[0]) if len(group) == 1 else f"{len(group):,} tables of {ways} columns"))
+    return lines
+
+
+def _name(draw: dict[str, Any]) -> str:
+    return (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else "")
+
+
+def _line(group: Sequence[dict[str, Any]], name: str) -> tuple[str, ...]:
+    """Write one line: of several draws the least and the most, and the sum of their shares."""
+
+    def ends(values: list[Any], write: str) -> str:
+        least, most = format(min(values), write), format(max(values), write)
+        return least if least == most else f"{least} to {most}"
+
+    return (
+        name,
+        ends([draw["cells"] for draw in group], ","),
+        f"{sum(draw['share'] for draw in group):.1%}",
+        "±" + ends([draw["expected_error"] for draw in group], ".3g"),
+        "±" + ends([draw["interval_95"] for draw in group], ","),
+        ends([draw["noise_below_rows"] for draw in group], ",") if group[0]["columns"] else "",
+        *([ends([draw["published_from"] for draw in group], ",")] if "published_from" in group[0] else []),
+    )

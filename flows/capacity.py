@@ -1,0 +1,130 @@
+"""Whether this machine can make a release at all: looked at by `plan`, before a run reads rows and before it charges.
+
+What is missing here would otherwise be found after the grant was opened, and the charge would be lost. In order:
+
+    software   torch for a training, ibis here and pyspark where the engine is, boto3 for an object store
+    device     CUDA where the options ask for it
+    memory     what the plan foretells against what the machine has
+    disk       room below the workspace and the release store
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from contracts.address import is_address
+from contracts.errors import SpecRefused
+from contracts.spec import TablesProduct
+from contracts.written import FieldPath, Problem
+from flows.request import Request
+from privacy.generators.latent_options import TrainingOptions
+from privacy.learning.errors import CannotTrain
+from privacy.learning.execution import Execution
+from privacy.marginals.plan import TablesPlan
+from tasks.settings import Workspace
+
+_MEGABYTE: Final = 2**20
+_LEAST_DISK: Final = 100
+"""Megabytes that must be free for a ledger, a snapshot and a small version."""
+_A_CELL: Final = 50
+"""Bytes of a cell in memory; on disk a fifth of it."""
+_NOTHING: Final = "nothing was charged"
+_HAS_PYSPARK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is None)"
+
+
+def check_capacity(request: Request, workspace: Workspace | None) -> None:
+    """Refuse a release that this machine cannot make. Reads no row, charges nothing.
+
+    Raises:
+        SpecRefused: with what is missing, and how to get it.
+    """
+    wrong = [*_software(request), *_engine(request, workspace), *_memory(request), *_disk(request, workspace)]
+    if wrong:
+        raise SpecRefused([request.spec.finding(at, problem) for at, problem in wrong])
+
+
+def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
+    """Find libraries that cannot be imported, and a device that is not there."""
+    spec = request.spec
+    if not isinstance(request.plan, TablesPlan) and isinstance(request.plan.options, TrainingOptions):
+        options = request.plan.options
+        try:
+            Execution(options.device, options.rows_at_once).chosen_device()
+        except CannotTrain as refused:
+            at: FieldPath = ("product", "options", "device") if refused.what == "device" else ("product",)
+            remedy = "install it: make neural" if refused.what == "torch" else "choose device: cpu"
+            yield at, Problem(f"{refused.what} {refused.found}", refused.allowed, f"{remedy}; {_NOTHING}")
+    needed: list[tuple[FieldPath, str, str]] = []
+    if spec.source.engine is not None:
+        needed.append((("source", "engine"), "ibis", "engines"))
+    for at, written in ((("source", "path"), spec.written_paths[1]), (("publish", "to"), spec.written_paths[2])):
+        if is_address(written) and written.startswith("s3"):
+            needed.append((at, "boto3", "s3"))
+    for at, module, extra in needed:
+        try:
+            import_module(module)
+        except ImportError:
+            remedy = f'pip install "sudare[{extra}]"; {_NOTHING}'
+            yield at, Problem(f"{module} is not installed here", f"an installation with the extra {extra}", remedy)
+
+
+def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
+    """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names."""
+    if request.spec.source.engine is None or workspace is None or workspace.spark is None:
+        return
+    python = workspace.spark.python
+    try:
+        there = subprocess.run([str(python), "-I", "-c", _HAS_PYSPARK], capture_output=True, check=False)
+        found = "" if there.returncode == 0 else f"{python}, which has no pyspark"
+    except OSError as error:
+        found = f"{python}: {error.strerror}"
+    if found:
+        allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
+        yield ("source", "engine"), Problem(found, allowed, f"correct `spark.python`; {_NOTHING}")
+
+
+def _memory(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
+    """Compare what the plan foretells with the machine's memory."""
+    plan = request.plan
+    dense = plan.cells * _A_CELL / _MEGABYTE if isinstance(plan, TablesPlan) and not _sparse(plan) else 0.0
+    wanted = dense if isinstance(plan, TablesPlan) else plan.made.megabytes
+    have = memory_megabytes()
+    if wanted > have:
+        at: FieldPath = ("product",) if isinstance(request.spec.product, TablesProduct) else ("product", "options")
+        remedy = f"take fewer cells, a smaller model or batch, or a larger machine; {_NOTHING}"
+        yield at, Problem(f"about {wanted:,.0f} MB of memory", f"at most {have:,.0f} MB, which it has", remedy)
+
+
+def _disk(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
+    """Find too little room for what is written."""
+    if workspace is None:
+        return
+    plan = request.plan
+    cells = plan.cells * _A_CELL / 5 / _MEGABYTE if isinstance(plan, TablesPlan) and not _sparse(plan) else 0.0
+    wanted = _LEAST_DISK + cells
+    for folder in dict.fromkeys((workspace.root, request.store(workspace))):
+        free = free_megabytes(folder)
+        if free < wanted:
+            remedy = f"make room below {folder}; {_NOTHING}"
+            yield ("publish", "to"), Problem(f"{free:,.0f} MB free", f"at least {wanted:,.0f} MB", remedy)
+
+
+def _sparse(plan: TablesPlan) -> bool:
+    return any(draw.sparse is not None for draw in plan.draws)
+
+
+def memory_megabytes() -> float:
+    """Return the machine's memory [MB of 2^20 bytes]."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MEGABYTE
+
+
+def free_megabytes(folder: Path) -> float:
+    """Return what is free where a folder lies, or will lie [MB of 2^20 bytes]."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    return shutil.disk_usage(there).free / _MEGABYTE

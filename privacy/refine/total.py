@@ -1,0 +1,132 @@
+"""The total that refined tables keep: where it comes from, and its estimate from the tables' own noisy sums.
+
+Where (one letter each)
+    n   cells of a table that can hold something     v   variance of the noise in each
+    s   share of the charge that a total of its own would take
+
+Every noisy marginal, at every resolution, adds up to the exact total plus noise of variance n v. These sums are
+independent, and they are released already: their average with weights 1 / (n v) costs nothing, and no unbiased
+linear estimate of the total has less variance.
+
+Claim: a total that is measured besides makes a table worse, as long as its cells stay away from zero.
+    It takes s, which leaves the cells v' = v / (1 - s)² with Laplace noise; alone it has variance v / s². Its best
+    use, least squares, moves all cells of the table by the same amount, which leaves each of them
+        v' (1 - s² / (n s² + (1 - s)²)),   in units of v at least   1 / (s² + (1 - s)²) > 1,   the value at n = 1.
+    With Gaussian noise v' = v / (1 - s) and the total has v / s, which leaves
+        v ((n - 2) s + 1) / ((1 - s) ((n - 1) s + 1)) ≥ v,   since numerator - denominator = (n - 1) s².
+Where most cells are zero a total does help, but the sum of the table itself serves nearly as well; how often it does
+is measured (benchmarks/refinement). So none is drawn, but for tables that list cells above a threshold: those have
+no sum, since most of their cells are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract import Contract
+from contracts.expansion import tables_of
+from contracts.product import TablesProduct
+from contracts.table_form import form_of_table
+from privacy.marginals.uncertainty import variance
+from privacy.refine.chunks import exact_sum
+from privacy.refine.noise_mass import NoiseEvent
+
+TotalKind = Literal["estimated", "noisy", "invariant", "none"]
+_WEIGHT: Final = 2**40
+"""Weights are whole numbers, so that the last bits of a variance, which differ between machines, seldom matter."""
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """A sum of noisy cells, or an average of such sums.
+
+    Args:
+        value: the sum [units].
+        variance: of its noise, ≥ 0 [units²].
+    """
+
+    value: int
+    variance: float
+
+
+def total_kind(product: TablesProduct, contract: Contract) -> TotalKind:
+    """Say where the total comes from that refined tables keep.
+
+    Args:
+        product: which tables there are, and how they are refined.
+        contract: says which tables are sparse.
+    Returns:
+        "estimated" from the sums of all tables; "noisy", drawn, where all tables that keep one are sparse;
+        "invariant", declared public; or "none", where no table keeps one.
+    Privacy: reads public parameters only.
+    """
+    if product.total == "invariant":
+        return "invariant"
+    forms = _forms_with_a_total(product, contract)
+    if not forms:
+        return "none"
+    return "estimated" if "dense" in forms else "noisy"
+
+
+def draws_total(product: TablesProduct, contract: Contract) -> bool:
+    """Say whether a total is drawn: only a sparse table, which has no sum of its own, needs one."""
+    return product.total == "noisy" and "sparse" in _forms_with_a_total(product, contract)
+
+
+def may_have_drawn_total(product: TablesProduct) -> bool:
+    """Say whether a version of this product, published before totals were estimated, has a drawn one."""
+    return product.total == "noisy" and any(
+        product.method_of(table) not in _BY_THEMSELVES for table in product.tables
+    )
+
+
+_BY_THEMSELVES: Final = ("none", "hierarchy")
+
+
+def _forms_with_a_total(product: TablesProduct, contract: Contract) -> set[str]:
+    """Return the forms of the tables that keep the release's total."""
+    kept = (table for table in tables_of(product, contract) if product.method_of(table) not in _BY_THEMSELVES)
+    return {form_of_table(table, product, contract) for table in kept}
+
+
+def table_sum(noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: NoiseEvent) -> NoisySum:
+    """Add up the cells of a noisy table that can hold something.
+
+    Args:
+        noisy: noisy counts of the table, or of a coarser resolution of it [units].
+        impossible: its structural zeros, same shape.
+        event: the noise in each cell.
+    Privacy: post-processing.
+    """
+    possible = noisy.reshape(-1)[~impossible.reshape(-1)]
+    return NoisySum(exact_sum(possible), possible.size * variance(event))
+
+
+def estimate_total(sums: Iterable[NoisySum]) -> NoisySum:
+    """Average independent noisy sums of the same rows, weighted by their precision, and round to a whole number.
+
+    Formula:  Σ (sum / variance) / Σ (1 / variance)
+
+    Args:
+        sums: of every measured table, of every resolution, and the drawn total, if there is one.
+    Returns:
+        NoisySum: may be below zero; without any sum, 0 that is known exactly.
+    Privacy: post-processing; deterministic.
+    Source: least squares; with tables that agree on nothing but the total it is that of `consistency`, claim 2.
+    """
+    known = list(sums)
+    least = min((each.variance for each in known), default=0.0)
+    if least <= 0:
+        known = [each for each in known if each.variance <= 0]
+    weights = [1 if least <= 0 else int(_WEIGHT * (least / each.variance)) for each in known]
+    if not known:
+        return NoisySum(0, 0.0)
+    average = Fraction(sum(w * each.value for w, each in zip(weights, known, strict=True)), sum(weights))
+    left = 0.0 if least <= 0 else 1 / sum(1 / each.variance for each in known)
+    return NoisySum(round(average), left)

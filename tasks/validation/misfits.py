@@ -1,0 +1,208 @@
+"""How the rows fit the contract: by column the rows whose value does not fit, is clipped, or is missing.
+
+Exact and private: for the operator who holds the rows, on their terminal and on a page in the run's private folder. A
+value that does not fit stops nothing (law 3), so whoever declared the wrong domain learns it here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from contracts.checks import Check, checks
+from contracts.code_sql import identifier, literal
+from contracts.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
+from contracts.errors import SudareError
+from contracts.violations import violation_sql
+from privacy.private_table import PrivateTable
+from tasks.duckdb_session import connect, run, trouble
+from tasks.progress import step
+from tasks.snapshot.snapshot import SPILL
+from tasks.validation.distinct_values import ROWS
+
+Counted = Mapping[str, int]
+"""How many rows break each check, by the check's name."""
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnMisfits:
+    """How the rows fit one column's domain. Private; its repr shows no count.
+
+    Args:
+        column: its name.
+        rows: all rows.
+        unfit: rows whose value is there and is no category, number, day or picture of the domain.
+        clipped: rows whose value lies outside the bounds.
+        null: rows without a value.
+        unfit_to: label of the cell that counts the unfit ones.
+        null_to: label of the cell that counts the missing ones.
+        expected: whether the contract declares a cell for whatever else comes (`other`).
+    """
+
+    column: str
+    rows: int
+    unfit: int
+    clipped: int
+    null: int
+    unfit_to: str
+    null_to: str
+    expected: bool
+
+    def __repr__(self) -> str:
+        """Show the column only."""
+        return f"ColumnMisfits({self.column!r})"
+
+    @property
+    def astray(self) -> int:
+        """Rows that are counted as something that their value does not say: what a wrong domain makes many.
+
+        Missing values are where the contract puts them, and so is what falls into a declared `other`. But where no
+        row has a value that fits, the column is not what the contract takes it for.
+        """
+        if self.unfit + self.null >= self.rows > 0:
+            return self.rows
+        return min(self.rows, self.clipped + (0 if self.expected else self.unfit))
+
+    @property
+    def share(self) -> Fraction:
+        """The share of rows that are `astray`."""
+        return Fraction(self.astray, self.rows) if self.rows else Fraction(0)
+
+    @property
+    def clean(self) -> bool:
+        """Whether every row has a value of the domain."""
+        return not (self.unfit or self.clipped or self.null)
+
+
+@dataclass(frozen=True, repr=False)
+class Misfits:
+    """How the rows fit the contract. Private; its repr shows no count.
+
+    Args:
+        rows: all rows.
+        columns: in the order of the contract.
+        broken_gates: names of the gates that stop the release.
+    """
+
+    rows: int
+    columns: tuple[ColumnMisfits, ...]
+    broken_gates: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "Misfits(private)"
+
+    @property
+    def clean(self) -> bool:
+        """Whether no check of a column failed."""
+        return all(each.clean for each in self.columns)
+
+    def above(self, share: Fraction) -> tuple[ColumnMisfits, ...]:
+        """Return the columns of which more than this share of the rows is astray."""
+        return tuple(each for each in self.columns if each.share > share)
+
+
+def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_limit: str) -> Misfits:
+    """Count by column the rows that do not fit the contract, read exactly as the encoding reads them.
+
+    Args:
+        table: the snapshot; one that an engine keeps is counted by its marks.
+        contract: the contract that it was made by.
+        folder: the run's private folder.
+        memory_limit: DuckDB's limit [text, such as "1GB"].
+    Raises:
+        SudareError: the snapshot cannot be read.
+    Privacy: exact counts, for whoever holds the rows; they may reach no orchestrator, record, journal or log.
+    """
+    with step("look") as bar:
+        listed = [check for check in checks(contract) if check.column is not None]
+        if table.engine is not None:
+            rows, counted = table.engine.marked_rows()
+        else:
+            rows, counted = _counted(table, contract, listed, folder, memory_limit)
+        found = _misfits(contract, listed, rows, counted)
+        bar.outcome(found.clean)
+    return found
+
+
+def _misfits(contract: Contract, listed: Sequence[Check], rows: int, counted: Counted) -> Misfits:
+    broken = tuple(check.name for check in listed if check.gate and counted[check.name])
+    return Misfits(rows, tuple(_column(column, rows, counted) for column in contract.columns), broken)
+
+
+def _column(column: Column, rows: int, counted: Counted) -> ColumnMisfits:
+    domain, name = column.domain, column.name
+    listed = isinstance(domain, CategoryDomain | MappingDomain)
+    return ColumnMisfits(
+        column=name,
+        rows=rows,
+        unfit=counted[f"domain:{name}" if listed else f"type:{name}"],
+        clipped=0 if listed else counted[f"domain:{name}"],
+        null=counted[f"nulls:{name}"],
+        unfit_to=column.labels[domain.misfit_code],
+        null_to=column.labels[domain.null_code],
+        expected=isinstance(domain, CategoryDomain | MappingDomain) and domain.other is not None,
+    )
+
+
+def _counted(
+    table: PrivateTable, contract: Contract, listed: Sequence[Check], folder: Path, memory_limit: str
+) -> tuple[int, Counted]:
+    """Attach the snapshot read-only and count, column by column."""
+
+    def explain(error: duckdb.Error) -> SudareError:
+        return trouble(error, table.path, "reading the snapshot")
+
+    def count() -> tuple[int, Counted]:
+        connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
+        [rows] = connection.execute(f"SELECT count(*) FROM {ROWS}").fetchone() or (0,)
+        counted: dict[str, int] = {}
+        for name in dict.fromkeys(str(check.column) for check in listed):
+            own = [check for check in listed if check.column == name]
+            found = connection.execute(_count_sql(name, own, contract)).fetchone() or ()
+            counted |= dict(zip((check.name for check in own), map(int, found), strict=True))
+        return int(rows), counted
+
+    with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
+        counts: tuple[int, Counted] = run(connection, count, explain=explain)
+    return counts
+
+
+def _count_sql(name: str, own: Sequence[Check], contract: Contract) -> str:
+    """Write the SELECT that counts the rows that break each check of a column, by its different values."""
+    broken = ", ".join(
+        f"COALESCE(sum(n) FILTER (WHERE COALESCE(TRY({violation_sql(check, contract)}), TRUE)), 0)" for check in own
+    )
+    pictures = any(column.name == name and isinstance(column.domain, ImageDomain) for column in contract.columns)
+    value = identifier(name)
+    if pictures:  # hardly two pictures are the same
+        return f"SELECT {broken} FROM (SELECT {value}, 1 AS n FROM {ROWS})"
+    return f"SELECT {broken} FROM (SELECT {value}, count(*) AS n FROM {ROWS} GROUP BY {value})"
+
+
+def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:
+    """Return what was found as a private JSON object, with the share above which a run asks."""
+    return {
+        "class": "private",
+        "rows": found.rows,
+        "asks_above": float(share),
+        "fits": not found.above(share) and not found.broken_gates,
+        "broken_gates": list(found.broken_gates),
+        "columns": [
+            {
+                "column": each.column,
+                "unfit": each.unfit,
+                "clipped": each.clipped,
+                "null": each.null,
+                "unfit_counted_as": each.unfit_to,
+                "null_counted_as": each.null_to,
+                "share": float(each.share),
+            }
+            for each in found.columns
+        ],
+    }

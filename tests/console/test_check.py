@@ -1,0 +1,288 @@
+"""`sudare check` and the look of every run: a wrong contract is told to its operator, and to nobody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import sqlite3
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.main import execute
+from tasks.settings import Workspace
+from tests.console.conftest import COMMAND, Said, Typed
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: people
+name: People
+version: 1.0.0
+status: active
+schema:
+  - name: people
+    logicalType: object
+    physicalType: table
+    customProperties:
+      - property: privacy
+        value:
+          unit: {kind: row, scope: block}
+          adjacency: add_remove
+          invariants: []
+          structural_zeros: []
+          gates: []
+    properties:
+      - name: county
+        logicalType: string
+        customProperties:
+          - property: domain
+            value: {kind: categories, values: COUNTIES, nulls: {policy: map, to: South}, provenance: {kind: declared}}
+      - name: income
+        logicalType: integer
+        customProperties:
+          - property: domain
+            value:
+              kind: integer
+              bounds: [0, HIGH]
+              bins: {width: 10}
+              nulls: {policy: category}
+              provenance: {kind: declared}
+      - name: code
+        logicalType: KIND
+        customProperties:
+          - property: domain
+            value: {kind: categories, values: CODES, nulls: {policy: category}, provenance: {kind: declared}}
+"""
+SPEC = """\
+release: NAME
+contract: people.odcs.yaml
+source: {path: people.csv}
+charge: {account: people, epsilon: 0.1, delta: 0}
+product: {kind: tables, mechanism: laplace, tables: [[county], [income]], total: noisy}
+publish: {to: releases/, formats: [parquet]}
+"""
+RIGHT = {"COUNTIES": "[North, South, East, West]", "HIGH": "99", "KIND": "string", "CODES": "[K1, K2]"}
+ROWS = 1000
+"""West has 205 people, 480 earn 50 or more, 3 have no income; every code is K1 or K2."""
+
+
+class County:
+    """A workspace, an account, a register of people, and contracts that are right or wrong about it."""
+
+    def __init__(self, root: Path, prefect_home: Path) -> None:
+        self.root = root
+        self.workspace = Workspace.create(root / "w")
+        shutil.copytree(prefect_home, self.workspace.prefect_home)
+        counties = ["North"] * 300 + ["South"] * 295 + ["East"] * 200 + ["West"] * 205
+        incomes = ["75"] * 480 + ["25"] * 517 + [""] * 3
+        lines = [f"{county},{incomes[i * 7 % ROWS]},K{1 + i % 2}" for i, county in enumerate(counties)]
+        (root / "people.csv").write_text("\n".join(["county,income,code", *lines]) + "\n")
+        people = ("--population", "people", "--block", "2024", "--unit", "row", "--source", str(root / "people.csv"))
+        cap = ("--epsilon", "9", "--calculus", "pure", "--adjacency", "add_remove")
+        assert execute(["budget", "open", "people", *people, *cap, "--workspace", str(self.workspace.root)]) == 0
+
+    def spec(self, name: str, **wrong: str) -> Path:
+        """Write a contract that is wrong as told, and a spec of it."""
+        contract = CONTRACT
+        for key, value in {**RIGHT, **wrong}.items():
+            contract = contract.replace(key, value)
+        (self.root / f"{name}.odcs.yaml").write_text(contract)
+        spec = self.root / f"{name}.yaml"
+        spec.write_text(SPEC.replace("NAME", name).replace("people.odcs.yaml", f"{name}.odcs.yaml"))
+        return spec
+
+    def charges(self) -> int:
+        with sqlite3.connect(self.workspace.private / "ledger.sqlite") as ledger:
+            [(count,)] = ledger.execute("select count(*) from charges").fetchall()
+        return int(count)
+
+    def flow_runs(self) -> int:
+        with sqlite3.connect(self.workspace.prefect_home / "prefect.db") as prefect:
+            [(count,)] = prefect.execute("select count(*) from flow_run").fetchall()
+        return int(count)
+
+    def at_terminal(self, *words: str, answer: str) -> tuple[int, str]:
+        """Type a command at a pseudo-terminal, answer its question, and return exit code and what was on screen."""
+        ours, theirs = pty.openpty()
+        command = [*COMMAND, *words, "--workspace", str(self.workspace.root)]
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+            os.close(theirs)
+            screen = b""
+            while True:
+                try:
+                    part = os.read(ours, 65536)
+                except OSError:  # the other end is closed
+                    break
+                if not part:
+                    break
+                screen += part
+                if answer and b"all the same?" in screen:
+                    os.write(ours, answer.encode() + b"\n")
+                    answer = ""
+        os.close(ours)
+        return process.returncode, screen.decode()
+
+
+@pytest.fixture(scope="module")
+def county(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> County:
+    return County(tmp_path_factory.mktemp("county"), prefect_home)
+
+
+def _checked(county: County, typed: Typed, spec: Path) -> tuple[Said, dict[str, dict[str, Any]]]:
+    said = typed("check", str(spec), "--json", at=county.workspace)
+    return said, {each["column"]: each for each in said.json["columns"]}
+
+
+WRONG: dict[str, tuple[dict[str, str], str, dict[str, Any]]] = {
+    "a forgotten category": (
+        {"COUNTIES": "[North, South, East]"},
+        "county",
+        {"unfit": 205, "clipped": 0, "unfit_counted_as": "South", "share": 0.205},
+    ),
+    "bounds that are too narrow": ({"HIGH": "49"}, "income", {"unfit": 0, "clipped": 480, "null": 3, "share": 0.48}),
+    "a text code declared integer": (
+        {"KIND": "integer", "CODES": "[1, 2]"},
+        "code",
+        {"unfit": ROWS, "unfit_counted_as": "(null)", "share": 1.0},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_check_shows_what_a_wrong_contract_does_to_the_rows(county: County, typed: Typed, fault: str) -> None:
+    """Exact shares and where the rows are counted; exit 1, nothing is charged, no snapshot stays."""
+    wrong, column, expected = WRONG[fault]
+    spec = county.spec("wrong", **wrong)
+    before = county.charges(), _journal(county)
+    said, columns = _checked(county, typed, spec)
+    assert said.code == 1
+    assert columns[column].items() >= expected.items()
+    assert all(each["share"] == 0 for name, each in columns.items() if name != column)
+    shown = typed("check", str(spec), at=county.workspace)
+    assert f"!  {column}" in shown.out
+    assert "Private" in shown.out
+    assert (county.charges(), _journal(county)) == before
+    assert not list(county.workspace.runs.glob("check-*/snapshot*"))
+
+
+def test_a_right_contract_passes_and_missing_values_alone_ask_nothing(county: County, typed: Typed) -> None:
+    """Exit 0; three rows without an income are told, and are where the contract puts them."""
+    said, columns = _checked(county, typed, county.spec("right"))
+    assert said.code == 0
+    assert said.json["fits"] is True
+    assert (columns["income"]["null"], columns["income"]["share"]) == (3, 0.0)
+
+
+def test_a_gate_that_breaks_is_told_and_leaves_no_entry(county: County, typed: Typed) -> None:
+    """`check` answers exit 3; the journal, whose entries are public, hears nothing of a look."""
+    spec = county.spec("gated", COUNTIES="[North, South, East]")
+    contract = spec.with_name("gated.odcs.yaml")
+    contract.write_text(contract.read_text().replace("gates: []", 'gates: ["domain:county"]'))
+    before = _journal(county)
+    said = typed("check", str(spec), at=county.workspace)
+    assert said.code == 3
+    assert "domain:county" in said.out
+    assert _journal(county) == before
+
+
+def test_the_pages_are_for_their_owner_alone_in_both_languages(county: County, typed: Typed) -> None:
+    page = Path(typed("check", str(county.spec("wrong", HIGH="49")), "--json", at=county.workspace).json["page"])
+    assert page.is_relative_to(county.workspace.private)
+    japanese = page.with_name("misfits.private.ja.html")
+    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (page, japanese)} == {"0o600"}
+    assert "48 %" in page.read_text()
+    assert "切り詰め" in japanese.read_text()
+    assert "48 %" in japanese.read_text()
+
+
+def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County, typed: Typed) -> None:
+    """It stops before any charge with exit 1; neither its words nor Prefect nor the journal say what was found."""
+    spec = county.spec("unattended", COUNTIES="[North, South, East]")
+    before = county.charges(), _journal(county), county.flow_runs()
+    said = typed("run", str(spec), at=county.workspace)
+    assert said.code == 1
+    assert "--accept-misfits" in said.err
+    assert "nothing was charged" in said.err
+    for private in ("county", "205", "20.5", "South", "!"):
+        assert private not in said.err.replace(str(county.root), ""), private
+    assert "✓ how the rows fit" not in said.err
+    assert (county.charges(), _journal(county), county.flow_runs()) == before
+
+
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_log_is_no_terminal_whatever_the_environment_says(
+    county: County, typed: Typed, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Jobs set these variables for coloured logs; shares and marks in them would be exact bits about the rows."""
+    monkeypatch.setenv(variable, "1")
+    said = typed("run", str(county.spec("coloured", COUNTIES="[North, South, East]")), at=county.workspace)
+    assert said.code == 1
+    for private in ("county", "20.5", "South", "rows;"):
+        assert private not in said.err.replace(str(county.root), ""), private
+    assert "private: how the rows fit the contract stands in" in said.err
+
+
+def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfits(
+    county: County, typed: Typed
+) -> None:
+    """What the record says of the look is the same text whatever it showed, and whether a flag was given."""
+    told = []
+    for name, wrong, words in (
+        ("accepted", {"COUNTIES": "[North, South, East]"}, ("--accept-misfits",)),
+        ("fitting", {}, ()),
+    ):
+        said = typed("run", str(county.spec(name, **wrong)), *words, "--json", at=county.workspace)
+        assert said.code == 0, said.err
+        folder = Path(said.json["folder"])
+        groups = json.loads((folder / "record.json").read_text())["groups"]
+        facts = groups["H"]["fields"]["run_time_facts"]["value"]
+        [line] = [each for each in facts if "the operator let the release go on" in each]
+        steps = groups["I"]["fields"]["steps"]["value"]
+        [step] = [each for each in steps if each["step"] == "look before the charge"]
+        told.append((line, step))
+    assert told[0] == told[1]
+    for file in county.workspace.prefect_home.rglob("*"):
+        assert not file.is_file() or b"misfits" not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_at_a_terminal_a_run_shows_the_shares_and_asks(county: County, answer: str, code: int) -> None:
+    """No means that nothing is charged, and that Prefect never hears of it; yes publishes, under a mark of doubt."""
+    spec = county.spec(f"asked-{answer}", HIGH="49")
+    before = county.charges(), county.flow_runs()
+    ended, screen = county.at_terminal("run", str(spec), answer=answer)
+    assert ended == code, screen
+    assert "48 %" in screen
+    assert "! \x1b" in screen or "!\x1b" in screen
+    assert "✓\x1b[0m validate" not in screen
+    grown = county.charges() - before[0], county.flow_runs() - before[1]
+    assert grown == ((1, 1) if code == 0 else (0, 0))
+
+
+def test_the_share_is_the_workspaces(county: County, typed: Typed) -> None:
+    """A quarter of the rows may be astray where sudare.toml says so; what is no share is refused."""
+    spec, settings = county.spec("wrong", COUNTIES="[North, South, East]"), county.workspace.root / "sudare.toml"
+    written = settings.read_text()
+    try:
+        settings.write_text(written.replace('asks_above = "1 %"', 'asks_above = "25 %"'))
+        assert typed("check", str(spec), at=county.workspace).code == 0
+        settings.write_text(written.replace('asks_above = "1 %"', 'asks_above = "a lot"'))
+        refused = typed("check", str(spec), at=county.workspace)
+        assert refused.code == 2
+        assert "run.asks_above" in refused.err
+        assert '"0 %" to "100 %"' in refused.err
+    finally:
+        settings.write_text(written)
+
+
+def _journal(county: County) -> int:
+    with sqlite3.connect(county.workspace.private / "ledger.sqlite") as ledger:
+        [(count,)] = ledger.execute("select count(*) from journal").fetchall()
+    return int(count)
