@@ -32,7 +32,6 @@ from privacy.audit.journal_statements import ChargeBody
 from privacy.audit.parts import parts_among
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import (
-    FIRST_RECORD,
     LevelStatement,
     Manifest,
     RecordField,
@@ -47,7 +46,7 @@ from privacy.marginals.suppression import Threshold, threshold_for
 Product = TypeVar("Product", bound=BaseModel)
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
-"""The record for other readers; versions with a record of the first schema need not have them."""
+"""The record for other readers."""
 TOTAL_MEASUREMENTS: Final = "measurements/total.parquet"
 MOST_LEVEL_PROBLEMS: Final = 12
 NOT_AVAILABLE: Final = "not available"
@@ -62,8 +61,6 @@ DECLARABLE: Final = frozenset(
     }
 )
 """The fields that only people can know: their values are the publisher's word."""
-FIRST_GROUPS: Final = frozenset("ABCDEFGHIJKPQ")
-"""The groups that a record of the first schema has."""
 OTHER: Final = "the record speaks of something else: do not believe the one or the other without asking the publisher"
 
 
@@ -118,16 +115,9 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
 
 def _check_declared(record: RecordTerms, fields: Mapping[str, RecordField], where: str) -> list[Finding]:
     """Check that what the publisher declares is marked as declared, nothing else is, and gaps have reasons."""
-    if record.first:
-        newer = record.declared is not None or record.auditor_commitment or set(record.groups) - FIRST_GROUPS
-        found = "declarations or groups of a later schema"
-        return [Finding(where, "schema", found, f"what {FIRST_RECORD} has", OTHER)] if newer else []
     stated = {path for path in DECLARABLE if path in fields and fields[path].value != NOT_AVAILABLE}
     findings = []
-    if record.auditor_commitment is None:
-        allowed = "the SHA-256 that commits to the auditors' record"
-        findings.append(Finding(where, "auditor_commitment", "nothing", allowed, OTHER))
-    for path in sorted(stated ^ set(record.declared or ())):
+    for path in sorted(stated ^ set(record.declared)):
         found = f"{shown(path)} {'not listed' if path in stated else 'listed'}"
         findings.append(Finding(where, "declared", found, "a list of what the publisher declares", OTHER))
     for path, field in fields.items():

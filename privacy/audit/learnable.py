@@ -61,12 +61,10 @@ def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str
     """Check the fields of group F that say what can be learned.
 
     Args:
-        record: the record; one of the first schema has no such fields.
+        record: the record.
         columns: the columns of the contract, in its order.
         where: the record's file name.
     """
-    if record.first:
-        return []
     group = record.groups.get("F")
     told: dict[str, Any] = {} if group is None else {name: field.value for name, field in group.fields.items()}
     claim = record.replay.claim

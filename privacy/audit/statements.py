@@ -18,8 +18,7 @@ from privacy.audit.readable import printable, shown
 
 MANIFEST_SCHEMA: Final = "sudare-manifest/1"
 PROOF_SCHEMA: Final = "sudare-proof/2"
-FIRST_RECORD: Final = "sudare-record/1"
-RECORD_SCHEMA: Final = "sudare-record/2"
+RECORD_SCHEMA: Final = "sudare-record/1"
 
 _MOST_FINDINGS: Final = 20
 _T = TypeVar("_T")
@@ -261,19 +260,14 @@ class Group(Statement):
 class RecordTerms(Statement):
     """record.json of a release of any kind."""
 
-    schema_: Literal["sudare-record/1", "sudare-record/2"] = Field(alias="schema")
+    schema_: Literal["sudare-record/1"] = Field(alias="schema")
     release: Text
     version: Annotated[int, Field(ge=1)]
     groups: dict[Text, Group]
     not_available: Listed[Text]
-    declared: Listed[Text] | None = None
-    auditor_commitment: Hash | None = None
+    declared: Listed[Text]
+    auditor_commitment: Hash
     replay: ReplayTerms
-
-    @property
-    def first(self) -> bool:
-        """Whether it is of the first schema, which had fewer groups and files."""
-        return self.schema_ == FIRST_RECORD
 
 
 class Record(RecordTerms):

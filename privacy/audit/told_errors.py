@@ -18,13 +18,11 @@ _MISLEADING: Final = "people are told of another error than follows: rely on the
 
 
 def check_expected_errors(record: RecordTerms, *, where: str) -> list[Finding]:
-    """Check the errors that people are told follow from the declared noise; a record of the first schema has none.
+    """Check the errors that people are told follow from the declared noise.
 
     Formulas: discrete Laplace of inverse scale t: E|x| = 1 / sinh t, sqrt(E x^2) = 1 / (sqrt 2 sinh(t / 2)); discrete
     Gaussian: the sums over the support, or those of the continuous one where sigma^2 is above 4096.
     """
-    if record.first:
-        return []
     told, findings = entries(record, "expected_error"), []
     marginal = {draw.key: draw for draw in record.replay.draws if _size(draw) is not None}
     if set(told) != set(marginal):
@@ -43,12 +41,10 @@ def check_distances(record: RecordTerms, found: Mapping[str, Distance], *, where
     """Check how far people are told published counts lie from noisy ones.
 
     Args:
-        record: the record; one of the first schema says nothing of it.
+        record: the record.
         found: recomputed from the published files, by the key of the draw.
         where: the record's file name.
     """
-    if record.first:
-        return []
     told, findings = entries(record, "error_against_noisy"), []
     for key, apart in found.items():
         for name, value in (("mean_absolute", apart.mean_absolute), ("rmse", apart.rmse)):

@@ -21,7 +21,7 @@ from tasks.record.terms import CONTRACT, UNIT
 from tasks.record.unprotected import PREPROCESSING, UNPROTECTED
 from tasks.record.utility import UTILITY
 
-RECORD_SCHEMA = "sudare-record/2"
+RECORD_SCHEMA = "sudare-record/1"
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
     ACCOUNTABILITY,

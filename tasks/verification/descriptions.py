@@ -24,8 +24,6 @@ from tasks.description.files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
 from tasks.verification.files import VersionFolder
 from tasks.version.software import software
 
-WITHOUT_DESCRIPTIONS: Final = frozenset({"sudare-record/1"})
-"""Schemas of records beside which no descriptions need to lie."""
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"
 _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
 
@@ -42,12 +40,10 @@ def check_descriptions(
         sound: names of the files whose checksums hold; others are not opened.
     """
     fields = _fields(record)
-    findings = []
-    if record.get("schema") not in WITHOUT_DESCRIPTIONS:
-        missing = sorted(DESCRIPTIONS - set(manifest.files))
-        findings = [
-            Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
-        ]
+    missing = sorted(DESCRIPTIONS - set(manifest.files))
+    findings = [
+        Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
+    ]
     again = fields.get("J.code") == software().code
     for name, make in FROM_RECORD.items():
         if name not in manifest.files or name not in sound:
