@@ -20,23 +20,30 @@ from tasks.verification.report import RULES
 from tasks.verification.report_schema import report_schema
 from tests.console.conftest import Said, Typed
 from tests.tasks.forgery import forge
-from tests.tasks.test_verify_schemas import FIRST
-from tests.tasks.version_fixture import SEED, Version
+from tests.tasks.runs import first
+from tests.tasks.version_fixture import SEED, Version, publish_version
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "verify-report.schema.json"
 OTHER = Signer(bytes(32))
 OTHER_ID = key_id(OTHER.public_key)
 
 
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """A version of one small table."""
+    return publish_version(first(), tmp_path_factory.mktemp("town"))
+
+
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(town: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder outside any workspace, with a version, its archive and its publisher's key; an empty home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    with zipfile.ZipFile(FIRST) as archive:
-        archive.extractall(tmp_path / "town" / "v1")
-    shutil.copy(FIRST, tmp_path / "v1.zip")
+    version = town.copy(tmp_path / "town" / "v1")
+    with zipfile.ZipFile(tmp_path / "v1.zip", "w") as archive:
+        for name in version.files:
+            archive.write(version.folder / name, name)
     (tmp_path / "key.pub").write_text(Signer(SEED).public_key + "\n")
     (tmp_path / "other.pub").write_text(OTHER.public_key + "\n")
     return tmp_path
@@ -129,7 +136,7 @@ def _no_json(folder: Path) -> None:
         (_of_a_newer_schema, "record", "record.json", "sudare-record/9"),
         (_with_the_proof_of_another_workspace, "journal", "PROOF.json", "another workspace's journal"),
         (_without_manifest, "files", "MANIFEST.json", "the copy was not finished"),
-        (_half, "files", "data/sex.parquet", "the copy was not finished"),
+        (_half, "files", "data/age_x_sex.parquet", "the copy was not finished"),
         (_cut, "contents", "record.html", "it was cut, or the copy was not finished"),
         (_being_downloaded, "files", "record.html.part", "a download that was not finished"),
         (_no_json, "record", "record.json", "line 1, column 1"),
