@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from privacy.classifiers.trainer import AskedClassifier
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
+
+DELTA: Final = Fraction(1, 10**5)
 
 
 @dataclass(frozen=True, eq=False)

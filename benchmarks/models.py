@@ -1,6 +1,6 @@
 """Private classifiers on Adult: no privacy, the three approaches, DP-SGD, and membership inference.
 
-    python -m benchmarks.models --data DIR [--folds 10] [--parts plain,approaches,dp_sgd,membership]
+    python -m benchmarks.models --data DIR [--folds 10] [--parts plain,approaches,dp_sgd,membership] [--kept DIR]
 
 `--data DIR` holds adult/ (and bank/, nist_acs/, on which options were chosen). The paper: Sei, Ohsuga, "A
 construction method of privacy-preserving neural network models", section 5 and figure 5, whose baseline and widths it
@@ -11,43 +11,26 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
-from math import log10
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._model_runs import Scores, scored, scores, trained, trained_plainly
+from benchmarks._model_approaches import approaches, figure
+from benchmarks._model_runs import DELTA, scored, trained, trained_plainly
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Table, folds_of
-from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine, write
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.evaluation.membership import attack, likelihood_ratios, scaled_confidence
 
 PLAIN: Final[dict[str, Any]] = {"hidden": [16, 16, 16], "epochs": 40, "batch": 50, "learning_rate": 0.01}
 """The paper's rate, batch and regulariser; 500 epochs are more than this table needs, and overfit it."""
-DELTA: Final = Fraction(1, 10**5)
-EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)
-LEARNING: Final[dict[str, Any]] = {
-    "hidden": [16, 16, 16],
-    "epochs": 20,
-    "lowest": -1.0,
-    "highest": 1.0,
-    "publish_noise": True,  # the paper's figure has losses at which noise drowns the parameters
-}
-ANONYMIZED: Final[dict[str, Any]] = {
-    "hidden": [16, 16, 16],
-    "epochs": 3,
-    "batch": 50,
-    "learning_rate": 0.5,
-    "limit": 1.0,
-    "publish_noise": True,
-}
-ANONYMIZING: Final[dict[str, Any]] = {"hidden": [16, 16, 16], "epochs": 20, "generator": "mst"}
 OVERFITTED: Final[dict[str, Any]] = {"hidden": [64], "epochs": 150, "batch": 20, "learning_rate": 0.1}
 MEMBERS: Final = 1000
 SHADOWS: Final = 8
@@ -55,43 +38,28 @@ _PACKAGES: Final = ("numpy", "torch", "scikit-learn")
 
 
 def main() -> None:
-    """Measure the parts that are asked for, and write them beside those that are there."""
+    """Measure the parts that are asked for, and write them beside those that were measured before."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--folds", type=int, default=10, help="of ten")
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--kept", type=Path, default=Path("build") / "models", help="where runs are remembered")
     given = parser.parse_args()
-    table = adult(given.data)
-    kept = FOLDER / "models"
-    kept.mkdir(parents=True, exist_ok=True)
-    for part in given.parts.split(","):
-        rows = [vars(row) for row in PARTS[part](table, given.folds)]
-        (kept / f"{part}.json").write_text(json.dumps(rows, indent=1))
+    wanted, table = given.parts.split(","), adult(given.data)
+    parts = {**PARTS, "approaches": partial(approaches, kept=given.kept)}
+    rows = [row for row in _earlier() if row.settings["part"] not in wanted]
+    for part in wanted:
+        rows += [replace(row, settings={**row.settings, "part": part}) for row in parts[part](table, given.folds)]
         print(part, "done", flush=True)
-    found = [kept / f"{part}.json" for part in PARTS if (kept / f"{part}.json").exists()]
-    rows = [Row(**row) for path in found for row in json.loads(path.read_text())]
+    rows.sort(key=lambda row: list(PARTS).index(str(row.settings["part"])))
     write("models", rows)
     figure(rows)
-    for path in found:
-        path.unlink()
-    kept.rmdir()
 
 
-def figure(rows: Sequence[Row]) -> None:
-    """Draw figure 5 of the paper, accuracy against epsilon of each parameter, with what is learnt without privacy."""
-    drawn: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        if row.measured is not None and "a parameter" in row.what:
-            epsilon = float(row.what.split("epsilon ")[1].split(" ")[0])
-            drawn.setdefault(row.what.split(",")[0], []).append((log10(epsilon), row.measured))
-    for name, what in (("no privacy", "no privacy, 5 layers: accuracy"), ("more frequent label", "label alone")):
-        level = next((row.measured for row in rows if what in row.what), None)
-        if level is not None and drawn:
-            drawn[name] = [(log10(EPSILONS[0]), level), (log10(EPSILONS[-1]), level)]
-    if drawn:
-        title = "Adult: accuracy against epsilon of each parameter (not joint)"
-        across = "log10 of epsilon of each parameter by itself"
-        lines(FOLDER / "models.svg", title, across, "accuracy", [Line(name, each) for name, each in drawn.items()])
+def _earlier() -> list[Row]:
+    """Return the rows that were measured before."""
+    path = FOLDER / "models.json"
+    return [Row(**row) for row in json.loads(path.read_text())] if path.exists() else []
 
 
 def plain(table: Table, folds: int) -> Iterator[Row]:
@@ -106,22 +74,6 @@ def plain(table: Table, folds: int) -> Iterator[Row]:
     yield Row("Adult, no privacy, 5 layers: macro F", f_measure, "F", 0.78, f_measure >= 0.78, 0.79, None, about)
     most = float(np.bincount(table.labels()).max() / len(table))
     yield Row("Adult, the more frequent label alone: accuracy", most, "share", settings=_about({}))
-
-
-def approaches(table: Table, folds: int) -> Iterator[Row]:
-    """The three approaches against epsilon of each parameter, and at joint epsilons; one fold of ten."""
-    train, test = _tenth(table)
-    for epsilon in EPSILONS:
-        for name, options in _three(len(train)):
-            alone = {} if name == "anonymizing_first" else {"parameter_epsilon": epsilon, "noise": "laplace"}
-            charge = Fraction(str(epsilon)) if name == "anonymizing_first" else None
-            yield from _run(name, {**options, **alone}, train, test, charge, f"epsilon {epsilon:g} a parameter")
-    for joint in (1.0, 10.0, 100.0):
-        for name, options in _three(len(train)):
-            if name != "anonymizing_first":
-                yield from _run(
-                    name, {**options, "noise": "gaussian"}, train, test, Fraction(str(joint)), "calibrated jointly"
-                )
 
 
 def dp_sgd(table: Table, folds: int) -> Iterator[Row]:
@@ -162,36 +114,13 @@ def membership(table: Table, folds: int) -> Iterator[Row]:
         for how, given in (("loss threshold", confidences[0]), ("shadow models", ratios)):
             found = attack(given, inside[0])
             areas.append(found.area)
-            holds = found.area <= 0.53 if target.startswith("<") else None
+            aim, holds = (target, found.area <= 0.53) if target.startswith("<") else (None, None)
             about = _about(
                 {}, members=MEMBERS, shadows=SHADOWS, caught_at_1_percent=round(found.caught_at_low_rate, 4)
             )
-            yield Row(
-                f"membership inference, {how}, {name}: AUC", found.area, "area", target, holds, None, None, about
-            )
+            yield Row(f"membership inference, {how}, {name}: AUC", found.area, "area", aim, holds, None, None, about)
         if target.startswith(">"):
             yield Row(f"membership inference, {name}: larger AUC", max(areas), "area", target, max(areas) > 0.6)
-
-
-def _three(rows: int) -> tuple[tuple[str, dict[str, Any]], ...]:
-    return (
-        ("anonymizing_first", dict(ANONYMIZING)),
-        ("learning_first", dict(LEARNING)),
-        ("anonymized_learning", {**ANONYMIZED, "rows_about": rows}),
-    )
-
-
-def _run(
-    name: str, options: dict[str, Any], train: Table, test: Table, charge: Fraction | None, what: str
-) -> Iterator[Row]:
-    """Train, and give the accuracy; the joint epsilon stands in the settings, and in a row of its own."""
-    made = trained(name, options, train, epsilon=charge, delta=DELTA, seed=1)
-    found = scored(made.model, test)
-    about = _about(options, joint_epsilon=float(f"{made.joint:.5g}"), f_measure=round(found.f_measure, 4))
-    about |= {"seconds": round(made.seconds, 1), "parameters": made.model.parameters}
-    joint = f"joint epsilon {made.joint:.4g}"
-    yield Row(f"{name}, {what}, {joint}: accuracy", found.accuracy, "share", settings=about)
-    print(name, what, joint, found, round(made.seconds), flush=True)
 
 
 def _private(table: Table, seed: int) -> ClassifierModel:
@@ -206,23 +135,15 @@ def _confidences(
     return scaled_confidence(model.probabilities(pool.codes()), pool.labels())
 
 
-def _tenth(table: Table) -> tuple[Table, Table]:
-    train, test = folds_of(len(table), 10)[0]
-    return table.some(train), table.some(test)
-
-
 def _about(options: dict[str, Any], **more: Setting) -> dict[str, Setting]:
     return {**machine(*_PACKAGES), **more, **({"options": options} if options else {})}
 
 
 PARTS: Final[dict[str, Callable[[Table, int], Iterator[Row]]]] = {
     "plain": plain,
-    "approaches": approaches,
+    "approaches": partial(approaches, kept=Path("build") / "models"),
     "dp_sgd": dp_sgd,
     "membership": membership,
 }
-__all__ = ["Scores", "main", "scores"]
-
-
 if __name__ == "__main__":
     main()

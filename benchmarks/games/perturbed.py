@@ -58,7 +58,7 @@ Play = Callable[[Codes, RandomBytes], Scores]
 
 def parameters() -> Game:
     """Learning first, Laplace noise on parameters, each of which moves over all of its range."""
-    release = ParameterRelease(replace(_PLAIN, learning_rate=_TOO_FAST, epochs=2), -1.0, 1.0)
+    release = ParameterRelease(replace(_PLAIN, learning_rate=_TOO_FAST, epochs=2), -1.0, 1.0, -1.0, 1.0)
     event = release.event(LaplaceNoise(Fraction(1, 5)), rows_per_unit=1)
     inputs = _ALWAYS + 1
     along = np.array([*[1.0] * inputs, *[-1.0] * inputs, 1.0, -1.0])
@@ -88,7 +88,7 @@ def batches() -> Game:
 
 def _changing(count: int, noise: LaplaceNoise | GaussianNoise) -> tuple[DeltaTraining, VectorEvent]:
     """Return a training of one epoch of so many batches, so slow that its weights stay about where they are."""
-    training = DeltaTraining(replace(_PLAIN, learning_rate=1e-3), count, 1.0, 1)
+    training = DeltaTraining(replace(_PLAIN, learning_rate=1e-3), count, 1.0, 1.0, 1)
     return training, training.event(noise, rows_per_unit=1)
 
 

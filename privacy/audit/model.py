@@ -2,7 +2,7 @@
 
 1. the product fits the contract; weights, inputs and card are named as every version of a model names them, and the
    network has the inputs and outputs that columns and label give it
-2. people are told the trainer, its options, label, columns, network, range, seed, measurements and choices that are
+2. people are told the trainer, its options, label, columns, network, ranges, seed, measurements and choices that are
    replayed, and the joint guarantee that is claimed
 3. draws on marginals, sums, choices and trainings are checked as those of synthetic rows (`synthetic`)
 """
@@ -26,6 +26,7 @@ from privacy.classifiers.inputs import model_layout
 WEIGHTS: Final = "model/model.safetensors"
 INPUTS: Final = "model/inputs.json"
 CARD: Final = "model/card.md"
+_LIMITS: Final = ("lowest", "highest", "lowest_bias", "highest_bias")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def check_network(replay: ModelReplay, meaning: ModelMeaning, *, where: str) -> 
         ("replay.model.inputs", stated.inputs, INPUTS),
         ("replay.model.card", stated.card, CARD),
         ("replay.model.widths", ends, (layout.width - classes, classes)),
-        ("replay.model.range", stated.range is None or len(stated.range) == 2, True),
+        ("replay.model.range", stated.range is None or len(stated.range) == 4, True),
     ]
     return list(differences(pairs, where=where, allowed="as product and contract say"))
 
@@ -87,13 +88,14 @@ def check_told_model(record: ModelRecord, meaning: ModelMeaning, *, where: str) 
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     network, joint = _part(fields.get("network")), _part(_part(fields.get("guarantees")).get("joint"))
     limits, told = replay.model.range, _part(fields.get("clamped"))
+    clamped = [told.get(name) for name in _LIMITS]
     pairs: list[tuple[str, object, object]] = [
         ("groups.K.trainer", fields.get("trainer"), meaning.product.trainer),
         ("groups.K.options", as_far_as(options, fields.get("options")), options),
         ("groups.K.label", fields.get("label"), meaning.product.label),
         ("groups.K.columns", fields.get("columns"), list(meaning.names)),
         ("groups.K.network.widths", network.get("widths"), list(replay.model.widths)),
-        ("groups.K.clamped", [told.get("lowest"), told.get("highest")], list(limits or (None, None))),
+        ("groups.K.clamped", clamped, list(limits or (None,) * len(_LIMITS))),
         ("groups.K.guarantees.joint.epsilon", joint.get("epsilon"), pico_to_text(replay.claim.epsilon)),
         ("groups.K.guarantees.joint.delta", joint.get("delta"), atto_to_text(replay.claim.delta)),
         ("groups.K.measured", files, [draw.measurements for draw in replay.draws if draw.measurements is not None]),

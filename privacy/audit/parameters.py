@@ -1,6 +1,7 @@
 """Are draws of noisy parameters, or of noisy changes of them, as noisy as they are said to be? Derived here anew.
 
-A clamped number lies at one of S + 1 = 65,537 points of its range, so it moves by at most S. P numbers move at once:
+A clamped number lies at one of S + 1 = 65,537 points of its own range, whatever that is, so it moves by at most S. P
+numbers move at once:
     parameters   once                                            times = P
     deltas       once an epoch for each of a unit's k rows       times = P k b, b epochs a draw
 Laplace noise has `move` S and these `times`; Gaussian noise one move, the least whole number >= S sqrt(times).
@@ -23,8 +24,8 @@ STEPS: Final = 2**16
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 _TRAINED: Final = frozenset({"label", "widths", "epochs", "batch", "learning_rate", "regulariser", "seed"})
 _KINDS: Final = {
-    "parameters": _TRAINED | {"kind", "lowest", "highest"},
-    "deltas": _TRAINED | {"kind", "rows_about", "limit", "checkpoints"},
+    "parameters": _TRAINED | {"kind", "lowest", "highest", "lowest_bias", "highest_bias"},
+    "deltas": _TRAINED | {"kind", "rows_about", "limit", "bias_limit", "checkpoints"},
 }
 
 

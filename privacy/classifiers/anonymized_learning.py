@@ -1,6 +1,7 @@
 """Anonymized learning: noise on the clamped change of every parameter in every batch, clamped again.
 
-    RANGES    what one row can change, from the released weights alone (equations 20 to 26), within [-limit, limit]
+    RANGES    what one row can change, from the released weights alone (equations 20 to 26), within [-limit, limit] of
+              a weight and [-bias_limit, bias_limit] of a bias
     STEP      min(high, max(low, clamp(dw) + Lap((high - low) E / epsilon))), then equations 5 and 6
 
 Batches of an epoch are disjoint, and each row's is drawn for it alone; a change is divided by the declared size.
@@ -46,12 +47,14 @@ class AnonymizedLearningOptions(PerturbationOptions):
 
     Args:
         rows_about: about how many rows there are; declared [rows].
-        limit: no change of a parameter leaves [-limit, limit], whatever the equations allow.
+        limit: no change of a weight leaves [-limit, limit], whatever the equations allow.
+        bias_limit: the same of biases; as `limit` when not given.
         checkpoints: how often the training is made durable; the epochs are a multiple of them.
     """
 
     rows_about: int = Field(ge=1, le=10**12)
-    limit: float = Field(default=1.0, gt=0, le=1e9, allow_inf_nan=False)
+    limit: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
+    bias_limit: float | None = Field(default=None, ge=1e-9, le=1e9, allow_inf_nan=False)
     checkpoints: int = Field(default=1, ge=1, le=5000)
 
 
@@ -129,7 +132,8 @@ class AnonymizedLearning:
 
 def _training(asked: AskedClassifier, options: AnonymizedLearningOptions) -> DeltaTraining:
     try:
-        return DeltaTraining(options.training(asked), options.rows_about, options.limit, options.checkpoints)
+        biases = options.limit if options.bias_limit is None else options.bias_limit
+        return DeltaTraining(options.training(asked), options.rows_about, options.limit, biases, options.checkpoints)
     except CannotTrain as refused:
         raise CannotGenerate(f"anonymized_learning: {refused}") from refused
 

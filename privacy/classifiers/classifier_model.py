@@ -7,6 +7,7 @@ Where (one letter each, in `outputs` only)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -26,10 +27,31 @@ _PIECE: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Bounds:
-    """The range to which every weight and bias was clamped before it was released."""
+    """The ranges to which every weight, and every bias, was clamped before it was released."""
 
     lowest: float
     highest: float
+    lowest_bias: float
+    highest_bias: float
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """The four limits as text, those of weights first."""
+        return repr(self.lowest), repr(self.highest), repr(self.lowest_bias), repr(self.highest_bias)
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Bounds:
+        """Read the four limits again.
+
+        Raises:
+            ValueError: more or fewer, or what is no number.
+        """
+        lowest, highest, lowest_bias, highest_bias = (float(each) for each in texts)
+        return cls(lowest, highest, lowest_bias, highest_bias)
+
+    def to_json(self) -> dict[str, str]:
+        """Write the four limits as text, by name."""
+        return {name: repr(limit) for name, limit in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +84,24 @@ class ClassifierModel:
             raise ValueError(f"the last layer must have {classes} outputs, the cells of {self.label!r}")
 
     def _check_numbers(self, place: int, *arrays: NDArray[np.float32]) -> None:
-        for array in arrays:
+        for what, array, limits in zip(("weights", "biases"), arrays, self._limits, strict=True):
             if array.dtype != np.float32 or not np.isfinite(array).all():
                 raise ValueError(f"layer {place}: weights and biases must be finite float32")
-            if self.bounds is None:
+            if limits is None:
                 continue
-            beyond = int(((array < self.bounds.lowest) | (array > self.bounds.highest)).sum())
+            beyond = int(((array < limits[0]) | (array > limits[1])).sum())
             if beyond:
-                allowed = f"{self.bounds.lowest:g} to {self.bounds.highest:g}"
+                allowed = f"{limits[0]:g} to {limits[1]:g}"
                 raise ValueError(
-                    f"layer {place}: {beyond} numbers outside of the range {allowed} that it was clamped to"
+                    f"layer {place}: {beyond} {what} outside of the range {allowed} that they were clamped to"
                 )
+
+    @property
+    def _limits(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+        """Where weights, and where biases, must lie."""
+        if self.bounds is None:
+            return None, None
+        return (self.bounds.lowest, self.bounds.highest), (self.bounds.lowest_bias, self.bounds.highest_bias)
 
     @property
     def features(self) -> NDArray[np.intp]:
@@ -119,7 +148,7 @@ class ClassifierModel:
         """Write the weights as safetensors."""
         about = {"format": FORMAT, "label": self.label, "layout": self.layout.digest}
         if self.bounds is not None:
-            about |= {"lowest": repr(self.bounds.lowest), "highest": repr(self.bounds.highest)}
+            about |= self.bounds.to_json()
         return to_safetensors(self.tensors(), about)
 
 

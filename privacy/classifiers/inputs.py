@@ -54,7 +54,7 @@ def inputs_of(
         contract: declares the columns.
         product: says which columns are read, how, and which one is told.
         widths: entries of the input and of each layer's output.
-        bounds: range to which weights and biases were clamped.
+        bounds: ranges to which weights and biases were clamped.
     Returns:
         dict: JSON values; numbers of cells as text of their shortest exact decimals.
     """
@@ -73,7 +73,7 @@ def inputs_of(
         "label": {"column": label, "cells": list(contract.column(label).labels)},
         "widths": list(widths),
         "computed": _LAYERS,
-        "range": None if bounds is None else [repr(bounds.lowest), repr(bounds.highest)],
+        "range": None if bounds is None else bounds.to_json(),
     }
 
 

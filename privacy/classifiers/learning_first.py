@@ -1,7 +1,8 @@
 """Learning first: train on the rows without noise, clamp every parameter, add noise to each, clamp again.
 
     TRAIN     by ordinary gradient descent; what comes out is private
-    RELEASE   min(w_max, max(w_min, clamp(w) + Lap((w_max - w_min) / epsilon))) of every weight and bias
+    RELEASE   min(w_max, max(w_min, clamp(w) + Lap((w_max - w_min) / epsilon))) of every weight, and the same of every
+              bias with b_min and b_max
 
 Source: Sei, Ohsuga, section 4-2 (2), theorem 3. Its epsilon is of each parameter by itself; what is charged is the
 loss of all of them. Lemma 1 swaps min and max: what is meant is the clamp above.
@@ -43,17 +44,29 @@ class LearningFirstOptions(PerturbationOptions):
     """Options of `learning_first`.
 
     Args:
-        lowest, highest: range to which every weight and bias is clamped.
+        lowest, highest: range to which every weight is clamped: w_min and w_max.
+        lowest_bias, highest_bias: the same of biases, b_min and b_max; as of weights when not given.
     """
 
     lowest: float = Field(default=-1.0, ge=-1000, le=1000, allow_inf_nan=False)
     highest: float = Field(default=1.0, ge=-1000, le=1000, allow_inf_nan=False)
+    lowest_bias: float | None = Field(default=None, ge=-1000, le=1000, allow_inf_nan=False)
+    highest_bias: float | None = Field(default=None, ge=-1000, le=1000, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _a_range(self) -> LearningFirstOptions:
+    def _two_ranges(self) -> LearningFirstOptions:
         if not self.lowest < self.highest:
             raise ValueError("lowest must lie below highest")
+        low, high = self.bias_range
+        if not low < high:
+            raise ValueError(f"biases would lie in {low:g} to {high:g}; lowest_bias must lie below highest_bias")
         return self
+
+    @property
+    def bias_range(self) -> tuple[float, float]:
+        """The range of biases."""
+        low = self.lowest if self.lowest_bias is None else self.lowest_bias
+        return low, self.highest if self.highest_bias is None else self.highest_bias
 
 
 class LearningFirst:
@@ -103,13 +116,14 @@ class LearningFirst:
         return options.hidden
 
     def bounds(self, options: LearningFirstOptions) -> Bounds | None:
-        """The range of weights and biases, as float32 has it."""
-        return Bounds(float(np.float32(options.lowest)), float(np.float32(options.highest)))
+        """The ranges of weights and biases, as float32 has them."""
+        limits = (options.lowest, options.highest, *options.bias_range)
+        return Bounds(*(float(np.float32(limit)) for limit in limits))
 
     def weights(
         self, asked: AskedClassifier, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Layer, ...] | None:
-        """Take the weights from the noisy steps of their range.
+        """Take the weights from the noisy steps of their ranges.
 
         Raises:
             ValueError: no such draw.
@@ -127,16 +141,16 @@ class LearningFirst:
 
 def _release(asked: AskedClassifier, options: LearningFirstOptions) -> ParameterRelease:
     try:
-        return ParameterRelease(options.training(asked), options.lowest, options.highest)
+        return ParameterRelease(options.training(asked), options.lowest, options.highest, *options.bias_range)
     except CannotTrain as refused:
         raise CannotGenerate(f"learning_first: {refused}") from refused
 
 
 def _layers(asked: AskedClassifier, options: LearningFirstOptions, steps: NDArray[np.int64]) -> tuple[Layer, ...]:
-    """Turn steps of the range into weights; each is one multiplication and one sum, rounded the same anywhere."""
-    widths = asked.widths(options.hidden)
-    if steps.shape != (options.training(asked).parameters,) or steps.min() < 0 or steps.max() > STEPS:
-        raise ValueError(f"parameters that are no {options.training(asked).parameters} steps from 0 to {STEPS}")
-    low, high = np.float32(options.lowest), np.float32(options.highest)
-    values = options.lowest + (options.highest - options.lowest) * (steps / STEPS)
-    return layers_of(np.clip(values.astype(np.float32), low, high), widths)
+    """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
+    made = _release(asked, options)
+    if steps.shape != (made.training.parameters,) or steps.min() < 0 or steps.max() > STEPS:
+        raise ValueError(f"parameters that are no {made.training.parameters} steps from 0 to {STEPS}")
+    low, high = made.ranges
+    values = low + (high - low) * (steps / STEPS)
+    return layers_of(np.clip(values.astype(np.float32), np.float32(low), np.float32(high)), made.training.widths)

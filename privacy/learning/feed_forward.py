@@ -48,6 +48,12 @@ def as_vector(layers: Layers) -> Array:
     return np.concatenate([part.ravel() for layer in layers for part in layer])
 
 
+def by_part(widths: Sequence[int], *, weights: float, biases: float) -> Array:
+    """Return a flat vector that has one number at each weight's place and another at each bias's."""
+    parts = (((inputs * outputs, weights), (outputs, biases)) for inputs, outputs in pairwise(widths))
+    return np.concatenate([np.full(size, number) for layer in parts for size, number in layer])
+
+
 def initial_vector(widths: Sequence[int], seed: int) -> Array:
     """Draw initial weights from a public seed, the same anywhere: uniform with He's variance; biases are 0."""
     source, layers = PostProcessingSeed(seed), []

@@ -9,7 +9,8 @@ Where
 
 A clamped number is rounded to one of the S + 1 points of its range, so that whatever the rows are it moves by at most
 S steps; noise is whole numbers of steps. All P numbers may move: that is one vector with `times` = P of Laplace
-noise, or an L2 norm of S sqrt(P) of Gaussian noise.
+noise, or an L2 norm of S sqrt(P) of Gaussian noise. Weights and biases have ranges of their own, as in the paper; a
+step is as long as the number's own range makes it, so that neither range enters the cost.
 
 In an epoch of `DeltaTraining` every row is in one batch, drawn for it alone, so one row more or less changes one
 batch: P numbers move once an epoch, k P with k rows. (With replace_one the row in another's place takes its batch.)
@@ -29,7 +30,7 @@ from contracts.canonical import digest
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.learning.errors import CannotTrain
-from privacy.learning.feed_forward import count_of
+from privacy.learning.feed_forward import Array, by_part, count_of
 from privacy.learning.layout import RowLayout
 from privacy.marginals.sensitivity import LaplaceNoise, Noise
 
@@ -98,7 +99,8 @@ class ParameterRelease:
 
     Args:
         training: what is trained, without noise.
-        lowest, highest: range to which every weight and bias is clamped.
+        lowest, highest: range to which every weight is clamped.
+        lowest_bias, highest_bias: range to which every bias is clamped.
     Raises:
         CannotTrain: no range.
     """
@@ -106,20 +108,33 @@ class ParameterRelease:
     training: PlainTraining
     lowest: float
     highest: float
+    lowest_bias: float
+    highest_bias: float
     kind: ClassVar[str] = "parameters"
 
     def __post_init__(self) -> None:
         if type(self.training) is not PlainTraining:
             raise CannotTrain("training", type(self.training).__name__, "PlainTraining itself")
-        if type(self.lowest) is not float or type(self.highest) is not float:
-            raise CannotTrain("lowest, highest", "no floats", "floats")
-        if not -1000 <= self.lowest < self.highest <= 1000:
-            raise CannotTrain("lowest, highest", f"{self.lowest} to {self.highest}", "a range within 1000 of 0")
+        for names in (("lowest", "highest"), ("lowest_bias", "highest_bias")):
+            low, high = (getattr(self, name) for name in names)
+            if type(low) is not float or type(high) is not float:
+                raise CannotTrain(", ".join(names), "no floats", "floats")
+            if not -1000 <= low < high <= 1000:
+                raise CannotTrain(", ".join(names), f"{low} to {high}", "a range within 1000 of 0")
 
     @property
     def draws(self) -> int:
         """How many draws there are."""
         return 1
+
+    @property
+    def ranges(self) -> tuple[Array, Array]:
+        """The least and the largest that each parameter is clamped to, as flat vectors."""
+        widths = self.training.widths
+        return (
+            by_part(widths, weights=self.lowest, biases=self.lowest_bias),
+            by_part(widths, weights=self.highest, biases=self.highest_bias),
+        )
 
     def event(self, noise: Noise, *, rows_per_unit: int) -> VectorEvent:
         """Return the event of the draw; the noise's amount is of each parameter (Laplace) or of all (Gaussian)."""
@@ -127,7 +142,8 @@ class ParameterRelease:
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values; floats as text."""
-        return {"kind": self.kind, "lowest": repr(self.lowest), "highest": repr(self.highest), **_told(self.training)}
+        names = ("lowest", "highest", "lowest_bias", "highest_bias")
+        return {"kind": self.kind, **{name: repr(getattr(self, name)) for name in names}, **_told(self.training)}
 
 
 @dataclass(frozen=True)
@@ -137,7 +153,8 @@ class DeltaTraining:
     Args:
         training: what is trained; `batch` is B, by which changes are divided whatever a batch's true size.
         rows_about: about how many rows there are; gives the number of batches of an epoch [rows].
-        limit: beside equations 20 to 26, no change of a weight or bias leaves [-limit, limit].
+        limit: beside equations 20 to 26, no change of a weight leaves [-limit, limit].
+        bias_limit: nor does one of a bias leave [-bias_limit, bias_limit].
         checkpoints: draws; the epochs are a multiple of them.
     Raises:
         CannotTrain: a field out of range.
@@ -146,6 +163,7 @@ class DeltaTraining:
     training: PlainTraining
     rows_about: int
     limit: float
+    bias_limit: float
     checkpoints: int
     kind: ClassVar[str] = "deltas"
 
@@ -154,8 +172,10 @@ class DeltaTraining:
             raise CannotTrain("training", type(self.training).__name__, "PlainTraining itself")
         if type(self.rows_about) is not int or not self.training.batch <= self.rows_about <= 10**12:
             raise CannotTrain("batch", self.training.batch, f"at most the declared number of rows, {self.rows_about}")
-        if type(self.limit) is not float or not 1e-9 <= self.limit <= 1e9:
-            raise CannotTrain("limit", self.limit, "a float from 1e-9 to 1e9")
+        for name in ("limit", "bias_limit"):
+            limit = getattr(self, name)
+            if type(limit) is not float or not 1e-9 <= limit <= 1e9:
+                raise CannotTrain(name, limit, "a float from 1e-9 to 1e9")
         if type(self.checkpoints) is not int or not 1 <= self.checkpoints <= self.training.epochs:
             raise CannotTrain(
                 "checkpoints", self.checkpoints, f"a whole number from 1 to epochs, {self.training.epochs}"
@@ -167,6 +187,11 @@ class DeltaTraining:
     def draws(self) -> int:
         """How many draws there are."""
         return self.checkpoints
+
+    @property
+    def limits(self) -> Array:
+        """How far the change of each parameter may go in a batch, as a flat vector."""
+        return by_part(self.training.widths, weights=self.limit, biases=self.bias_limit)
 
     @property
     def epochs_a_draw(self) -> int:
@@ -185,7 +210,8 @@ class DeltaTraining:
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values; floats as text."""
-        told = {"rows_about": self.rows_about, "limit": repr(self.limit), "checkpoints": self.checkpoints}
+        limits = {"limit": repr(self.limit), "bias_limit": repr(self.bias_limit)}
+        told = {"rows_about": self.rows_about, **limits, "checkpoints": self.checkpoints}
         return {"kind": self.kind, **told, **_told(self.training)}
 
 

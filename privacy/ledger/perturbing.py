@@ -92,7 +92,7 @@ def noisy_parameters(
         regulariser=training.regulariser,
         seed=training.seed,
     )
-    steps = clamped_steps(trained, np.float64(release.lowest), np.float64(release.highest))
+    steps = clamped_steps(trained, *release.ranges)
     return _noisy_steps(steps, event=event, source=source)
 
 
@@ -130,7 +130,7 @@ def noisy_step(
     plain = training.training
     layers = as_layers(vector, plain.widths)
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = _limited(*delta_ranges(layers), training.limit)
+        low, high = _limited(*delta_ranges(layers), training.limits)
         steps = clamped_steps(batch_deltas(layers, rows, targets), low, high)
         steps = _noisy_steps(steps, event=event, source=source)
         delta = low + (high - low) * (steps / STEPS)
@@ -144,14 +144,13 @@ def noisy_step(
             biases -= plain.learning_rate * db / plain.batch
 
 
-def _limited(low: Array, high: Array, limit: float) -> tuple[Array, Array]:
-    """Keep ranges, which follow from released weights, within the limit; 0 is in each of them."""
-    least = np.nan_to_num(low, nan=-limit, neginf=-limit, posinf=0.0)
-    most = np.nan_to_num(high, nan=limit, neginf=0.0, posinf=limit)
+def _limited(low: Array, high: Array, limit: Array) -> tuple[Array, Array]:
+    """Keep ranges, which follow from released weights, within the limits; 0 is in each of them."""
+    least, most = np.where(np.isnan(low), -limit, low), np.where(np.isnan(high), limit, high)
     return np.clip(least, -limit, 0.0), np.clip(most, 0.0, limit)
 
 
-def clamped_steps(values: Array, low: Array | np.float64, high: Array | np.float64) -> NDArray[np.int64]:
+def clamped_steps(values: Array, low: Array, high: Array) -> NDArray[np.int64]:
     """Clamp numbers to their ranges and round them to steps: whole numbers from 0 to `STEPS`, whatever they are."""
     width = np.maximum(high - low, 0)
     inside = np.clip(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf), low, high) - low

@@ -30,7 +30,7 @@ def published_classifier(path: Path, record: ModelRecord, meaning: ModelMeaning)
         SpecRefused: they cannot be read, or are not those of the record's columns and range.
     """
     limits = record.replay.model.range
-    bounds = None if limits is None else Bounds(float(limits[0]), float(limits[1]))
+    bounds = None if limits is None else Bounds.of(limits)
     file = path / WEIGHTS
     try:
         if file.is_symlink() or file.parent.is_symlink():

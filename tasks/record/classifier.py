@@ -69,9 +69,9 @@ def per_parameter(run: Run) -> str | None:
 
 
 def clamped(run: Run) -> dict[str, str] | str:
-    """Give the range to which all weights and biases were clamped, where they were."""
+    """Give the ranges to which all weights and all biases were clamped, where they were."""
     bounds = run.facts.trained[1].model.bounds
-    return NONE if bounds is None else {"lowest": repr(bounds.lowest), "highest": repr(bounds.highest)}
+    return NONE if bounds is None else bounds.to_json()
 
 
 def seed(run: Run) -> str:
@@ -113,7 +113,7 @@ MODEL: Final = Group(
             lambda run: list(run.facts.trained[0].asked.domain.columns),
         ),
         public("network", "The network.", network),
-        public("clamped", "Range to which all weights and biases were clamped.", clamped),
+        public("clamped", "Ranges to which all weights, and all biases, were clamped.", clamped),
         public("guarantees", "The joint guarantee, and that of each parameter by itself.", guarantees),
         public("measured", "What was measured or trained, with its noise.", measured),
         public("choices", "Private choices of what to measure.", choices),

@@ -22,7 +22,7 @@ def model_part(run: Run) -> dict[str, Any]:
             "inputs": INPUTS,
             "card": CARD,
             "widths": list(model.widths),
-            "range": None if model.bounds is None else [repr(model.bounds.lowest), repr(model.bounds.highest)],
+            "range": None if model.bounds is None else list(model.bounds.texts),
             "sha256": hashlib.sha256(model.to_bytes()).hexdigest(),
         },
         "seed": None if made.seed is None else seed_text(made.seed),

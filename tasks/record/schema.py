@@ -126,7 +126,7 @@ def _of_rows() -> dict[str, Any]:
 
 def _of_model() -> dict[str, Any]:
     """Describe what only a release of a model states: draws, weights, inputs, card, and the seed if any."""
-    limits = {"anyOf": [{"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, {"type": "null"}]}
+    limits = {"anyOf": [{"type": "array", "items": _TEXT, "minItems": 4, "maxItems": 4}, {"type": "null"}]}
     files = {"weights": _TEXT, "inputs": _TEXT, "card": _TEXT}
     widths = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2}
     return {

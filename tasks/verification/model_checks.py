@@ -186,4 +186,4 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
 
 
 def _bounds(stated: tuple[str, ...] | None) -> Bounds | None:
-    return None if stated is None else Bounds(float(stated[0]), float(stated[1]))
+    return None if stated is None else Bounds.of(stated)

@@ -25,7 +25,7 @@ from privacy.accounting.scale import scaled
 from privacy.audit.recompute import recompute
 from privacy.classifiers.perturbation_options import parameter_epsilon
 from privacy.learning.errors import CannotTrain
-from privacy.learning.feed_forward import initial_vector
+from privacy.learning.feed_forward import as_layers, initial_vector
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.perturbing import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
@@ -39,8 +39,8 @@ LABEL = next(column.name for column in LAYOUT.columns if column.kind == "categor
 CLASSES = LAYOUT.column(LABEL).width
 WIDTHS = (LAYOUT.width - CLASSES, 3, CLASSES)
 PLAIN = PlainTraining(LABEL, WIDTHS, 2, 40, 0.1, 0.001, 1)
-RELEASE = ParameterRelease(PLAIN, -1.0, 1.0)
-DELTAS = DeltaTraining(replace(PLAIN, epochs=4), 200, 1.0, 2)
+RELEASE = ParameterRelease(PLAIN, -1.0, 1.0, -1.0, 1.0)
+DELTAS = DeltaTraining(replace(PLAIN, epochs=4), 200, 1.0, 1.0, 2)
 NOISE = LaplaceNoise(Fraction(1, 10))
 ROWS = random_rows(200)
 
@@ -106,10 +106,49 @@ def test_gaussian_noise_costs_its_rho_over_all_draws() -> None:
 def test_a_clamped_number_moves_by_at_most_its_range_whatever_it_was() -> None:
     """Overflow, no number at all, an empty range: every step is a whole number from 0 to STEPS."""
     values = np.array([-np.inf, np.inf, np.nan, 1e300, -2.0, 0.25, 3.0])
-    steps = clamped_steps(values, np.float64(-1), np.float64(1))
+    steps = clamped_steps(values, -np.ones(7), np.ones(7))
     assert steps.tolist() == [0, STEPS, STEPS // 2, STEPS, 0, STEPS * 5 // 8, STEPS]
     nothing = clamped_steps(values, np.zeros(7), np.zeros(7))
     assert (nothing == 0).all()
+
+
+def test_two_ranges_move_each_number_by_at_most_its_own_and_change_no_cost() -> None:
+    """A step is a share of the number's own range, so the event is the one range's, and the noise the paper's.
+
+    Second derivation: in natural units the scale is (w_max - w_min) / epsilon of a weight, (b_max - b_min) / epsilon
+    of a bias, and whatever the rows are a number moves by at most that difference, which costs epsilon.
+    """
+    two = replace(RELEASE, lowest_bias=-0.25, highest_bias=0.5)
+    less = replace(DELTAS, bias_limit=0.125)
+    for noise in (NOISE, GaussianNoise(Fraction(1, 4))):
+        assert two.event(noise, rows_per_unit=1) == RELEASE.event(noise, rows_per_unit=1)
+        assert less.event(noise, rows_per_unit=3) == DELTAS.event(noise, rows_per_unit=3)
+    low, high = two.ranges
+    ends = [clamped_steps(np.full(low.size, far), low, high) for far in (-1e300, 1e300)]
+    assert (ends[0] == 0).all()
+    assert (ends[1] == STEPS).all()
+    event = two.event(NOISE, rows_per_unit=1)
+    assert isinstance(event, DiscreteLaplaceVector)
+    scales = (high - low) / STEPS / float(event.inverse_scale)
+    for (weights, biases), (of_weights, of_biases) in zip(
+        as_layers(high - low, WIDTHS), as_layers(scales, WIDTHS), strict=True
+    ):
+        assert (weights == 2.0).all()
+        assert (biases == 0.75).all()
+        assert of_weights == pytest.approx(2.0 / 0.1, rel=1e-9)
+        assert of_biases == pytest.approx(0.75 / 0.1, rel=1e-9)
+
+
+def test_the_change_of_a_bias_stays_within_its_own_limit() -> None:
+    """Next to no noise and a step of 1 / batch: a weight may move by the limit, a bias by its own only."""
+    steep = replace(DELTAS, training=replace(DELTAS.training, learning_rate=40.0, regulariser=0.0), bias_limit=0.125)
+    event = steep.event(LaplaceNoise(Fraction(1000)), rows_per_unit=1)
+    rows, targets = vectors_of(ROWS, LAYOUT, LABEL)
+    before, after = initial_vector(WIDTHS, 1), initial_vector(WIDTHS, 1)
+    noisy_step(after, rows, targets, training=steep, event=event, source=SeededBytes(9))
+    moved = as_layers(np.abs(after - before), WIDTHS)
+    assert max(biases.max() for _, biases in moved) <= 0.125 * (1 + 1e-12)
+    assert max(weights.max() for weights, _ in moved) > 0.5
 
 
 def test_batches_of_an_epoch_are_disjoint_and_a_row_more_changes_no_other_row_s() -> None:
@@ -188,7 +227,7 @@ class Sneaking(ParameterRelease):
 @pytest.mark.parametrize(
     "made",
     [
-        Sneaking(PLAIN, -1.0, 1.0),
+        Sneaking(PLAIN, -1.0, 1.0, -1.0, 1.0),
         replace(RELEASE, training=replace(PLAIN, widths=(WIDTHS[0] + 1, CLASSES))),
         replace(RELEASE, training=replace(PLAIN, label="nobody")),
         PLAIN,
@@ -223,8 +262,10 @@ def test_trainings_out_of_range_are_refused(changed: dict[str, Any]) -> None:
 def test_ranges_and_checkpoints_that_cannot_be_are_refused() -> None:
     for lowest, highest in ((1.0, 1.0), (float("nan"), 1.0), (-1e9, 1.0)):
         with pytest.raises(CannotTrain):
-            ParameterRelease(PLAIN, lowest, highest)
-    for terms in ({"checkpoints": 3}, {"rows_about": 1}, {"limit": 0.0}):
+            ParameterRelease(PLAIN, lowest, highest, -1.0, 1.0)
+        with pytest.raises(CannotTrain, match="lowest_bias"):
+            ParameterRelease(PLAIN, -1.0, 1.0, lowest, highest)
+    for terms in ({"checkpoints": 3}, {"rows_about": 1}, {"limit": 0.0}, {"bias_limit": float("inf")}):
         with pytest.raises(CannotTrain):
             replace(DELTAS, **terms)  # type: ignore[arg-type]
 

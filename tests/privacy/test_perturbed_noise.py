@@ -36,8 +36,8 @@ from tests.privacy.noise_statistics import lag_rejects
 
 WIDTHS = (LAYOUT.width - 3, 3000, 3)
 PLAIN = PlainTraining("label", WIDTHS, 2, 40, 0.1, 0.001, 1)
-RELEASE = ParameterRelease(PLAIN, -100.0, 100.0)
-CHANGES = DeltaTraining(replace(PLAIN, regulariser=0.0, learning_rate=1.0), 40, 1.0, 2)
+RELEASE = ParameterRelease(PLAIN, -100.0, 100.0, -50.0, 50.0)
+CHANGES = DeltaTraining(replace(PLAIN, regulariser=0.0, learning_rate=1.0), 40, 1.0, 0.5, 2)
 ROWS = random_rows(200)
 COUNT = PLAIN.parameters
 LEAST_WIDE = 1e-3
@@ -85,7 +85,7 @@ def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place,
     rows, targets = vectors_of(ROWS, LAYOUT, "label")
     told = {name: getattr(PLAIN, name) for name in ("epochs", "batch", "learning_rate", "regulariser", "seed")}
     trained = train_plainly(initial_vector(WIDTHS, 1), WIDTHS, rows, targets, **told)
-    added = drawn.values - clamped_steps(trained, np.float64(RELEASE.lowest), np.float64(RELEASE.highest))
+    added = drawn.values - clamped_steps(trained, *RELEASE.ranges)
     assert charged_noise(added, RELEASE.event(noise, rows_per_unit=1))
     for wrong in (0.9, 1.1):
         assert not charged_noise(added, drawn.event, wrong)
@@ -109,7 +109,7 @@ def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise
     found = []
     for before, after in pairwise(states):
         layers = as_layers(before, WIDTHS)
-        low, high = (np.clip(each, -CHANGES.limit, CHANGES.limit) for each in delta_ranges(layers))
+        low, high = (np.clip(each, -CHANGES.limits, CHANGES.limits) for each in delta_ranges(layers))
         exact = clamped_steps(batch_deltas(layers, rows, targets), low, high)
         wide = (high - low > LEAST_WIDE) & (np.abs(exact - STEPS // 2) < STEPS // 100)
         change = (before - after) * PLAIN.batch / CHANGES.training.learning_rate
@@ -128,7 +128,7 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
     layout = RowLayout((ColumnLayout("number", "number", np.linspace(0, 1, 200)[:, None]), LAYOUT.columns[-1]))
     codes = np.stack([np.arange(200), np.arange(200) % 3], axis=1).astype(np.uint8)
     plain = PlainTraining("label", (1, 3), 6, 40, 0.1, 0.0, 1)
-    training = DeltaTraining(plain, 200, 1.0, 2)
+    training = DeltaTraining(plain, 200, 1.0, 1.0, 2)
     event = training.event(LaplaceNoise(Fraction(1)), rows_per_unit=1)
     seen: list[list[int]] = []
     step = perturbing.noisy_step

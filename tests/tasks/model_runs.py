@@ -66,8 +66,9 @@ def dp_sgd() -> ModelScenario:
 
 
 def learning_first() -> ModelScenario:
-    """Noise on every clamped parameter; an epsilon of each."""
+    """Noise on every clamped parameter; an epsilon of each, and a range for weights and one for biases."""
     options = "hidden: [4], epochs: 3, batch: 100, learning_rate: 0.5, parameter_epsilon: 0.3, publish_noise: true"
+    options += ", lowest_bias: -0.25, highest_bias: 0.5"
     return with_product(
         f"{{kind: model, trainer: learning_first, label: ward, options: {{{options}}}}}",
         epsilon="22",
@@ -77,7 +78,9 @@ def learning_first() -> ModelScenario:
 
 def anonymized_learning() -> ModelScenario:
     """Noise on every clamped change, as little as the charge allows, under replace_one with ids."""
-    options = "hidden: [4], epochs: 4, batch: 1000, checkpoints: 2, rows_about: 3000, limit: 1.0, publish_noise: true"
+    options = (
+        "hidden: [4], epochs: 4, batch: 1000, checkpoints: 2, rows_about: 3000, bias_limit: 0.5, publish_noise: true"
+    )
     return with_product(f"{{kind: model, trainer: anonymized_learning, label: ward, options: {{{options}}}}}")
 
 

@@ -55,7 +55,10 @@ def test_a_version_of_a_model_has_no_rows_and_weights_out_of_range_are_refused(
     assert kind_of(version.folder) == "model"
     with pytest.raises(SpecRefused, match="has no rows"):
         published_record(version.folder)
-    edit(version.folder / "record.json", lambda record: record["replay"]["model"].update(range=["-0.01", "0.01"]))
+    edit(
+        version.folder / "record.json",
+        lambda record: record["replay"]["model"].update(range=["-0.01", "0.01", "-1", "1"]),
+    )
     record, meaning = published_model_record(version.folder)
     with pytest.raises(SpecRefused, match=r"outside of the range -0\.01 to 0\.01"):
         published_classifier(version.folder, record, meaning)

@@ -113,7 +113,8 @@ FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], objec
         lambda r: None,
         "the bytes that follow",
     ),
-    "another range": (9, lambda f: None, lambda r: replayed(range=["-9", "9"])(r), "range"),
+    "another range": (9, lambda f: None, lambda r: replayed(range=["-9", "9", "-9", "9"])(r), "range"),
+    "a range of two numbers": (5, lambda f: None, lambda r: replayed(range=["-9", "9"])(r), "range"),
     "another network told": (5, lambda f: None, told("network", {"widths": [1, 2]}), "widths"),
     "another label told": (5, lambda f: None, told("label", "floor"), "K.label"),
     "a smaller joint guarantee told": (
@@ -227,7 +228,8 @@ def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: di
     record = load(approaches["learning_first"].folder / "record.json")
     told = record["groups"]["K"]["fields"]
     assert float(told["guarantees"]["value"]["per_parameter"]["epsilon"]) == pytest.approx(0.3, rel=1e-6)
-    assert told["clamped"]["value"] == {"lowest": "-1.0", "highest": "1.0"}
+    limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
+    assert told["clamped"]["value"] == limits
     (draw,) = record["replay"]["draws"]
     parameters = told["network"]["value"]["parameters"]
     assert (draw["event"]["move"], draw["event"]["times"]) == (2**16, parameters)
@@ -255,7 +257,21 @@ def test_a_model_whose_weights_leave_the_range_that_they_were_clamped_to_is_caug
     forge(version, record=restated)
     report = verify(version.folder, public_key=version.key)
     assert 9 in broken(report)
-    assert "numbers outside of the range -1 to 1" in "\n".join(map(str, report.findings))
+    assert "biases outside of the range -0.25 to 0.5" in "\n".join(map(str, report.findings))
+
+
+def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weights(
+    approaches: dict[str, Version],
+) -> None:
+    """So little epsilon clamps some number of each kind at both ends of its own range, which the plan calls noise."""
+    tensors, about = from_safetensors((approaches["learning_first"].folder / "model/model.safetensors").read_bytes())
+    limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
+    assert {name: about[name] for name in limits} == limits
+    weights = np.concatenate([each.ravel() for name, each in tensors.items() if name.endswith("weight")])
+    biases = np.concatenate([each.ravel() for name, each in tensors.items() if name.endswith("bias")])
+    assert (weights.min(), weights.max()) == (-1.0, 1.0)
+    assert biases.min() >= -0.25
+    assert biases.max() <= 0.5
 
 
 def first_draw(**changed: Any) -> Callable[[Json], object]:
