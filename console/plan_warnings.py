@@ -5,6 +5,7 @@
 | `large-epsilon` | an ε above 10, at which the promise says next to nothing |
 | `only-noise` | tables whose noise is larger than the average count, by a number of rows that is public |
 | `source` | a file that is not there, and would stop the run |
+| `select` | a select that compares with literals: it is published word for word |
 | `contract` | what `sudare contract lint` warns of |
 """
 
@@ -43,7 +44,7 @@ def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | N
         draws: the plan's draws of tables as JSON objects; none of other products.
         rows: how many rows there are, as far as that is public; None where nobody said so.
     """
-    return [*_epsilon(request), *_noise(draws, rows), *_source(request), *_contract(request)]
+    return [*_epsilon(request), *_noise(draws, rows), *_source(request), *_select(request), *_contract(request)]
 
 
 def known_rows(request: Request, told: int | None) -> int | None:
@@ -94,6 +95,19 @@ def _source(request: Request) -> Iterator[Warned]:
             "found": f"{path} is not there",
             "why": "a run stops before it charges",
             "remedy": "correct source.path (relative to the spec's folder), or deliver the file",
+        }
+
+
+def _select(request: Request) -> Iterator[Warned]:
+    from contracts.selection import compares_literals
+
+    written = request.spec.source.select
+    if written is not None and compares_literals(written):
+        yield {
+            "rule": "select",
+            "found": "a `select:` that compares columns with values",
+            "why": "the record publishes it word for word, for good; a value that only one person has tells of them",
+            "remedy": "write what anybody may read; mark other rows in a column of the source, and select by it",
         }
 
 

@@ -1,4 +1,4 @@
-"""Literals beside the id of the privacy unit: each could be the id of somebody, and a select is published."""
+"""Literals that a select compares columns with: a select is published, and each could tell of somebody."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ def id_literals(node: Tree, column: str) -> list[Tree]:
     Returns:
         Their nodes, outer ones first.
     """
-    return [
-        each
-        for each in _nodes(node)
-        if _compares(each) and _mentions(each, column.lower()) and any(map(_is_name, _nodes(each)))
-    ]
+    return [each for each in literal_comparisons(node) if _mentions(each, column.lower())]
+
+
+def literal_comparisons(node: Tree) -> list[Tree]:
+    """List the comparisons and calls in which any column stands beside a literal, outer ones first."""
+    return [each for each in _nodes(node) if _compares(each) and _mentions(each) and any(map(_is_name, _nodes(each)))]
 
 
 def _nodes(tree: Any) -> Iterator[Tree]:
@@ -40,9 +41,10 @@ def _compares(node: Tree) -> bool:
     )
 
 
-def _mentions(node: Tree, column: str) -> bool:
-    """Say whether a column stands somewhere in a node."""
-    return any(column in map(str.lower, each.get("column_names", ())) for each in _nodes(node))
+def _mentions(node: Tree, column: str | None = None) -> bool:
+    """Say whether a column, or any column without a name, stands somewhere in a node."""
+    names = [name.lower() for each in _nodes(node) for name in each.get("column_names", ())]
+    return bool(names) if column is None else column in names
 
 
 def _is_name(node: Tree) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 
 from contracts import fixed_arguments
 from contracts.errors import Finding, SpecRefused
-from contracts.id_literals import id_literals
+from contracts.id_literals import id_literals, literal_comparisons
 from contracts.row_wise import (
     CAST_TYPES,
     EXPRESSIONS,
@@ -87,6 +87,16 @@ def _names_somebody(sql: str, column: str) -> list[Finding]:
     what, allowed = "a literal beside the privacy unit's id", "no id of anybody: the select is published as it stands"
     remedy = "mark the rows in a column of the source where the table is made, and select by that"
     return [_finding(what, allowed, remedy, node) for node in found[:1]]
+
+
+def compares_literals(sql: str) -> bool:
+    """Say whether a select holds a column against a literal, which is published with it.
+
+    Args:
+        sql: a SELECT over the relation `source` in which `check_select` finds nothing.
+    """
+    tree = _parse(sql)
+    return not isinstance(tree, Finding) and bool(literal_comparisons(tree["statements"][0]["node"]))
 
 
 def check_by(sql: str, column: str) -> list[Finding]:

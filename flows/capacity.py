@@ -76,7 +76,12 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
 
 def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
     """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names."""
-    if request.spec.source.engine is None or workspace is None or workspace.spark is None:
+    if request.spec.source.engine is None or workspace is None:
+        return
+    if workspace.spark is None:
+        remedy = f"name it in {workspace.root}/sudare.toml, or leave `engine:` out; {_NOTHING}"
+        allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
+        yield ("source", "engine"), Problem("no `spark.python` in this workspace", allowed, remedy)
         return
     python = workspace.spark.python
     try:

@@ -90,3 +90,15 @@ def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
     assert said.returncode == 2, said.stderr
     assert "boto3 is not installed here" in said.stderr
     assert "sudare[s3]" in said.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, command: str) -> None:
+    before = spent(place)
+    spec = place.adult / "tables.yaml"
+    spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: spark}"))
+    said = typed_without(place, [], command, str(spec))
+    assert said.returncode == 2, said.stderr
+    assert "no `spark.python` in this workspace" in said.stderr
+    assert "nothing was charged" in said.stderr
+    assert spent(place) == before

@@ -164,6 +164,24 @@ def test_a_plan_warns_as_a_reviewer_would(shared: Place, typed: Typed) -> None:
     assert typed("plan", at_ten, "--json", at=shared.workspace).json["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("select", "warns"),
+    [
+        ("SELECT * FROM source WHERE occupation = 'Armed-Forces'", True),
+        ("SELECT * FROM source WHERE age IN (17, 90)", True),
+        ("SELECT * FROM source WHERE occupation IS NOT NULL", False),
+        ("SELECT * FROM source", False),
+    ],
+)
+def test_a_plan_warns_of_literals_that_a_select_would_publish(
+    shared: Place, typed: Typed, select: str, warns: bool
+) -> None:
+    """A select is published word for word; what it holds columns against may be one person's."""
+    spec = shared.spec("selected", ("adult.parquet}", f'adult.parquet, select: "{select}"}}'))
+    rules = [each["rule"] for each in typed("plan", str(spec), "--json", at=shared.workspace).json["warnings"]]
+    assert rules == ["select"] * warns
+
+
 def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared: Place, typed: Typed) -> None:
     """All 455 three-way tables of Adult: two lines, and how many of them are noise; --json has each."""
     spec = shared.spec("ways", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian"))
