@@ -1,16 +1,17 @@
 """One DP-SGD step of a 784-1000-784 decoder beside a step without privacy, all of it included: exact Poisson sample,
 clipped sum, secure noise, optimizer.
 
-Both are timed in turns in one process, so that what else the machine does falls on both alike; medians, and the
-median of the ratio of neighbours. `--peer PYTHON` names an interpreter with Opacus (`pip install opacus==1.6.0
-torch==2.13.0`), which is timed in the same way in a process of its own.
+Both are timed in turns in one process, by the wall and by the processor time of all its threads, with two threads and
+with one. So what else the machine does falls on both alike; medians, and the median of the ratio of neighbours.
+`--peer PYTHON` names an interpreter with Opacus (`pip install opacus==1.6.0 torch==2.13.0`), which is timed in the
+same way in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -42,6 +43,8 @@ REPEATS: Final = 61
 PEER_HOOKS: Final = 5
 THREADS: Final = 2
 MOST: Final = 2.0
+Times = dict[str, list[tuple[float, float]]]
+"""Seconds of each action's repeats: by the wall, and of the processor."""
 SCRIPT: Final = Path(__file__).parent / "peers" / "run_opacus.py"
 
 
@@ -50,28 +53,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", type=Path, help="a Python that has Opacus")
     peer = parser.parse_args().peer
-    torch.set_num_threads(THREADS)
     codes = np.random.default_rng(1).integers(0, 256, (ROWS, WIDTH)).astype(np.uint8)
-    private, plain = _private_step(codes), _plain_step(codes)
-    seconds = _in_turns({"private": private, "plain": plain})
-    torch.set_num_threads(1)
-    processor = _in_turns({"private": private, "plain": plain}, clock=process_time)
-    torch.set_num_threads(THREADS)
+    steps = {"private": _private_step(codes), "plain": _plain_step(codes)}
+    seconds = {}
+    for threads in (1, THREADS):
+        torch.set_num_threads(threads)
+        seconds[threads] = _in_turns(steps)
     found = _opacus(peer)
-    ratio = median(a / b for a, b in zip(seconds["private"], seconds["plain"], strict=True))
-    peers = {name: f"Opacus {name}: {found[name]:.3f}" if found else None for name in ("ghost", "hooks", "plain")}
-    share = f"Opacus ghost: {found['ghost_over_plain']:.2f}" if found else None
     settings = _settings(found)
+    peers = {name: f"Opacus {name}: {found[name]:.3f}" if found else None for name in ("ghost", "hooks", "plain")}
     times = ", ".join(text for text in (peers["ghost"], peers["hooks"]) if text) or None
-    on_one_core = median(processor["private"]) / median(processor["plain"])
+    wall = {name: median(pair[0] for pair in pairs) for name, pairs in seconds[THREADS].items()}
     rows = [
-        _row("one DP-SGD step over one without privacy", ratio, "ratio", settings, MOST, share),
-        _row("the same in processor time on one core", on_one_core, "ratio", settings, MOST, None),
-        _row("one DP-SGD step, secure noise included", median(seconds["private"]), "s", settings, None, times),
-        _row("one step without privacy", median(seconds["plain"]), "s", settings, None, peers["plain"]),
+        *_ratios(seconds, found, settings),
+        _row("one DP-SGD step, secure noise included", wall["private"], "s", settings, None, times),
+        _row("one step without privacy", wall["plain"], "s", settings, None, peers["plain"]),
         *_parts(settings),
     ]
     write("dp_sgd", rows)
+
+
+def _ratios(seconds: dict[int, Times], found: dict[str, Any], settings: dict[str, Setting]) -> list[Row]:
+    """Compare the two steps by each clock, with two threads and with one."""
+    rows = []
+    for threads in (THREADS, 1):
+        for place, clock in enumerate(("wall", "processor time")):
+            pairs = zip(seconds[threads]["private"], seconds[threads]["plain"], strict=True)
+            ratio = median(private[place] / plain[place] for private, plain in pairs)
+            share = f"Opacus ghost: {found['ghost_over_plain']:.2f}" if found and threads > 1 and not place else None
+            what = f"one DP-SGD step over one without privacy: {clock}, {threads} thread{'s' if threads > 1 else ''}"
+            rows.append(_row(what, ratio, "ratio", settings, MOST, share))
+    return rows
 
 
 def _private_step(codes: np.ndarray[Any, np.dtype[np.uint8]]) -> Callable[[], None]:
@@ -107,33 +119,34 @@ def _plain_step(codes: np.ndarray[Any, np.dtype[np.uint8]]) -> Callable[[], None
 
 
 def _parts(settings: dict[str, Setting]) -> list[Row]:
-    """Measure sampling and noise by themselves."""
+    """Measure sampling, noise, and the random bytes of the noise, by themselves."""
     source, total = SecureBytes(), np.zeros(2 * WIDTH * HIDDEN + HIDDEN + WIDTH, np.float32)
     chance = Fraction(BATCH, ROWS)
     seconds = _in_turns(
         {
             "sample": lambda: poisson_sample(ROWS, probability=chance, source=source),
             "noise": lambda: add_noise(total, standard_deviation=Fraction(13, 10), source=source),
+            "bytes": lambda: [source.take(1 << 17) for _ in range(4 * total.size >> 17)],
         }
     )
-    sample, noise = (1000 * median(seconds[name]) for name in ("sample", "noise"))
+    sample, noise, drawn = (1000 * median(pair[1] for pair in seconds[name]) for name in ("sample", "noise", "bytes"))
+    entries = f"{total.size:,} numbers, processor time"
     return [
-        _row(f"exact Poisson sample of {ROWS:,} rows", sample, "ms", settings, 0.3, None),
-        _row(f"secure Gaussian noise for {total.size:,} numbers, one core", noise, "ms", settings, 15.0, None),
+        _row(f"exact Poisson sample of {ROWS:,} rows, processor time", sample, "ms", settings, 0.3, None),
+        _row(f"secure Gaussian noise for {entries}", noise, "ms", settings, 15.0, None),
+        _row(f"of it, four random bytes a number for {entries}", drawn, "ms", settings, None, None),
     ]
 
 
-def _in_turns(
-    actions: dict[str, Callable[[], object]], *, clock: Callable[[], float] = perf_counter
-) -> dict[str, list[float]]:
+def _in_turns(actions: Mapping[str, Callable[[], object]]) -> Times:
     """Time actions in turns, after one round to warm up."""
-    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    seconds: Times = {name: [] for name in actions}
     for repeat in range(REPEATS + 1):
         for name, action in actions.items():
-            begun = clock()
+            begun = perf_counter(), process_time()
             action()
             if repeat:
-                seconds[name].append(clock() - begun)
+                seconds[name].append((perf_counter() - begun[0], process_time() - begun[1]))
     return seconds
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from privacy.noise.limits import NoiseRefused, check_fraction
 from privacy.noise.random_bytes import RandomBytes
-from privacy.noise.rounded_gaussian import rounded_gaussian
+from privacy.noise.rounded_gaussian import BLOCK, rounded_gaussian
 
 LATTICE_BITS: Final = 20
 SMALLEST_DEVIATION: Final = Fraction(1, 10**20)
@@ -41,7 +41,7 @@ LARGEST_STEPS: Final = 2.0**62
 """Lattice steps at which an entry is cut: beyond, a sum with noise might not fit 64 bits. Cutting moves no two
 vectors apart."""
 _LIMIT_REASON: Final = "a standard deviation whose lattice float32 holds"
-_CHUNK: Final = 1 << 14
+_CHUNK: Final = 1 << 15
 
 
 def add_noise(exact: NDArray[np.float32], *, standard_deviation: Fraction, source: RandomBytes) -> None:
@@ -63,12 +63,15 @@ def add_noise(exact: NDArray[np.float32], *, standard_deviation: Fraction, sourc
         raise NoiseRefused("exact", "an entry that is not finite", "finite numbers")
     lattice = lattice_of(standard_deviation)
     steps_per_deviation = standard_deviation / Fraction(lattice)
-    for start in range(0, exact.size, _CHUNK):
-        part = exact[start : start + _CHUNK]
-        noisy = on_lattice(part, lattice)
-        noisy += rounded_gaussian(part.size, standard_deviation=steps_per_deviation, source=source)
-        part[:] = noisy
-        part *= np.float32(lattice)
+    for start in range(0, exact.size, BLOCK):
+        block = exact[start : start + BLOCK]
+        noise = rounded_gaussian(block.size, standard_deviation=steps_per_deviation, source=source)
+        for at in range(0, block.size, _CHUNK):
+            part = block[at : at + _CHUNK]
+            noisy = on_lattice(part, lattice)
+            noisy += noise[at : at + _CHUNK]
+            part[:] = noisy
+            part *= np.float32(lattice)
 
 
 def on_lattice(exact: NDArray[np.float32], lattice: float) -> NDArray[np.int64]:

@@ -1,54 +1,63 @@
 """Exact normal noise, rounded: rint(s N) for an exactly normal N, all of a vector jointly.
 
-Where (one letter each)
-    U, V  uniform numbers of infinitely many random bits      R   sqrt(-2 log U)
-    N     one of R cos(2 pi V), R sin(2 pi V)                 s   standard deviation, a rational number
+A point is drawn uniformly from the area under the density of s N, and its abscissa y is rounded. As y is distributed
+as s N, exactly, rint(y) is distributed as rint(s N). Each number takes random bits of its own, so that a vector is
+distributed as independent normals, each rounded to the nearest whole number. What is added to whole numbers x gives
+rint(x + s N): a function of the Gaussian mechanism's output, and of nothing else, whatever number of coordinates and
+draws is looked at together.
 
-Two whole numbers are drawn from one U and one V by Box and Muller's formula, as real numbers: no bit of U or V is cut
-off, and nothing is rounded but the two results. So the vector is distributed as independent normals, each rounded to
-the nearest whole number. What is added to whole numbers x gives rint(x + s N): a function of the Gaussian mechanism's
-output, and of nothing else, whatever number of coordinates and draws is looked at together.
+The area is cut into boxes of equal area, caps and a tail (`normal_boxes`):
+    1. BOXES  17 bits choose one of 2^17 areas of 2^-17. Nearly all are boxes. A box is as wide as a cell of 2^k whole
+              numbers, and all y of it are equally likely: k more bits give the whole number. No function is computed.
+    2. CAPS   Otherwise (one number in 70 to 130) uniform points are drawn from slices that cover what is left, until
+              one lies below the graph.
+    3. TAIL   The last slice is one of Box and Muller's square that covers the tail. A normal from it counts where it
+              lies in the tail.
+So no tail is cut off, and no probability is rounded: what the boxes lack, caps and tail have.
 
-Nearly all pairs are decided in float64, from the first 64 bits of U and of V. Let M be the float64 value of
-R cos(2 pi V) or R sin(2 pi V). For 2^-8 <= R <= 5 it is within 2^-42 of every number that further bits could make of
-it. With u = 2^-53, and numpy's log, cos and sin right to 128 u (it computes them to within a few u):
+Whether a point lies below the graph is seen in float64, from 64 bits of its height and 64 that say where it lies in
+the cell. Where the two sides are within 2^-40 of each other, exact arithmetic decides, on the same bits and on as
+many more as it takes (`lies_below`). With u = 2^-53, and numpy's exp right to 128 u (it is right to within 2):
 
-* log U is wrong by u for the rounding of U, by 2^-64 e^(R^2 / 2) for its unknown bits, and by 128 u R^2 / 2 for the
-  logarithm. Over R, that is at most 2^-45 + 2^-48 at R = 2^-8, and 2^-44.6 at R = 5; the root adds u R. So R is wrong
-  by less than 2^-44.4.
-* The angle, from -pi to pi, is wrong by 3 u pi and 2 pi 2^-64, its cosine or sine by less than 2^-49 + 2^-46. Times R
-  that is less than 2^-43.4.
-* The products, with R, with s and of s rounded to float64, add 3 u R < 2^-49.
+* y / s is below 6.1. It is wrong by three roundings (19 u), by u / s for the fraction's own, and by 2^-69 for bits
+  that are not known. So y^2 / (2 s^2) is wrong by 6.1 * 21 u + 19 u < 2^-45.8, and its exponential by that and by
+  2^-46, relative; what it is multiplied with, and the product, by u each.
+* The other side is the area of boxes, which is exact, and a share of the cap's: wrong by 3 u, relative, and by 2^-64
+  of a cap for bits that are not known. A cap is 2^12 times as high as the graph at most (in the last cell): 2^-52.
 
-In all less than 2^-42.8. So if s M is nearer than 1/2 - s 2^-41 to a whole number, that is the one. Where it is not
-(2^-19 of the draws at s = 2^21), or R is out of these bounds (about one pair in 90,000), the very same bits, and as
-many more as it takes, are worked out in exact arithmetic (`box_muller`). The margin decides how often that happens,
-never how it ends. In particular no tail is cut off.
+In all less than 2^-44, relative. The margin decides how often exact arithmetic is called (for about one point in
+2^33), never how it ends.
 
-Source: Box, Muller 1958; the exact decision: `box_muller`.
+Source: points under the graph are von Neumann's (1951), equal boxes with whole slots in a table Marsaglia's (1963,
+2004); what is drawn of the tail is Box and Muller's (1958).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, pi
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise.box_muller import rounded_pair
+from privacy.noise.box_muller import WORD_BITS, rounded_pair
 from privacy.noise.limits import check_fraction, check_size
+from privacy.noise.normal_boxes import BOX_BITS, SLICE_BITS, Boxes, boxes_of, lies_below
 from privacy.noise.random_bytes import RandomBytes
 
-SMALLEST_DEVIATION: Final = Fraction(1, 2**20)
+SMALLEST_DEVIATION: Final = Fraction(2**8)
 LARGEST_DEVIATION: Final = Fraction(2**32)
-_LIMIT_REASON: Final = "below it there is no noise, above it too few draws are decided in float64"
-_PAIRS: Final = 1 << 13
-"""Pairs drawn at once; their arrays stay in a core's cache."""
-_MARGIN: Final = 2.0**-41
-_LEAST_RADIUS: Final = 2.0**-8
-_MOST_RADIUS: Final = 5.0
+_LIMIT_REASON: Final = "below it boxes would fill too little of the area, above it their bits do not fit"
+BLOCK: Final = 1 << 17
+"""Numbers of which those that no box gave are drawn together."""
+_CHUNK: Final = 1 << 15
+"""Numbers drawn at once from boxes; their arrays stay in a core's cache."""
+_MARGIN: Final = 2.0**-40
+_MOST_WORDS: Final = 64
+"""Words of y and of a height after which a point that is not decided is refused: a probability below 2^-4000."""
+_MOST_ROUNDS: Final = 64
+"""Rounds after which too few points are refused: a probability below 2^-180, as a round gives too few once in eight
+times at most."""
 
 
 def rounded_gaussian(size: int, *, standard_deviation: Fraction, source: RandomBytes) -> NDArray[np.int64]:
@@ -58,14 +67,14 @@ def rounded_gaussian(size: int, *, standard_deviation: Fraction, source: RandomB
 
     Args:
         size: how many, >= 0.
-        standard_deviation: s, from 2^-20 to 2^32 [steps].
-        source: uniform bytes; sixteen a pair are taken, and more where these do not decide (at s = 2^21 one pair in
-            10^11).
+        standard_deviation: s, from 2^8 to 2^32 [steps].
+        source: uniform bytes; four a number are taken (eight where s >= 2^21), and more for what boxes do not give.
     Returns:
         int64, shape (size,).
     Raises:
         NoiseRefused: an argument is out of its limits; nothing was drawn.
-        OverflowError: a draw reached 2^63, which has a probability below e^-(2^60).
+        OverflowError: the source is broken: it does not decide a draw, or gives no points below the graph. No draw
+            reaches 76 s: that would take more than 4,096 bits of 0.
     Privacy: added to whole numbers, post-processing of the Gaussian mechanism on them. The time that it takes depends
         on the noise alone.
     Source: the module's docstring.
@@ -73,47 +82,88 @@ def rounded_gaussian(size: int, *, standard_deviation: Fraction, source: RandomB
     check_size("size", size)
     limits = SMALLEST_DEVIATION, LARGEST_DEVIATION
     check_fraction("standard_deviation", standard_deviation, *limits, _LIMIT_REASON)
-    made = np.empty(2 * ceil(size / 2), np.int64)
-    for start in range(0, made.size, 2 * _PAIRS):
-        _fill(made[start : start + 2 * _PAIRS], standard_deviation, source)
-    return made[:size]
+    boxes, drawn = boxes_of(standard_deviation), np.empty(size, np.int64)
+    for start in range(0, size, BLOCK):
+        block = drawn[start : start + BLOCK]
+        left = [_from_boxes(block[at : at + _CHUNK], boxes, source) + at for at in range(0, block.size, _CHUNK)]
+        places = np.concatenate(left)
+        block[places] = _from_caps(places.size, boxes, source)
+    return drawn
 
 
-def _fill(
-    made: NDArray[np.int64], standard_deviation: Fraction, source: RandomBytes, *, margin: float = _MARGIN
-) -> None:
-    """Fill an array of even size: U's bits from one half of the words, V's from the other.
+def _from_boxes(drawn: NDArray[np.int64], boxes: Boxes, source: RandomBytes) -> NDArray[np.int64]:
+    """Fill an array with draws from boxes; return the places where the bits chose none."""
+    word_bits = 8 * boxes.starts.itemsize
+    words = source.take(drawn.size * word_bits // 8).view(f"<u{word_bits // 8}")
+    slots = (words >> (word_bits - BOX_BITS)).astype(np.intp)
+    numbers = boxes.starts.take(slots, mode="wrap")
+    missing = np.flatnonzero(numbers == boxes.empty)
+    numbers += (words & ((1 << boxes.width_bits) - 1)).view(numbers.dtype)
+    drawn[:] = numbers
+    return missing
 
-    A wider margin only sends more pairs the exact way.
+
+def _from_caps(count: int, boxes: Boxes, source: RandomBytes) -> NDArray[np.int64]:
+    """Draw from what boxes leave: uniform points of all slices, and of these the first that lie below the graph.
+
+    About half of them do. Those that are tried beyond need are thrown away, whatever they are.
     """
-    half = made.size // 2
-    words = source.take(16 * half).view("<u8")
-    first, second = words[:half], words[half:]
-    scale = float(standard_deviation)
-    radii = _radii(first)
-    exactly = (radii < _LEAST_RADIUS) | (radii > _MOST_RADIUS)
-    radii[exactly] = 0.0
-    radii *= scale
-    angles = second.view("<i8") * (2.0 * pi * 2.0**-64)
-    values = np.empty(made.size)
-    np.multiply(np.cos(angles), radii, out=values[:half])
-    np.multiply(np.sin(angles), radii, out=values[half:])
-    nearest = np.rint(values)
-    made[:] = nearest
-    values -= nearest
-    near_half = np.abs(values, out=values) > 0.5 - scale * margin
-    exactly |= near_half[:half]
-    exactly |= near_half[half:]
-    for place in np.flatnonzero(exactly).tolist():
-        bits = int(first[place]), int(second[place])
-        made[place], made[place + half] = rounded_pair(*bits, standard_deviation=standard_deviation, source=source)
+    drawn, done = np.empty(count, np.int64), 0
+    for _ in range(_MOST_ROUNDS):
+        if done == count:
+            return drawn
+        found = _points(2 * (count - done) + 32, boxes, source)[: count - done]
+        drawn[done : done + found.size] = found
+        done += found.size
+    raise OverflowError(f"{_MOST_ROUNDS} rounds gave too few points below the graph; nothing was returned")
 
 
-def _radii(first: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return sqrt(-2 log U) for U = word 2^-64; a word of 0 gives infinity."""
-    radii: NDArray[np.float64] = np.multiply(first, 2.0**-64, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        np.log(radii, out=radii)
-    radii *= -2.0
-    np.sqrt(radii, out=radii)
-    return radii
+def _points(tries: int, boxes: Boxes, source: RandomBytes, *, margin: float = _MARGIN) -> NDArray[np.int64]:
+    """Try so many points of slices; return the whole numbers of those below the graph, in their order.
+
+    A wider margin only sends more points to exact arithmetic.
+    """
+    choices, abscissas, heights = source.take(3 * tries * WORD_BITS // 8).view("<u8").reshape(3, tries)
+    count = boxes.slices.size
+    # the last 2^64 mod `count` words would make some slices likelier
+    fair = choices <= np.uint64((1 << WORD_BITS) // count * count - 1)
+    places = boxes.slices.take((choices % np.uint64(count)).view(np.int64))
+    part_bits = WORD_BITS - boxes.width_bits
+    numbers = boxes.cells.take(places) + (abscissas >> part_bits).view(np.int64)
+    scaled = (abscissas & ((1 << part_bits) - 1)) * 2.0**-part_bits
+    scaled += numbers - 0.5
+    scaled /= float(boxes.standard_deviation)
+    graph = np.exp(scaled * scaled * -0.5)
+    graph *= boxes.graph_scale
+    levels = heights * 2.0**-WORD_BITS
+    levels *= boxes.caps.take(places)
+    levels += boxes.floors.take(places)
+    below = levels < graph * (1 - margin)
+    undecided = (places < 0) | ~(below | (levels > graph * (1 + margin)))
+    for at in np.flatnonzero(undecided).tolist():
+        words = int(abscissas[at]), int(heights[at])
+        found = _decided(int(places[at]), *words, boxes, source)
+        below[at] = found is not None
+        numbers[at] = numbers[at] if found is None else found
+    return numbers[below & fair]
+
+
+def _decided(place: int, abscissa: int, height: int, boxes: Boxes, source: RandomBytes) -> int | None:
+    """Decide what floats cannot; None where the point does not lie below the graph, or the normal not in the tail."""
+    if place < 0:
+        bits = abscissa >> SLICE_BITS, height
+        number = rounded_pair(*bits, standard_deviation=boxes.standard_deviation, source=source)[0]
+        return number if not -boxes.farthest <= number < boxes.farthest else None
+    part_bits = WORD_BITS - boxes.width_bits
+    number = int(boxes.cells[place]) + (abscissa >> part_bits)
+    part, height_bits = abscissa & ((1 << part_bits) - 1), WORD_BITS
+    for _ in range(_MOST_WORDS):
+        found = lies_below(boxes, place, number, (part, part_bits), (height, height_bits))
+        if found is not None:
+            return number if found else None
+        more = source.take(2 * WORD_BITS // 8).tobytes()
+        half = len(more) // 2
+        part = part << WORD_BITS | int.from_bytes(more[:half], "little")
+        height = height << WORD_BITS | int.from_bytes(more[half:], "little")
+        part_bits, height_bits = part_bits + WORD_BITS, height_bits + WORD_BITS
+    raise OverflowError(f"{_MOST_WORDS * WORD_BITS} random bits did not decide a normal number; nothing was returned")

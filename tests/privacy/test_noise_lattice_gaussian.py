@@ -21,7 +21,7 @@ from privacy.noise.lattice_gaussian import (
 )
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.rounded_gaussian import rounded_gaussian
+from privacy.noise.rounded_gaussian import BLOCK, rounded_gaussian
 from tests.privacy.noise_statistics import FALSE_ALARM
 
 N = 400_000
@@ -49,13 +49,13 @@ def test_the_noise_has_its_scale(deviation: Fraction) -> None:
 
 @pytest.mark.parametrize("exact", [0.0, 0.1, -1 / 3, 12345.678, 3e9])
 def test_an_output_is_a_function_of_whole_numbers_that_are_added_up_exactly(exact: float) -> None:
-    """Rounded entry plus rounded normal, in whole numbers of Python, then one rounding to float32; 40,000 entries."""
-    size, deviation = 40_001, THREE_QUARTERS
+    """Rounded entry plus rounded normal, in whole numbers of Python, then one rounding to float32; two blocks."""
+    size, deviation = BLOCK + 40_001, THREE_QUARTERS
     noisy, lattice = np.full(size, exact, np.float32), Fraction(1, 2 << LATTICE_BITS)
     add_noise(noisy, standard_deviation=deviation, source=SeededBytes(3))
     whole, source = [], SeededBytes(3)
-    for start in range(0, size, 1 << 14):
-        part = min(1 << 14, size - start)
+    for start in range(0, size, BLOCK):
+        part = min(BLOCK, size - start)
         whole += rounded_gaussian(part, standard_deviation=deviation / lattice, source=source).tolist()
     start_at = round(Fraction(float(np.float32(exact))) / lattice)
     expected = np.array([np.float32((start_at + each) * float(lattice)) for each in whole])
@@ -103,11 +103,11 @@ def test_what_is_not_a_float32_vector_is_refused() -> None:
     np.testing.assert_array_equal(given, np.array([1.0, np.inf, 77.5], np.float32))
 
 
-def test_noise_for_a_large_network_takes_less_than_a_tenth_of_a_second() -> None:
-    """1.6 million entries take about 40 ms of one core's time; four times that is allowed here."""
+def test_noise_for_a_large_network_takes_a_fraction_of_a_tenth_of_a_second() -> None:
+    """1.6 million entries take about 13 ms of one core's time; five times that is allowed here."""
     source, noisy, times = SecureBytes(), np.zeros(1_600_000, np.float32), []
     for _ in range(5):
         start = process_time()
         add_noise(noisy, standard_deviation=Fraction(1), source=source)
         times.append(process_time() - start)
-    assert sorted(times)[2] < 0.16
+    assert sorted(times)[2] < 0.065

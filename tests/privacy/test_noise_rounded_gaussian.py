@@ -1,4 +1,4 @@
-"""Rounded normal noise: its exact law, one number, pairs and triples, and bytes that floats alone do not decide."""
+"""Rounded normal noise: its exact law, one number, pairs and triples, and points that floats alone do not decide."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scipy.stats import chi2, norm
 
 from benchmarks.games import float32_noise
 from privacy.noise import rounded_gaussian as module
-from privacy.noise.box_muller import pair_from_bits, rounded_pair
 from privacy.noise.limits import NoiseRefused
+from privacy.noise.normal_boxes import Boxes, boxes_of
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from privacy.noise.rounded_gaussian import LARGEST_DEVIATION, rounded_gaussian
 from tests.privacy.noise_statistics import (
@@ -27,6 +27,7 @@ from tests.privacy.noise_statistics import (
     lag_rejects,
     neighbours_p,
 )
+from tests.privacy.normal_graph import cell_area, exact
 
 TRAINING = Fraction(13, 10) * 2**20
 """Lattice steps a standard deviation, as a training has them."""
@@ -36,110 +37,155 @@ def cdf_of(deviation: Fraction) -> Callable[[NDArray[np.float64]], NDArray[np.fl
     return lambda x: np.asarray(norm.cdf((x + 0.5) / float(deviation)))
 
 
-def exactly(first: int, second: int, bits: int, deviation: Fraction) -> set[tuple[int, int]]:
-    """What the ends of U's and V's intervals give, each in 400 bits."""
-    with mpmath.workprec(400):
-        scale, found = mpmath.mpf(deviation.numerator) / deviation.denominator, set()
-        for a, b in ((first, second), (first + 1, second), (first, second + 1), (first + 1, second + 1)):
-            radius = mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(a) / 2**bits))
-            angle = 2 * mpmath.pi * mpmath.mpf(b) / 2**bits
-            along, across = scale * radius * mpmath.cos(angle), scale * radius * mpmath.sin(angle)
-            found.add((int(mpmath.nint(along)), int(mpmath.nint(across))))
-        return found
+def words_for(wanted: list[int], boxes: Boxes) -> list[list[int]]:
+    """Bytes that give these numbers: a box's word where the cell has one, else a point at the foot of the cap."""
+    bits = boxes.width_bits
+    words, points = [], []
+    for number in wanted:
+        slots = np.flatnonzero(boxes.starts == number >> bits << bits)
+        low = number & (1 << bits) - 1
+        if slots.size:
+            words.append(int(slots[-1]) << 15 | low)
+            continue
+        words.append(2**32 - 1)
+        cell = int(np.searchsorted(boxes.cells, number, side="right")) - 1
+        points.append((int(np.flatnonzero(boxes.slices == cell)[0]), low << (64 - bits) | 1 << (63 - bits), 0))
+    script = [[byte for word in words for byte in word.to_bytes(4, "little")]]
+    return script if not points else [*script, point_bytes(points, 2 * len(points) + 32)]
 
 
-def words_for(along: int, across: int, deviation: Fraction) -> tuple[int, int]:
-    """64 bits of U and of V in the middle of those that give this pair: Box and Muller's formula, backwards."""
-    with mpmath.workprec(600):
-        scale = mpmath.mpf(deviation.numerator) / deviation.denominator
-        uniform = mpmath.exp(-(mpmath.mpf(along) ** 2 + mpmath.mpf(across) ** 2) / (2 * scale**2))
-        turn = mpmath.atan2(across, along) / (2 * mpmath.pi) % 1
-        return min(int(uniform * 2**64), 2**64 - 1), int(turn * 2**64)
+def point_bytes(points: list[tuple[int, int, int]], tries: int) -> list[int]:
+    """Lay points out as tries; the rest are points of the first slice, at the foot of its cap."""
+    padded = points + [(0, 0, 0)] * (tries - len(points))
+    return [byte for column in zip(*padded, strict=True) for word in column for byte in word.to_bytes(8, "little")]
 
 
-@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(5, 4), Fraction(1, 8)])
+@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(2) ** 8, Fraction(1000, 3)])
 def test_every_draw_is_what_its_bytes_give_in_400_bits(deviation: Fraction) -> None:
-    """3,000 numbers against mpmath on the same bytes; with the factor (1 + 10^-6) two in three would differ."""
-    pairs = 1_500
-    words = SeededBytes(1).take(16 * pairs).view("<u8")
-    drawn = rounded_gaussian(2 * pairs, standard_deviation=deviation, source=SeededBytes(1))
-    differ = 0
-    for place in range(pairs):
-        found = int(drawn[place]), int(drawn[place + pairs])
-        expected = exactly(int(words[place]), int(words[place + pairs]), 64, deviation)
-        assert found in expected
-        differ += found not in exactly(
-            int(words[place]), int(words[place + pairs]), 64, deviation * Fraction(1_000_001, 1_000_000)
-        )
-    assert deviation < 2**20 or differ > pairs / 3
+    """3,000 numbers against mpmath on the same bytes; with the factor 1.02 some of the points would differ."""
+    boxes, size = boxes_of(deviation), 3_000
+    bits, word_bits = boxes.width_bits, 32 if deviation < 2**21 else 64
+    source = SeededBytes(1)
+    words = [int(word) for word in source.take(size * word_bits // 8).view(f"<u{word_bits // 8}")]
+    expected = [int(boxes.starts[word >> (word_bits - 17)]) + word % 2**bits for word in words]
+    missing = [place for place, word in enumerate(words) if boxes.starts[word >> (word_bits - 17)] == boxes.empty]
+    tries, kept, differ = 2 * len(missing) + 32, [], 0
+    assert tries > 50
+    for choice, abscissa, height in source.take(24 * tries).view("<u8").reshape(3, -1).T.tolist():
+        cell = int(boxes.slices[choice % boxes.slices.size])
+        assert cell >= 0
+        number = int(boxes.cells[cell]) + (abscissa >> (64 - bits))
+        part = Fraction(abscissa % 2 ** (64 - bits), 2 ** (64 - bits)) - Fraction(1, 2)
+        level = Fraction(float(boxes.floors[cell])) + Fraction(float(boxes.caps[cell])) * Fraction(height, 2**64)
+        with mpmath.workprec(400):
+            point = mpmath.mpf(level.numerator) / level.denominator
+            below = point < cell_area(deviation, number + part)
+            differ += below != (point < cell_area(deviation * Fraction(51, 50), number + part))
+        kept += [number] if below else []
+    for place, number in zip(missing, kept, strict=False):
+        expected[place] = number
+    assert differ
+    assert len(kept) >= len(missing) > 0
+    assert rounded_gaussian(size, standard_deviation=deviation, source=SeededBytes(1)).tolist() == expected
 
 
-@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(1, 8)])
+@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(2) ** 8])
 def test_floats_decide_nothing(deviation: Fraction) -> None:
-    """All pairs in exact arithmetic (a margin wider than all numbers) are the very same draws."""
-    made = np.empty(2_000, np.int64)
-    module._fill(made, deviation, SeededBytes(2), margin=8.0)
-    np.testing.assert_array_equal(made, rounded_gaussian(2_000, standard_deviation=deviation, source=SeededBytes(2)))
+    """All points in exact arithmetic (a margin wider than all heights) are the very same draws."""
+    boxes = boxes_of(deviation)
+    floats = module._points(1_500, boxes, SeededBytes(2))
+    np.testing.assert_array_equal(module._points(1_500, boxes, SeededBytes(2), margin=1e9), floats)
+    assert 600 < floats.size < 1_000
 
 
 def test_numpy_is_far_more_exact_than_the_margin_allows_for() -> None:
-    """Logarithm, cosine and sine of 20,000 numbers against mpmath: within 8 units of 2^-53, where 128 are allowed."""
-    generator = np.random.default_rng(3)
-    uniforms, angles = generator.random(20_000) + 1e-9, generator.uniform(-pi, pi, 20_000)
-    worst = 0.0
+    """Exponentials of 20,000 numbers against mpmath: within 8 units of 2^-53, where 128 are allowed."""
+    exponents = -np.random.default_rng(3).uniform(0, 18.6, 20_000)
     with mpmath.workprec(120):
-        for u, log, a, cos, sin in zip(
-            uniforms, np.log(uniforms), angles, np.cos(angles), np.sin(angles), strict=True
-        ):
-            exact = mpmath.log(mpmath.mpf(u))
-            worst = max(worst, abs(float((exact - log) / exact)))
-            worst = max(
-                worst, abs(float(mpmath.cos(mpmath.mpf(a)) - cos)), abs(float(mpmath.sin(mpmath.mpf(a)) - sin))
-            )
+        exact = [mpmath.exp(mpmath.mpf(exponent)) for exponent in exponents.tolist()]
+        worst = max(
+            abs(float(found / right - 1)) for found, right in zip(np.exp(exponents).tolist(), exact, strict=True)
+        )
     assert worst < 8 * 2.0**-53
 
 
-def test_bits_that_do_not_decide_are_followed_by_more() -> None:
-    """Words whose interval holds a half integer: what comes next decides, either way."""
-    deviation, near = Fraction(2) ** 28, []
-    for along, across in ((12_345_678, -401), (3, 987_654_321)):
+@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28])
+def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction) -> None:
+    """Heights whose 64 bits are the graph's own: zeros that follow lie below it, ones above it."""
+    boxes = boxes_of(deviation)
+    bits = boxes.width_bits
+    for cell, low in ((40, 5), (boxes.cells.size // 2, 9), (boxes.cells.size // 2 + 70, 3)):
+        number, further = int(boxes.cells[cell]) + low, int(SeededBytes(4).take(8).view("<u8")[0])
+        abscissa = low << (64 - bits) | 12_345
+        y = number - Fraction(1, 2) + Fraction(12_345 << 64 | further, 2 ** (128 - bits))
         with mpmath.workprec(600):
-            uniform = mpmath.exp(
-                -((along + mpmath.mpf(1) / 2) ** 2 + mpmath.mpf(across) ** 2) / (2 * mpmath.mpf(2) ** 56)
-            )
-            turn = mpmath.atan2(across, along + mpmath.mpf(1) / 2) / (2 * mpmath.pi) % 1
-            near.append((int(uniform * 2**192), int(turn * 2**192)))
-    for first, second in near:
-        words = first >> 128, second >> 128
-        assert pair_from_bits(*words, 64, standard_deviation=deviation) is None
-        found = set()
-        for further in (0, 2**64 - 1):
-            script = list(further.to_bytes(8, "little") + (second >> 64 & 2**64 - 1).to_bytes(8, "little"))
-            tail = [list(SeededBytes(4).take(16)) for _ in range(3)]
-            pair = rounded_pair(*words, standard_deviation=deviation, source=ScriptedBytes(script, *tail))
-            assert {pair} == exactly(words[0] << 64 | further, second >> 64, 128, deviation)
-            found.add(pair)
-        assert len(found) == 2
+            height = int((cell_area(deviation, y) - float(boxes.floors[cell])) / float(boxes.caps[cell]) * 2**64)
+        for ends, found in ((0, number), (2**64 - 1, None)):
+            more = [byte for word in (further, ends) for byte in word.to_bytes(8, "little")]
+            source = ScriptedBytes(more, *([[0] * 16] * 2))
+            assert module._decided(cell, abscissa, height, boxes, source) == found
+            assert len(source.script) == 2
+        floats = point_bytes([(int(np.flatnonzero(boxes.slices == cell)[0]), abscissa, height)], 1)
+        assert module._points(1, boxes, ScriptedBytes(floats, more)).tolist() == []
 
 
 def test_no_tail_is_cut_off() -> None:
-    """A first word of 0 ends nowhere: 64 zero bits more give a radius of 13.3, which float64 uniforms never reach."""
-    zeros, ones = [0] * 16, [255] * 16
+    """First bits of 0 end nowhere: 64 zero bits more give a radius of 13.3, which float64 uniforms never reach."""
+    boxes, zeros, ones = boxes_of(TRAINING), [0] * 16, [255] * 16
+    tail = boxes.slices.size - 1
     for zero_words, least, most in ((1, 9.4, 9.5), (2, 13.2, 13.4), (4, 18.8, 18.9)):
-        script = [[0] * 8 + [0] * 8, *[zeros] * (zero_words - 1), ones, ones, ones]
-        along, across = rounded_gaussian(2, standard_deviation=TRAINING, source=ScriptedBytes(*script)).tolist()
-        assert least < along / TRAINING < most
-        assert across >= 0
+        points = point_bytes([(tail, 0, 0)], 34)
+        script = [[255] * 4, points, *[zeros] * (zero_words - 1), ones, ones, ones]
+        (drawn,) = rounded_gaussian(1, standard_deviation=TRAINING, source=ScriptedBytes(*script)).tolist()
+        assert least < drawn / TRAINING < most
+
+
+def test_of_the_tails_slice_counts_what_lies_in_the_tail() -> None:
+    """2^-22 is a radius of 5.5, short of the tail; at 2^-40 (7.4) the angle decides, in all four directions."""
+    boxes, near, far = boxes_of(TRAINING), 2**64 - 2**40, 2**46
+    turns = {eighth: eighth * 2**61 + 12_345 for eighth in range(8)}
+    for eighth, turn in turns.items():
+        assert module._decided(-1, near, turn, boxes, SeededBytes(5)) is None
+        found = module._decided(-1, far, turn, boxes, SeededBytes(5))
+        if eighth in (0, 4):
+            assert found is not None
+            assert 7.4 < (found if eighth == 0 else -found) / TRAINING < 7.5
+        else:
+            assert found is None
+
+
+def test_the_tail_begins_where_the_cells_end() -> None:
+    """The first numbers beyond the cells on either side, and the last ones within, from bits worked out for them."""
+    boxes = boxes_of(TRAINING)
+    ends = {boxes.farthest: True, boxes.farthest - 1: False, -boxes.farthest: False, -boxes.farthest - 1: True}
+    for number, in_tail in ends.items():
+        with mpmath.workprec(200):
+            abscissa = int(mpmath.exp(-(exact(number / TRAINING) ** 2) / 2) * 2**86)
+        found = module._decided(-1, abscissa, 0 if number > 0 else 2**63, boxes, ScriptedBytes())
+        assert found == (number if in_tail else None)
 
 
 def test_a_broken_source_is_refused_and_gives_no_infinite_noise() -> None:
+    with pytest.raises(OverflowError, match="too few points"):
+        rounded_gaussian(2, standard_deviation=TRAINING, source=ConstantBytes(255))
     with pytest.raises(OverflowError, match="4096"):
-        rounded_gaussian(2, standard_deviation=TRAINING, source=ConstantBytes(0))
-    assert not rounded_gaussian(2, standard_deviation=TRAINING, source=ConstantBytes(255)).any()
+        module._decided(-1, 0, 0, boxes_of(TRAINING), ConstantBytes(0))
+    zeros = rounded_gaussian(2, standard_deviation=TRAINING, source=ConstantBytes(0))
+    assert (np.abs(zeros) < 6 * TRAINING).all()
+
+
+def test_words_that_would_make_a_slice_likelier_are_drawn_again() -> None:
+    """2^64 is no multiple of the number of slices: the last words belong to none."""
+    boxes = boxes_of(TRAINING)
+    fair = 2**64 // boxes.slices.size * boxes.slices.size
+    assert fair < 2**64
+    for choice, kept in ((fair - 2, 1), (fair, 0), (2**64 - 1, 0), (0, 1)):
+        points = point_bytes([(choice, 0, 0)], 1)
+        assert module._points(1, boxes, ScriptedBytes(points)).size == kept
 
 
 @pytest.mark.stat
-@pytest.mark.parametrize("deviation", [Fraction(1, 2), Fraction(3), Fraction(1000), TRAINING, Fraction(2) ** 28])
+@pytest.mark.parametrize("deviation", [Fraction(2) ** 8, Fraction(1000), TRAINING, Fraction(2) ** 28])
 def test_each_number_has_the_law_of_a_rounded_normal(deviation: Fraction) -> None:
     """n = 200,000, false alarm 1e-9 each: chi-square, DKW, lags, neighbours; a scale 10 % off, either way, fails."""
     drawn = rounded_gaussian(200_000, standard_deviation=deviation, source=SeededBytes(5))
@@ -147,29 +193,90 @@ def test_each_number_has_the_law_of_a_rounded_normal(deviation: Fraction) -> Non
     assert not dkw_rejects(drawn, cdf_of(deviation))
     assert dkw_rejects(drawn, cdf_of(deviation * Fraction(11, 10)))
     assert dkw_rejects(drawn, cdf_of(deviation * Fraction(10, 11)))
-    assert not lag_rejects(drawn, (1, 2, module._PAIRS, 2 * module._PAIRS))
+    assert not lag_rejects(drawn, (1, 2, module._CHUNK, module.BLOCK))
     assert neighbours_p(drawn) > FALSE_ALARM
 
 
 @pytest.mark.stat
-def test_a_pair_has_the_joint_law_of_two_independent_ones() -> None:
-    """n = 400,000 pairs at s = 2, chi-square over 15 x 15 whole numbers, 1e-9; pairs in step with each other fail."""
-    half, deviation = module._PAIRS, Fraction(2)
-    drawn = rounded_gaussian(50 * 2 * half, standard_deviation=deviation, source=SeededBytes(6)).reshape(-1, 2, half)
-    edges = np.arange(-7, 7) + 0.5
-    mass = np.diff(np.concatenate([[0.0], norm.cdf(edges / 2), [1.0]]))
+@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 8])
+def test_within_cells_and_between_them_the_masses_are_a_normals(deviation: Fraction) -> None:
+    """n = 20 million, chi-square over all quarters of cells, 1e-9; boxes alone, without caps, fail."""
+    boxes, deviations = boxes_of(deviation), float(deviation)
+    step = 1 << (boxes.width_bits - 2)
+    edges = np.arange(-boxes.farthest, boxes.farthest + 1, step)
+    mass = np.diff(norm.cdf((edges - 0.5) / deviations))
+    observed, alone, source = np.zeros(mass.size), np.zeros(mass.size), SeededBytes(6)
+    for _ in range(20):
+        drawn = rounded_gaussian(1_000_000, standard_deviation=deviation, source=source)
+        observed += np.bincount((drawn + boxes.farthest) // step, minlength=mass.size)[: mass.size]
+        missing = module._from_boxes(drawn, boxes, source)
+        filled = np.delete(drawn, missing)
+        alone += np.bincount((filled + boxes.farthest) // step, minlength=mass.size)
 
-    def p_value(left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-        cells = np.searchsorted(edges, left.ravel()) * 15 + np.searchsorted(edges, right.ravel())
-        expected = np.outer(mass, mass).ravel() * left.size
-        kept = expected > 5
-        observed = np.bincount(cells, minlength=225)
-        rest = [expected[~kept].sum()], [observed[~kept].sum()]
-        expected, observed = np.append(expected[kept], rest[0]), np.append(observed[kept], rest[1])
-        return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), kept.sum()))
+    def p_value(counts: NDArray[np.float64]) -> float:
+        expected = mass * counts.sum()
+        kept = expected > 50
+        return float(chi2.sf(((counts - expected)[kept] ** 2 / expected[kept]).sum(), kept.sum()))
 
-    assert p_value(drawn[:, 0], drawn[:, 1]) > FALSE_ALARM
-    assert p_value(drawn[:, 0], drawn[:, 0]) < FALSE_ALARM
+    assert p_value(observed) > FALSE_ALARM
+    assert p_value(alone) < FALSE_ALARM
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 8])
+def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
+    """n = 1 million draws from caps, chi-square over quarters of cells against P - boxes, 1e-9; neighbours, lags too.
+
+    All points of slices, whether they lie below the graph or not, fail.
+    """
+    boxes, deviations = boxes_of(deviation), float(deviation)
+    step = 1 << (boxes.width_bits - 2)
+    edges = np.arange(-boxes.farthest, boxes.farthest + 1, step)
+    rest = np.diff(norm.cdf((edges - 0.5) / deviations)) - np.repeat(boxes.floors, 4) / 4
+    drawn = module._from_caps(1_000_000, boxes, SeededBytes(7))
+    anywhere = boxes.slices[np.random.default_rng(8).integers(boxes.slices.size - 1, size=1_000_000)] * 4
+    anywhere += np.random.default_rng(9).integers(4, size=anywhere.size)
+
+    def p_value(counts: NDArray[np.int64]) -> float:
+        expected = rest / rest.sum() * counts.sum()
+        kept = expected > 50
+        return float(chi2.sf(((counts - expected)[kept] ** 2 / expected[kept]).sum(), kept.sum()))
+
+    assert p_value(np.bincount((drawn + boxes.farthest) // step, minlength=rest.size)[: rest.size]) > FALSE_ALARM
+    assert p_value(np.bincount(anywhere, minlength=rest.size)) < FALSE_ALARM
+    assert neighbours_p(drawn) > FALSE_ALARM
+    assert not lag_rejects(drawn, (1, 2, 3))
+
+
+@pytest.mark.stat
+def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
+    """n = 6 million numbers at s = 2^8: chi-square over 15^2 cells of pairs and 9^3 of triples, 1e-9 each.
+
+    Pairs of neighbours, of numbers a chunk apart, and of numbers that both come from caps. Copies fail.
+    """
+    deviation = Fraction(2**8)
+    drawn = rounded_gaussian(6_000_000, standard_deviation=deviation, source=SeededBytes(6))
+    caps = module._from_caps(400_000, boxes_of(deviation), SeededBytes(10))
+
+    def p_value(*columns: NDArray[np.int64], parts: int) -> float:
+        edges = np.quantile(columns[0], np.arange(1, parts) / parts).astype(np.int64)
+        places = [np.searchsorted(edges, column, side="left") for column in columns]
+        shares = [np.bincount(place, minlength=parts) / place.size for place in places]
+        expected = shares[0] * columns[0].size
+        for share in shares[1:]:
+            expected = np.multiply.outer(expected, share)
+        observed = np.bincount(np.ravel_multi_index(places, expected.shape), minlength=expected.size)
+        statistic = ((observed - expected.ravel()) ** 2 / expected.ravel()).sum()
+        return float(chi2.sf(statistic, expected.size - 1))
+
+    chunk = module._CHUNK
+    chunks = drawn[: drawn.size // (2 * chunk) * 2 * chunk].reshape(-1, 2, chunk)
+    assert p_value(drawn[::2], drawn[1::2], parts=15) > FALSE_ALARM
+    assert p_value(chunks[:, 0].ravel(), chunks[:, 1].ravel(), parts=15) > FALSE_ALARM
+    assert p_value(caps[::2], caps[1::2], parts=15) > FALSE_ALARM
+    assert p_value(drawn[::3], drawn[1::3], drawn[2::3], parts=9) > FALSE_ALARM
+    assert p_value(drawn[::2], drawn[::2], parts=15) < FALSE_ALARM
+    assert p_value(drawn[::3], drawn[1::3], drawn[1::3], parts=9) < FALSE_ALARM
 
 
 @pytest.mark.stat
@@ -189,13 +296,7 @@ def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
 
     source = SeededBytes(7)
     old = [np.rint(float32_noise.normals(2 * half, source) * np.float32(2**21)).astype(np.int64) for _ in range(130)]
-    new = [
-        rounded_gaussian(2 * half, standard_deviation=Fraction(2**21), source=source)
-        .reshape(-1, 2, module._PAIRS)
-        .swapaxes(0, 1)
-        .ravel()
-        for _ in range(130)
-    ]
+    new = [rounded_gaussian(2 * half, standard_deviation=Fraction(2**21), source=source) for _ in range(130)]
     assert p_value(new, 2.0**21) > FALSE_ALARM
     assert p_value(old, 2.0**21) < 1e-100
 
@@ -204,21 +305,22 @@ def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
 def test_no_pair_and_no_triple_of_outputs_is_out_of_reach_under_another_shift(multiplier: Fraction) -> None:
     """Outputs less random shifts are drawn from bytes that are worked out for them; the old noise cannot draw some.
 
-    120 outputs of one vector, and 60 random shifts of the length of one clipped gradient. A triple is a pair and one
-    number of another; all three come out together.
+    300 outputs of one vector and 20 shifts of the length of one clipped gradient; pairs, triples, and all together.
     """
-    generator, size = np.random.default_rng(8), 120
+    generator, size = np.random.default_rng(8), 300
     deviation = Fraction(3, 2) * 2**20
-    drawn = rounded_gaussian(size, standard_deviation=deviation, source=SecureBytes())
-    for _ in range(3):
+    boxes = boxes_of(deviation)
+    drawn = rounded_gaussian(size, standard_deviation=deviation, source=SeededBytes(11))
+    for _ in range(20):
         shifts = generator.normal(0, float(deviation / multiplier) / size**0.5, size)
         noise = drawn - np.rint(shifts).astype(np.int64)
-        for place in range(0, 40, 2):
-            wanted = [tuple(noise[place + 40 * k : place + 40 * k + 2].tolist()) for k in (0, 1)]
-            uniforms, turns = zip(*(words_for(*pair, deviation) for pair in wanted), strict=True)
-            source = ScriptedBytes([byte for word in (*uniforms, *turns) for byte in word.to_bytes(8, "little")])
-            four = rounded_gaussian(4, standard_deviation=deviation, source=source).tolist()
-            assert [(four[0], four[2]), (four[1], four[3])] == wanted
+        for count in (2, 3, size):
+            wanted = noise[:count].tolist()
+            source = ScriptedBytes(*words_for(wanted, boxes))
+            assert rounded_gaussian(count, standard_deviation=deviation, source=source).tolist() == wanted
+    far = [int(deviation * 5), int(-deviation * 9 / 2), 0, -1, boxes.farthest - 1, -boxes.farthest]
+    source = ScriptedBytes(*words_for(far, boxes))
+    assert rounded_gaussian(6, standard_deviation=deviation, source=source).tolist() == far
 
 
 @pytest.mark.stat
@@ -237,7 +339,7 @@ def test_the_old_noise_tells_which_of_two_vectors_it_was_added_to(multiplier: Fr
 
 
 def test_arguments_out_of_their_limits_are_refused() -> None:
-    for wrong in (1.5, 2, Fraction(0), LARGEST_DEVIATION + 1, Fraction(1, 2**21)):
+    for wrong in (1.5, 2, Fraction(0), LARGEST_DEVIATION + 1, Fraction(2**8) - Fraction(1, 9)):
         with pytest.raises(NoiseRefused, match="standard_deviation"):
             rounded_gaussian(2, standard_deviation=wrong, source=SecureBytes())  # type: ignore[arg-type]
     with pytest.raises(NoiseRefused, match="size"):
