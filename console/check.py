@@ -122,6 +122,10 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
             for each in off[:MOST_COLUMNS]
         ]
         console.print(table(("", "column", "does not fit", "clipped", "no value"), drawn))
+    for each in off[:MOST_COLUMNS]:
+        if each.notations:
+            looks = f"what does not fit in {each.column} looks like {' or '.join(each.notations)}"
+            console.print(f"? {looks}: declare that in its domain if the file is written so", markup=False)
     if len(off) > MOST_COLUMNS:
         console.print(f"{len(off) - MOST_COLUMNS} more columns are on the page.")
     if found.broken_gates:

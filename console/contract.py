@@ -39,6 +39,9 @@ app.command("history")(contract_registry.history)
 def lint(
     contract_file: File,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes: exit 2.")] = False,
+    spec: Annotated[
+        Path | None, typer.Option("--spec", help="Also look at the `select:` of this release spec.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a contract: list all that is wrong with it, then what may not be meant; it reads no data.
@@ -51,6 +54,8 @@ def lint(
         sudare contract lint adult.odcs.yaml
 
         sudare contract lint adult.odcs.yaml --strict --json
+
+        sudare contract lint adult.odcs.yaml --spec tables.yaml
     """
     from contracts import odcs
     from contracts.advice.advice import advise
@@ -59,10 +64,27 @@ def lint(
 
     contract = odcs.load_contract(contract_file)
     warnings = advise(contract, located(contract_file, refusal=ContractRefused))
-    payload = {**_facts(contract), "warnings": [each.to_json() for each in warnings]}
+    listed = [each.to_json() for each in warnings] + ([] if spec is None else _of_the_select(spec))
+    payload = {**_facts(contract), "warnings": listed}
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
-    if warnings and strict:
+    if listed and strict:
         raise typer.Exit(WARNED)
+
+
+def _of_the_select(spec: Path) -> list[dict[str, Any]]:
+    """Warn of the literals in a spec's `select:`, which is published as it stands."""
+    from console.plan_warnings import warnings_of_select
+    from contracts.errors import SpecRefused
+    from contracts.located_yaml import located
+
+    document = located(spec, refusal=SpecRefused)
+    written = document.text()
+    source = written.get("source") if isinstance(written, dict) else None
+    select = source.get("select") if isinstance(source, dict) else None
+    if not isinstance(select, str):
+        return []
+    at = {"where": document.where(("source", "select")), "field": "source.select"}
+    return [{**at, **warned} for warned in warnings_of_select(select)]
 
 
 def _facts(contract: Contract) -> dict[str, Any]:

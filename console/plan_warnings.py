@@ -44,7 +44,13 @@ def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | N
         draws: the plan's draws of tables as JSON objects; none of other products.
         rows: how many rows there are, as far as that is public; None where nobody said so.
     """
-    return [*_epsilon(request), *_noise(draws, rows), *_source(request), *_select(request), *_contract(request)]
+    return [
+        *_epsilon(request),
+        *_noise(draws, rows),
+        *_source(request),
+        *warnings_of_select(request.spec.source.select),
+        *_contract(request),
+    ]
 
 
 def known_rows(request: Request, told: int | None) -> int | None:
@@ -98,10 +104,10 @@ def _source(request: Request) -> Iterator[Warned]:
         }
 
 
-def _select(request: Request) -> Iterator[Warned]:
+def warnings_of_select(written: str | None) -> Iterator[Warned]:
+    """Warn of a select that holds columns against literals; none of them is shown."""
     from contracts.selection import compares_literals
 
-    written = request.spec.source.select
     if written is not None and compares_literals(written):
         yield {
             "rule": "select",

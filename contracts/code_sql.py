@@ -9,7 +9,9 @@ How a value is read, whatever its type in the source (text, numbers, dates, bool
   Infinity is clipped like any large number; NaN is null. In an integer domain 39.0 is 39 and 39.5 is unreadable.
 - The code is a function of the value alone: a whole number, a double and a decimal of any scale that are equal get
   one code, and so does a text that spells them.
-- A date is read as DuckDB reads it, YYYY-MM-DD; of a timestamp the day counts.
+- A date is read as DuckDB reads it, YYYY-MM-DD; of a timestamp the day counts, of an instant (a moment of a time
+  zone, or a text with its offset from UTC) the day in the declared zone, which is UTC where none is.
+- Texts of a column with a notation of its own (`contracts.notation`) are of that notation or no value.
 - A picture is a list of numbers. One of another length than the declared, or none, is a picture of the level of
   nulls; so is, place by place, what is no whole number. Levels outside are clipped.
 - A text under `missing` is null, and so is what cannot be read. A text that is no category is `other` where that is
@@ -30,6 +32,7 @@ from contracts.contract import (
     IntegerDomain,
     MappingDomain,
 )
+from contracts.notation import FIRST_COMPACT, INSTANT, LAST_COMPACT, DayNotation, NumberNotation
 from contracts.spellings import MOMENT, NUMBER, by_value, moment_of
 
 BinnedDomain = IntegerDomain | DecimalDomain
@@ -55,6 +58,10 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+STRICTLY = f"CASE WHEN regexp_full_match({{0}}, {literal(NUMBER)}) THEN TRY_CAST({{0}} AS DOUBLE) END"
+"""How a text is read that spells a number as `contracts.spellings` has it."""
+
+
 def code_type(size: int) -> str:
     """Return the smallest unsigned type that holds the codes of so many cells."""
     return "UTINYINT" if size <= 2**8 else "USMALLINT" if size <= 2**16 else "UINTEGER"
@@ -71,11 +78,11 @@ def value_sql(column: Column, raw: str) -> str:
     """
     domain = column.domain
     if isinstance(domain, DateDomain):
-        return f"TRY_CAST({raw} AS DATE)"
+        return day_sql(raw, domain.notation, domain.time_zone)
     if isinstance(domain, ImageDomain):
         return f"TRY_CAST({raw} AS DOUBLE[])"
     if isinstance(domain, IntegerDomain | DecimalDomain):
-        return number_sql(raw)
+        return written_number_sql(raw, domain.notation)
     words = _enumeration(known_texts(domain))
     text = text_sql(raw)
     spellings = [text, f"trim({text})", *_of_the_value(domain, raw)]
@@ -100,8 +107,82 @@ def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
     """
     native = f"typeof({raw}) IN ({', '.join(map(literal, _NATIVE))})"
     text = f"trim({text_sql(raw)})"
-    flag = f"CASE lower({text}) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0 END"
-    return f"CASE WHEN {native} THEN TRY_CAST({raw} AS DOUBLE) ELSE COALESCE({read.format(text)}, {flag}) END"
+    return f"CASE WHEN {native} THEN TRY_CAST({raw} AS DOUBLE) ELSE {_spelled_number(text, read)} END"
+
+
+def _spelled_number(text: str, read: str) -> str:
+    return f"COALESCE({read.format(text)}, CASE lower({text}) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0 END)"
+
+
+def written_number_sql(raw: str, notation: NumberNotation | None) -> str:
+    """Return SQL for a value as a double, its texts by a notation: what is no text is the number that it is."""
+    if notation is None:
+        return number_sql(raw)
+    plain = "{0}"
+    for letter, other in notation.replaced:
+        plain = f"replace({plain}, {literal(letter)}, {literal(other)})"
+    matches = f"regexp_full_match({{0}}, {literal(notation.pattern)})"
+    spelled = _spelled_number(f"trim({text_sql(raw)})", f"CASE WHEN {matches} THEN TRY_CAST({plain} AS DOUBLE) END")
+    return f"CASE WHEN {_is_text(raw)} THEN {spelled} ELSE {number_sql(raw)} END"
+
+
+def day_sql(raw: str, notation: DayNotation | None = None, zone: str | None = None) -> str:
+    """Return SQL for a value as a DATE, null where it is none.
+
+    Args:
+        raw: SQL for the value as delivered (a quoted name).
+        notation: how texts write days; None for YYYY-MM-DD.
+        zone: the time zone whose day counts of an instant; None for UTC. The zone of the process is never asked.
+    """
+    text = f"trim({text_sql(raw)})"
+    in_zone = f"TRY_CAST(timezone({literal(zone or 'UTC')}, TRY_CAST({{}} AS TIMESTAMPTZ)) AS DATE)"
+    moment = text
+    for found, written in _INSTANT_SPELLED:
+        moment = f"regexp_replace({moment}, '{found}', '{written}')"
+    if notation is None:
+        instant = f"length({text}) > 10 AND regexp_full_match({text}, {literal(INSTANT)})"
+        read = f"CASE WHEN {instant} THEN {in_zone.format(moment)} ELSE TRY_CAST({raw} AS DATE) END"
+    else:
+        order = "-".join(f"\\{notation.group(part)}" for part in "Ymd")
+        pattern = literal(notation.pattern)
+        day = f"TRY_CAST(regexp_replace({text}, {pattern}, '{order}') AS DATE)"
+        read = f"CASE WHEN regexp_full_match({text}, {pattern}) THEN {day} END"
+    other = f"TRY_CAST({raw} AS DATE)"
+    if notation is not None and notation.compact:
+        number = number_sql(raw)
+        digits = f"{number} BETWEEN {FIRST_COMPACT} AND {LAST_COMPACT} AND {number} = floor({number})"
+        spelled = f"try_strptime(CAST(CAST({number} AS BIGINT) AS VARCHAR), '{notation.written}')"
+        day = f"CASE WHEN {digits} THEN TRY_CAST({spelled} AS DATE) END"
+        other = f"CASE WHEN {_is_number(raw)} THEN {day} ELSE {other} END"
+    stored = f"WHEN typeof({raw}) = 'TIMESTAMP WITH TIME ZONE' THEN {in_zone.format(raw)}"
+    return f"CASE WHEN {_is_text(raw)} THEN {read} {stored} ELSE {other} END"
+
+
+_INSTANT_SPELLED = (
+    ("([ T][0-9]{1,2}:[0-9]{2}) ?(Z|z|UTC|[+-])", r"\1:00\2"),
+    (" ?(Z|z|UTC)$", "+00"),
+    (" ?([+-][0-9]{2}):?([0-9]{2})$", r"\1:\2"),
+    (" ([+-][0-9]{2})$", r"\1"),
+)
+"""How the spellings of an instant become the one that DuckDB reads: seconds, and +HH or +HH:MM right behind them."""
+
+
+def _is_text(raw: str) -> str:
+    return f"(typeof({raw}) = 'VARCHAR' OR starts_with(typeof({raw}), 'ENUM'))"
+
+
+def _is_number(raw: str) -> str:
+    names = ", ".join(map(literal, sorted(NUMBERS - {"DECIMAL"})))
+    return f"(typeof({raw}) IN ({names}) OR starts_with(typeof({raw}), 'DECIMAL'))"
+
+
+def token_sql(domain: IntegerDomain | DecimalDomain | DateDomain, token: str) -> str:
+    """Return SQL for the value that a missing text is in the column's notation, NULL for one that is none."""
+    if isinstance(domain, DateDomain):
+        day = None if domain.notation is None else domain.notation.read(token)
+        return f"TRY_CAST({literal(token if domain.notation is None else str(day))} AS DATE)"
+    number = None if domain.notation is None else domain.notation.read(token)
+    return f"TRY_CAST({literal(token if domain.notation is None else repr(number))} AS DOUBLE)"
 
 
 def absent_sql(raw: str) -> str:
@@ -150,9 +231,8 @@ def null_sql(column: Column, value: str) -> str:
         reasons.append(f"isnan({value})")
     if isinstance(domain, IntegerDomain):
         reasons.append(f"{value} <> floor({value})")
-    if domain.missing:
-        kind = "DATE" if isinstance(domain, DateDomain) else "DOUBLE"
-        tokens = ", ".join(f"TRY_CAST({literal(token)} AS {kind})" for token in domain.missing)
+    if domain.missing and isinstance(domain, IntegerDomain | DecimalDomain | DateDomain):
+        tokens = ", ".join(token_sql(domain, token) for token in domain.missing)
         reasons.append(f"COALESCE({value} IN ({tokens}), FALSE)")
     return "(" + " OR ".join(reasons) + ")"
 
@@ -172,8 +252,7 @@ def _of_the_value(domain: CategoryDomain | MappingDomain, raw: str) -> list[str]
     texts = by_value(known_texts(domain))
     if not texts:
         return []
-    strict = f"CASE WHEN regexp_full_match({{0}}, {literal(NUMBER)}) THEN TRY_CAST({{0}} AS DOUBLE) END"
-    keys = [f"CAST({number_sql(raw, strict)} + 0e0 AS VARCHAR)"]
+    keys = [f"CAST({number_sql(raw, STRICTLY)} + 0e0 AS VARCHAR)"]
     if any(moment_of(text) is not None for text in texts.values()):
         typed = f"typeof({raw}) = 'DATE' OR starts_with(typeof({raw}), 'TIMESTAMP')"
         text = f"trim({text_sql(raw)})"

@@ -7,14 +7,25 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from contracts.written import Problem, Text, as_tuple, refuse
 
 NULL_LABEL = "(null)"
+LATER_KEYS: Final = ("decimal", "grouping", "format", "time_zone")
+"""Keys that domains did not always have; without one of them a contract keeps its digest."""
 ValueT = TypeVar("ValueT", int, Decimal, date)
 
 
@@ -94,6 +105,15 @@ def within(
     ]
 
 
+def otherwise_written(
+    tokens: tuple[str, ...], read: Callable[[str], object], usual: Callable[[str], object], remedy: str
+) -> list[Problem]:
+    """Name the missing texts that are values in the usual notation and none in the column's own: never met."""
+    allowed = "missing texts as the column writes its values"
+    others = [token for token in tokens if read(token) is None and usual(token) is not None]
+    return [Problem(f"{token!r}, a value in another notation", allowed, remedy, ("missing",)) for token in others]
+
+
 def _trimmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
     """Drop the spaces around the tokens, sort them, keep each once: their order means nothing."""
     return tuple(sorted({token.strip(" ") for token in tokens}))
@@ -116,6 +136,11 @@ class DeclaredDomain(Frozen):
     @classmethod
     def _without_spaces(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
         return _trimmed(tokens)
+
+    @model_serializer(mode="wrap")
+    def _without_later_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if value is not None or key not in LATER_KEYS}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -9,11 +9,20 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from contracts.bins import DECIMALS, INTEGERS, MAX_CELLS, bin_index
-from contracts.domain_terms import NULL_LABEL, DeclaredDomain, clashes, increasing, target_value, within
+from contracts.domain_terms import (
+    NULL_LABEL,
+    DeclaredDomain,
+    clashes,
+    increasing,
+    otherwise_written,
+    target_value,
+    within,
+)
 from contracts.image import ImageDomain
+from contracts.notation import DayNotation, NumberNotation, check_format, check_zone, number_notation
 from contracts.periods import Granularity, count_periods, period_index, period_label, periods
 from contracts.spellings import one_value_problems
 from contracts.written import (
@@ -21,6 +30,7 @@ from contracts.written import (
     Days,
     Label,
     Problem,
+    Text,
     Wholes,
     as_tuple,
     nearest,
@@ -138,7 +148,37 @@ class MappingDomain(_Listed):
         return self._finished(problems)
 
 
-class IntegerDomain(DeclaredDomain):
+class _Numbers(DeclaredDomain):
+    """A domain of numbers; texts may write them in a declared notation (`contracts.notation`)."""
+
+    decimal: Text | None = None
+    grouping: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_notation(self) -> _Numbers:
+        number_notation(self.decimal, self.grouping)
+        return self
+
+    @property
+    def notation(self) -> NumberNotation | None:
+        """How texts write the numbers; None where the contract does not say, and any usual spelling is read."""
+        return number_notation(self.decimal, self.grouping)
+
+    def _missing_problems(self, bounds: tuple[Decimal, Decimal]) -> list[Problem]:
+        """Name missing texts that are numbers inside the bounds, or numbers in another notation than the column's."""
+        notation = self.notation
+        if notation is None:
+            return within(self.missing, read_number, bounds)
+
+        def read(text: str) -> Decimal | None:
+            number = notation.read(text)
+            return None if number is None else Decimal(number)
+
+        remedy = f"write it with the decimal mark {notation.decimal!r}"
+        return within(self.missing, read, bounds) + otherwise_written(self.missing, read, read_number, remedy)
+
+
+class IntegerDomain(_Numbers):
     """Whole numbers in bins, both ends of a bin included; numbers outside the bounds are clipped to them."""
 
     kind: Literal["integer"]
@@ -163,10 +203,10 @@ class IntegerDomain(DeclaredDomain):
 
     @model_validator(mode="after")
     def _complete(self) -> IntegerDomain:
-        return self._finished(within(self.missing, read_number, (Decimal(self.bounds[0]), Decimal(self.bounds[1]))))
+        return self._finished(self._missing_problems((Decimal(self.bounds[0]), Decimal(self.bounds[1]))))
 
 
-class DecimalDomain(DeclaredDomain):
+class DecimalDomain(_Numbers):
     """Decimal numbers in half-open bins, the last one closed; numbers outside the bounds are clipped to them."""
 
     kind: Literal["decimal"]
@@ -192,7 +232,7 @@ class DecimalDomain(DeclaredDomain):
 
     @model_validator(mode="after")
     def _complete(self) -> DecimalDomain:
-        return self._finished(within(self.missing, read_number, self.bounds))
+        return self._finished(self._missing_problems(self.bounds))
 
 
 class DateDomain(DeclaredDomain):
@@ -201,11 +241,18 @@ class DateDomain(DeclaredDomain):
     kind: Literal["date"]
     bounds: Days
     granularity: Granularity
+    format: Annotated[Text, AfterValidator(check_format)] | None = None
+    time_zone: Annotated[Text, AfterValidator(check_zone)] | None = None
 
     @field_validator("bounds")
     @classmethod
     def _ordered_bounds(cls, bounds: tuple[date, date]) -> tuple[date, date]:
         return increasing(bounds, strictly=False)
+
+    @property
+    def notation(self) -> DayNotation | None:
+        """How texts write the days; None where the contract does not say, and texts begin with YYYY-MM-DD."""
+        return None if self.format is None else DayNotation(self.format)
 
     @cached_property
     def bins(self) -> tuple[tuple[date, date], ...]:
@@ -226,7 +273,10 @@ class DateDomain(DeclaredDomain):
             refuse(
                 [Problem(f"{count} periods", f"at most {MAX_CELLS - 1}", "choose a coarser one", ("granularity",))]
             )
-        return self._finished(within(self.missing, read_day, self.bounds))
+        if self.notation is None:
+            return self._finished(within(self.missing, read_day, self.bounds))
+        others = otherwise_written(self.missing, self.notation.read, read_day, f"write it as {self.format}")
+        return self._finished(within(self.missing, self.notation.read, self.bounds) + others)
 
 
 Domain = Annotated[

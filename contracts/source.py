@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -18,10 +18,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from contracts.address import CUT_OFF, Address, PostgresAddress, S3Address, is_address, is_cut_off, read_address
-from contracts.divided import divided_name
+from contracts.divided import day_of_row, divided_name
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.written import Label, Problem, Sql, listed, refuse, show
+
+if TYPE_CHECKING:
+    from contracts.contract import Contract
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
 Files = Literal["csv", "parquet"]
@@ -161,10 +164,9 @@ class Source(Frozen):
         """The canonical name that the ledger binds to a population: the same however the source is written."""
         return source_name(self.path, self.table, folder=self.files is not None)
 
-    @property
-    def bound_name(self) -> str:
-        """The name under which the ledger knows the people of a release: by period, the column belongs to it."""
-        return divided_name(self.name, self.by)
+    def bound_name(self, contract: Contract) -> str:
+        """Return the name under which the ledger knows the people; by period, the column belongs to it."""
+        return divided_name(self.name, None if self.by is None else day_of_row(self.by, contract))
 
 
 def _misfits(source: Source) -> list[Problem]:

@@ -17,6 +17,7 @@ from contracts.about import About
 from contracts.column import formula_labels, place_of
 from contracts.contract import Contract
 from contracts.domain_terms import Frozen
+from contracts.domains import DecimalDomain, IntegerDomain
 from contracts.errors import Finding, SpecRefused
 from contracts.lambda_reference import LambdaReference
 from contracts.located_yaml import Document, located, shown
@@ -332,7 +333,7 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         contract: the contract that it names.
     """
     findings = _unit_findings(spec, contract) + _by_findings(spec, contract) + _formula_findings(spec, contract)
-    findings += _delta_findings(spec, contract)
+    findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
     if isinstance(spec.product, SyntheticProduct):
         problems = synthetic_problems(spec.product, contract)
         findings += [spec.finding(("product", *at), problem) for at, problem in problems]
@@ -395,6 +396,21 @@ def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
     found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
     problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
     return [spec.finding(("publish", "formats"), problem)]
+
+
+def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
+    named = [
+        column.name
+        for column in contract.columns
+        if isinstance(column.domain, IntegerDomain | DecimalDomain) and column.domain.notation
+    ]
+    if spec.source.format != "sqlite" or not named:
+        return []
+    found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"
+    remedy = "leave the notation out and write the number by `select:`: CAST(replace(x, ',', '.') AS DOUBLE) AS x"
+    problem = Problem(found, "a source whose columns hold texts or numbers: CSV, Parquet, DuckDB, PostgreSQL", remedy)
+    return [spec.finding(("source", "path"), problem)]
 
 
 def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from contracts.checks import Check
-from contracts.code_sql import absent_sql, identifier, literal, misfit_level, null_sql, value_sql
+from contracts.code_sql import (
+    STRICTLY,
+    absent_sql,
+    identifier,
+    literal,
+    misfit_level,
+    null_sql,
+    number_sql,
+    token_sql,
+    value_sql,
+)
 from contracts.contract import (
     CategoryDomain,
     Column,
     Contract,
     DateDomain,
+    DecimalDomain,
     ImageDomain,
     IntegerDomain,
     MappingDomain,
@@ -65,12 +76,13 @@ def _absent(column: Column, raw: str) -> str:
         reasons.append(f"COALESCE(CAST({value_sql(column, raw)} AS VARCHAR) IN ({tokens}), FALSE)")
     elif tokens:
         reasons.append(f"COALESCE(trim(TRY(CAST({raw} AS VARCHAR))) IN ({tokens}), FALSE)")
-    if column.domain.kind in ("integer", "decimal"):
-        number = value_sql(column, raw)
-        reasons.append(f"COALESCE(isnan({number}), FALSE)")
+    if isinstance(column.domain, IntegerDomain | DecimalDomain):
+        reasons.append(f"COALESCE(isnan({value_sql(column, raw)}), FALSE)")
+    if isinstance(column.domain, IntegerDomain | DecimalDomain | DateDomain) and tokens:
+        values = ", ".join(token_sql(column.domain, token) for token in column.domain.missing)
+        reasons.append(f"COALESCE({value_sql(column, raw)} IN ({values}), FALSE)")
+    notation = column.domain.notation if isinstance(column.domain, DateDomain) else None
+    if notation is not None and notation.compact and tokens:  # stored as a number, 0 may be spelled 0.0
         numbers = ", ".join(f"TRY_CAST({literal(token)} AS DOUBLE)" for token in column.domain.missing)
-        reasons += [f"COALESCE({number} IN ({numbers}), FALSE)"] if tokens else []
-    if column.domain.kind == "date" and tokens:
-        days = ", ".join(f"TRY_CAST({literal(token)} AS DATE)" for token in column.domain.missing)
-        reasons.append(f"COALESCE(TRY_CAST({raw} AS DATE) IN ({days}), FALSE)")
+        reasons.append(f"COALESCE({number_sql(raw, STRICTLY)} IN ({numbers}), FALSE)")
     return "(" + " OR ".join(reasons) + ")"

@@ -94,7 +94,7 @@ def kept_snapshot(ledger: Ledger, run: RunFolder, request: Request, workspace: W
         hashed = finished(run.path, made_from=None, contract_digest=digest, key=key, memory_limit=limit)
     if hashed is None:
         return None
-    table = PrivateTable(run.path / SNAPSHOT, hashed, digest, request.spec.source.bound_name)
+    table = PrivateTable(run.path / SNAPSHOT, hashed, digest, request.spec.source.bound_name(request.contract))
     charge = ledger.charge(run_key(request.spec, request.contract, table))
     if charge is None or not goes_on(ledger, request, table, request.store(workspace)):
         return None

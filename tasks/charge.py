@@ -74,7 +74,7 @@ def request_for(
     return ChargeRequest(
         run_key=run_key,
         account=spec.charge.account,
-        source=spec.source.bound_name if source is None else source,
+        source=spec.source.bound_name(contract) if source is None else source,
         release=spec.release,
         spec_digest=spec.digest,
         contract_digest=contract.digest,

@@ -78,7 +78,7 @@ def ingest(
     if findings:
         raise SpecRefused(findings)
     with step("ingest") as bar, ExitStack() as stack:
-        name, digest = source.bound_name, contract.digest
+        name, digest = source.bound_name(contract), contract.digest
         origin = stack.enter_context(origin_of(source, contract))
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))
@@ -87,7 +87,7 @@ def ingest(
             discard(folder)
             hashed = _make(origin, source, days, contract, folder, key, memory_limit, made_from, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
-        if source.bound_name != name:
+        if source.bound_name(contract) != name:
             discard(folder)
             refuse(str(source.path), "source.path", "a link that was moved while it was read", "a source that stays")
         return PrivateTable(folder / SNAPSHOT, hashed, digest, name)
@@ -119,7 +119,7 @@ def _make(
                 unit=contract.unit.column,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
-                days=days,
+                days=None if days is None else days.read_by(contract),
             )
             check_pictures(connection, contract, where=reading.where, parquet=origin.fixed_lists)
             _bound(connection, contract, key, reading.where, explain)

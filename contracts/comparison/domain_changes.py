@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from contracts.column import Column
 from contracts.comparison.change import Change
-from contracts.domain_terms import DeclaredDomain, NullPolicy
+from contracts.domain_terms import LATER_KEYS, DeclaredDomain, NullPolicy
 from contracts.domains import DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.image import ImageDomain
 
 SHOWN = 8
 _CELLS = "cells count something else than before: versions do not compare, and the account has paid for the others"
 _PLACES = "values fall into other cells than before: versions do not compare"
+
+_AS_USUAL: Final = "not declared"
 
 
 def domain_changes(old: Column, new: Column) -> Iterator[Change]:
@@ -25,6 +28,11 @@ def domain_changes(old: Column, new: Column) -> Iterator[Change]:
         yield Change(f"{at}.kind", before.kind, after.kind, "account", _CELLS)
     else:
         yield from _cells(at, before, after)
+    for key in LATER_KEYS:
+        one, other = (getattr(each, key, None) for each in (before, after))
+        if one != other:
+            was, now = (_AS_USUAL if each is None else repr(each) for each in (one, other))
+            yield Change(f"{at}.{key}", was, now, "account", _PLACES)
     if before.nulls != after.nulls:
         yield Change(f"{at}.nulls", _nulls(before.nulls), _nulls(after.nulls), "account", _PLACES)
     if before.missing != after.missing:

@@ -119,6 +119,8 @@ def _domain(column: ColumnSketch) -> Iterator[tuple[str, str]]:
         for key in _KEYS[logical]:
             declared = key == "bounds" and column.bounds is not None
             yield key, f"[{', '.join(map(_number, column.bounds or ()))}]" if declared else PLACEHOLDER
+    if column.form is not None and not column.values:
+        yield "format", _scalar(column.form)
     yield "nulls", f"{{policy: map, to: {PLACEHOLDER}}}" if logical == "array" else PLACEHOLDER
     taken = f"Taken over from {column.origin}; {CHECK_IT}: nothing of it may have been collected from the rows"
     reference = f", reference: {_scalar(taken)}" if column.origin else ""

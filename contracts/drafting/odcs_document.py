@@ -1,7 +1,7 @@
 """A sketch from a data contract (Open Data Contract Standard 3) that says nothing about privacy yet.
 
 Taken over as declared, to be checked: `enum`, the `validValues` of a quality rule, `logicalTypeOptions.minimum` and
-`maximum`. Left out: `examples`, which may be values of real rows.
+`maximum`, and how texts write days (`format`). Left out: `examples`, which may be values of real rows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contracts.column import LogicalType
 from contracts.drafting.sketch import ROW_ID, ColumnSketch, TableSketch, chosen
 from contracts.drafting.stated_types import logical_type_of
 from contracts.located_yaml import Document, shown
+from contracts.notation import format_of_java
 
 _OURS = frozenset({"privacy", "domain"})
 _HEADER = frozenset({"apiVersion", "kind", "id", "name", "version", "status", "description", "schema"})
@@ -59,6 +60,7 @@ def _column(entry: dict[str, Any]) -> ColumnSketch:
         description=_text(entry.get("description")),
         values=values,
         bounds=bounds,
+        form=_form(entry) if logical == "date" else None,
         origin=values_from if values else "logicalTypeOptions (minimum, maximum)" if bounds else "",
         hints=tuple(_hints(entry, stated, logical)),
         kept={**kept, **({"customProperties": custom} if custom else {})},
@@ -81,6 +83,12 @@ def _bounds(entry: dict[str, Any]) -> tuple[str, str] | None:
     options = _entries(entry.get("logicalTypeOptions"))
     low, high = options.get("minimum"), options.get("maximum")
     return None if low is None or high is None else (str(low), str(high))
+
+
+def _form(entry: dict[str, Any]) -> str | None:
+    """How texts write days, where the standard's `logicalTypeOptions.format` says another way than YYYY-MM-DD."""
+    form = format_of_java(str(_entries(entry.get("logicalTypeOptions")).get("format")))
+    return None if form == "%Y-%m-%d" else form
 
 
 def _hints(entry: dict[str, Any], stated: str | None, logical: str | None) -> list[str]:

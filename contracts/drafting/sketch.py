@@ -28,6 +28,7 @@ class ColumnSketch:
         description: what the document says about it.
         values: categories that the document declares (never ones that were seen in rows); empty for none.
         bounds: lower and upper bound that the document declares, or None.
+        form: how texts write days, as the document declares it, in the words of a domain's `format:`; None without.
         origin: where in the document values or bounds are declared, for the provenance.
         hints: further lines for the person who completes the draft.
         kept: keys of the Open Data Contract Standard that stay as they are.
@@ -38,6 +39,7 @@ class ColumnSketch:
     description: str | None = None
     values: tuple[str, ...] = ()
     bounds: tuple[str, str] | None = None
+    form: str | None = None
     origin: str = ""
     hints: tuple[str, ...] = ()
     kept: Mapping[str, Any] = field(default_factory=dict)

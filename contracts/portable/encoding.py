@@ -27,11 +27,13 @@ from contracts.contract import (
     IntegerDomain,
     MappingDomain,
 )
+from contracts.notation import FIRST_COMPACT, LAST_COMPACT, NumberNotation
 from contracts.portable.kinds import EXACT, Kind
 from contracts.spellings import NUMBER, by_value, number_of
 
 SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What DuckDB's trim takes off: Unicode's spaces, not tabs or ends of lines."""
+ENDS_OF_LINES: Final = "\n\r\x85\u2028\u2029"
 LARGEST: Final = 1.7976931348623157e308
 TYPES: Final[dict[Kind, str]] = {
     "text": "string",
@@ -74,11 +76,12 @@ def code_expression(column: Column, cell: Any, kind: Kind) -> Any:
     if isinstance(domain, CategoryDomain | MappingDomain):
         code = _listed_code(domain, _absent(cell, kind), found_code(column, cell, kind))
     elif isinstance(domain, DateDomain):
-        code = ibis.cases((_no_day(domain, cell), domain.null_code), else_=_period(domain, cell))
+        day = _day_of(domain, cell, kind)
+        code = ibis.cases((_no_day(domain, day), domain.null_code), else_=_period(domain, day))
     elif isinstance(domain, ImageDomain):
         raise ValueError(f"column {column.name} holds pictures, which have no single code")
     else:
-        number = _double(cell, kind)
+        number = _number_of(domain, cell, kind)
         starts = [float(first) for first, _ in domain.bins]
         nothing = _no_number(domain, number) | _no_whole(domain, number)
         code = ibis.cases((nothing, domain.null_code), else_=_bin(starts, 0, len(starts), number))
@@ -105,13 +108,17 @@ def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind
         missing = _found(cell, kind, dict.fromkeys(domain.missing, 0)).notnull()
         return absent | missing if check.kind == "not_null" else ~absent & found.isnull()
     if isinstance(domain, DateDomain):
-        absent, outside, misfit = _no_day(domain, cell), _outside(cell, *domain.bounds), ibis.literal(False)
+        value = _day_of(domain, cell, kind)
+        absent, misfit = _no_day(domain, value), value.isnull()
     elif isinstance(domain, ImageDomain):
         raise ValueError(f"column {column.name} holds pictures, which no engine is asked about")
     else:
-        number = _double(cell, kind)
-        absent, misfit = _no_number(domain, number), _no_whole(domain, number)
-        outside = ~misfit & _outside(number, *map(float, domain.bounds))
+        value = _number_of(domain, cell, kind)
+        absent, misfit = _no_number(domain, value), value.isnull() | _no_whole(domain, value)
+    low, high = (bound if isinstance(bound, date) else float(bound) for bound in domain.bounds)
+    outside = ~misfit & _outside(value, low, high)
+    if domain.notation is not None:  # what is there and no value is not absent
+        absent = _absent(cell, kind) | _missing_text(domain, cell, kind) | absent & value.notnull()
     return {"not_null": absent, "castable": ~absent & misfit, "between": ~absent & outside}[check.kind]
 
 
@@ -131,6 +138,58 @@ def _found(cell: Any, kind: Kind, codes: Mapping[str, int]) -> Any:
         return _looked_up(_double(cell, kind), values)
     spellings = [_looked_up(cell, codes), _looked_up(trimmed(cell), codes)]
     return ibis.coalesce(*spellings, *([_looked_up(_number(trimmed(cell)), values)] if values else []))
+
+
+def _number_of(domain: Any, cell: Any, kind: Kind) -> Any:
+    """Return a number as a double; of a text what it is in the column's notation."""
+    notation: NumberNotation | None = domain.notation
+    if kind != "text" or notation is None:
+        return _double(cell, kind)
+    text = trimmed(cell)
+    plain = text
+    for letter, other in notation.replaced:
+        plain = plain.replace(letter, other)
+    words = text.lower()
+    return ibis.cases(
+        (_is_all(text, notation.pattern), plain.try_cast("float64")), (words == "true", 1.0), (words == "false", 0.0)
+    )
+
+
+def _day_of(domain: DateDomain, cell: Any, kind: Kind) -> Any:
+    """Return a day; of a text, or of the whole number that eight digits are, what it is in the column's notation."""
+    notation = domain.notation
+    if kind == "day" or notation is None:
+        return cell
+    text = trimmed(cell) if kind == "text" else _digits(_double(cell, kind))
+    year, month, day = (text.re_extract(notation.pattern, notation.group(part)) for part in "Ymd")
+    spelled = year + "-" + month.lpad(2, "0") + "-" + day.lpad(2, "0")
+    return ibis.cases((_is_all(text, notation.pattern), spelled.try_cast("date")), else_=ibis.null("date"))
+
+
+def _digits(number: Any) -> Any:
+    """Return a whole number of eight digits as text; null for another."""
+    eight = ((number >= float(FIRST_COMPACT)) & (number <= float(LAST_COMPACT))).fill_null(False)
+    whole = ibis.cases((eight, number), else_=0.0).floor().cast("int64")
+    there = eight & (whole.cast("float64") == number).fill_null(False)
+    return ibis.cases((there, whole.cast("string")), else_=ibis.null("string"))
+
+
+def _is_all(text: Any, pattern: str) -> Any:
+    """Return whether a text is wholly of a pattern: to Java, $ is also before the end of a line."""
+    return text.re_search(pattern) & ~text.right(1).isin([*ENDS_OF_LINES])
+
+
+def _missing_text(domain: Any, cell: Any, kind: Kind) -> Any:
+    """Return whether a value is one of the missing texts as it is spelled, or as a number where days are numbers."""
+    found = ibis.literal(False)
+    if kind == "text":
+        found = trimmed(cell).isin(list(domain.missing)) if domain.missing else found
+    if isinstance(domain, DateDomain) and domain.notation is not None and domain.notation.compact:
+        number = _number(trimmed(cell)) if kind == "text" else cell if kind == "day" else _double(cell, kind)
+        tokens = [value for value in map(number_of, domain.missing) if value is not None]
+        if tokens and kind != "day":
+            found = found | number.isin(tokens)
+    return found.fill_null(False)
 
 
 def _double(cell: Any, kind: Kind) -> Any:
@@ -174,7 +233,7 @@ def _absent(cell: Any, kind: Kind) -> Any:
 def _no_number(domain: Any, number: Any) -> Any:
     """Return whether a number is null, NaN or one of the missing ones."""
     reasons = number.isnull() | number.isnan().fill_null(False)
-    for token in _read_missing(domain.missing, "DOUBLE"):
+    for token in _read_missing(domain, "DOUBLE"):
         if isinf(token):
             reasons |= ((number > LARGEST) if token > 0 else (number < -LARGEST)).fill_null(False)
         elif not isnan(token):
@@ -194,7 +253,7 @@ def _no_whole(domain: Any, number: Any) -> Any:
 def _no_day(domain: DateDomain, cell: Any) -> Any:
     """Return whether a day is null or one of the missing ones."""
     reasons = cell.isnull()
-    for token in _read_missing(domain.missing, "DATE"):
+    for token in _read_missing(domain, "DATE"):
         reasons |= (cell == _day(token)).fill_null(False)
     return reasons
 
@@ -233,8 +292,11 @@ def _day(day: date) -> Any:
     return ibis.date(day.year, day.month, day.day)
 
 
-def _read_missing(tokens: Sequence[str], kind: str) -> list[Any]:
-    """Read the missing texts as DuckDB reads them; those that are no value are left out."""
+def _read_missing(domain: Any, kind: str) -> list[Any]:
+    """Read the missing texts in the column's notation, else as DuckDB reads them; what is no value is left out."""
+    if domain.notation is not None:
+        values = [domain.notation.read(token) for token in domain.missing]
+        return [value for value in values if value is not None]
     with duckdb.connect() as connection:
-        found = [connection.execute(f"SELECT TRY_CAST(? AS {kind})", [token]).fetchone() for token in tokens]
+        found = [connection.execute(f"SELECT TRY_CAST(? AS {kind})", [token]).fetchone() for token in domain.missing]
     return [row[0] for row in found if row is not None and row[0] is not None]

@@ -1,12 +1,13 @@
 """Which types of a table's columns every engine reads alike, and what is refused of the others.
 
 How an engine reads texts as numbers or dates is its own affair ("1d" is a number to one, "1_000" to another), so
-numbers and days have to be stored as such. Texts, whole numbers, flags and days are the same everywhere.
+numbers and days have to be stored as such, or the contract declares how texts write them (`contracts.notation`).
+Texts, whole numbers, flags and days are the same everywhere.
 
 | kind | types | read by |
 |---|---|---|
-| text | text | categories, mappings; the unit's id |
-| whole | integers of any width | categories, mappings, integers, decimals; the unit's id |
+| text | text | categories, mappings; numbers and dates with a declared notation; the unit's id |
+| whole | integers of any width | categories, mappings, integers, decimals, dates as %Y%m%d; the unit's id |
 | real | floating point | the same, but no id |
 | fixed | decimals | the same, but no id |
 | flag | booleans | the same, but no id |
@@ -51,6 +52,8 @@ _WORDS: Final[dict[Kind, str]] = {
     "flag": "boolean",
     "day": "date",
 }
+_NOTATIONS: Final = {"integer": "`decimal:`", "decimal": "`decimal:`", "date": "`format:`"}
+"""What lets an engine read texts."""
 
 
 def allowed_kinds(column: Column) -> tuple[Kind, ...]:
@@ -61,8 +64,10 @@ def allowed_kinds(column: Column) -> tuple[Kind, ...]:
     if isinstance(domain, CategoryDomain | MappingDomain):
         return ("text", *_NUMBERS)
     if isinstance(domain, DateDomain):
-        return ("day",)
-    return _NUMBERS
+        if domain.notation is None:
+            return ("day",)
+        return ("text", *_NUMBERS, "day") if domain.notation.compact else ("text", "day")
+    return _NUMBERS if domain.notation is None else ("text", *_NUMBERS)
 
 
 def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, where: str) -> list[Finding]:
@@ -85,6 +90,8 @@ def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, w
             found = "another type" if kind is None else _WORDS[kind]
             allowed = " or ".join(_WORDS[each] for each in kinds_allowed) or "no picture"
             remedy = "store the column as that type, or count in DuckDB: leave `engine:` out"
+            if kind == "text":
+                remedy = f"declare {_NOTATIONS[contract.column(name).domain.kind]} in the contract, or {remedy}"
             findings.append(Finding(where, f"column {name!r}", found, allowed, remedy))
     for name in contract.source_columns:
         if name.lower().startswith(RESERVED):

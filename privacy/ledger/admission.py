@@ -144,7 +144,7 @@ def _how_to_bind(request: ChargeRequest, terms: AccountTerms) -> str:
     source, block = request.source, repr(terms.block)
     division = division_of(source)
     if division is not None:
-        source, block = f"{division[0]} --by {division[1]}", "ALL-ITS-DAYS"
+        source, block = f"{division[0]} --by {shlex.quote(division[1])}", "ALL-ITS-DAYS"
     return f"bind it: sudare budget bind {source} --population {terms.population!r} --block {block}"
 
 

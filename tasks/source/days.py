@@ -6,14 +6,15 @@ be read is of none: no period takes it. That a period has no row stops nothing: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
 import duckdb
 
 from contracts.blocks import TimeBlock, time_block
-from contracts.code_sql import identifier
+from contracts.code_sql import NUMBERS, day_sql, identifier
+from contracts.contract import Contract, DateDomain
 from contracts.spec import ReleaseSpec
 from tasks.duckdb_session import Explanation, attempt
 from tasks.source.reading import Reading, break_gate
@@ -28,15 +29,28 @@ class Days:
     Args:
         by: the column.
         block: the days, half-open.
+        domain: how the contract reads the column's days; None for texts as YYYY-MM-DD, and no instants.
     """
 
     by: str
     block: TimeBlock
+    domain: DateDomain | None = None
+
+    def read_by(self, contract: Contract) -> Days:
+        """Return the same days as a contract reads them: the name of the source in the ledger says how."""
+        domains = {column.name: column.domain for column in contract.columns}
+        domain = domains.get(self.by)
+        return replace(self, domain=domain if isinstance(domain, DateDomain) else None)
+
+    @property
+    def zone(self) -> str | None:
+        """The declared time zone."""
+        return None if self.domain is None else self.domain.time_zone
 
     @property
     def condition(self) -> str:
         """SQL that is true on a row of these days; never an error."""
-        day = f"TRY_CAST({identifier(self.by)} AS DATE)"
+        day = f"({day_sql(identifier(self.by), None if self.domain is None else self.domain.notation, self.zone)})"
         first, end = (date.fromordinal(each) for each in (self.block.begins, self.block.ends))
         return f"{day} >= DATE '{first}' AND {day} < DATE '{end}'"
 
@@ -56,14 +70,19 @@ def of_days(select: str, days: Days) -> str:
 def check_type(
     connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, days: Days, explain: Explanation
 ) -> None:
-    """Break the gate of a column that tells no days, or tells them by the clock of a time zone.
+    """Break the gate of a column that tells no days, or instants without a declared zone whose days they are of.
 
     Raises:
         GateBroken: the column has another type.
     """
     described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
     kinds = [str(row[1]) for row in described if str(row[0]).lower() == days.by.lower()]
-    if kinds and kinds[0] not in _TYPES:
-        allowed = "dates, timestamps without a time zone, or texts: in a time zone the day of a row would not be one"
-        remedy = "write the column as a date where the table is made"
+    compact = days.domain is not None and days.domain.notation is not None and days.domain.notation.compact
+    instant = days.zone is not None and kinds == ["TIMESTAMP WITH TIME ZONE"]
+    number = compact and kinds[:1] != [] and kinds[0].partition("(")[0] in NUMBERS
+    if kinds and kinds[0] not in _TYPES and not (instant or number):
+        allowed = (
+            "dates, timestamps without a time zone, or texts; of moments in a time zone `time_zone` says the day"
+        )
+        remedy = "declare `time_zone:` in the column's domain, or write the column as a date where the table is made"
         break_gate(reading.where, f"column {days.by!r}", f"the type {kinds[0]}", allowed, remedy)

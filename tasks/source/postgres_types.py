@@ -59,7 +59,8 @@ class Column:
     @property
     def cast(self) -> str:
         """SQL of DuckDB that makes the value of the text."""
-        return f"TRY_CAST({identifier(self.name)} AS {self._type})"
+        value = f"TRY_CAST({identifier(self.name)} AS {self._type})"
+        return f"timezone('UTC', {value})" if self.base == "timestamp with time zone" else value
 
     @property
     def _type(self) -> str:

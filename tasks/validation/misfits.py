@@ -24,9 +24,12 @@ from tasks.duckdb_session import connect, run, trouble
 from tasks.progress import step
 from tasks.snapshot.snapshot import SPILL
 from tasks.validation.distinct_values import ROWS
+from tasks.validation.notation_hints import hint_of
 
 Counted = Mapping[str, int]
 """How many rows break each check, by the check's name."""
+Notations = Mapping[str, tuple[str, ...]]
+"""How values that do not fit look written, by the column."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +45,7 @@ class ColumnMisfits:
         unfit_to: label of the cell that counts the unfit ones.
         null_to: label of the cell that counts the missing ones.
         expected: whether the contract declares a cell for whatever else comes (`other`).
+        notations: how the values that do not fit look written, as it stands in a domain; see `notation_hints`.
     """
 
     column: str
@@ -52,6 +56,7 @@ class ColumnMisfits:
     unfit_to: str
     null_to: str
     expected: bool
+    notations: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Show the column only."""
@@ -123,19 +128,23 @@ def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_lim
         listed = [check for check in checks(contract) if check.column is not None]
         if table.engine is not None:
             rows, counted = table.engine.marked_rows()
+            notations: Notations = {}
         else:
-            rows, counted = _counted(table, contract, listed, folder, memory_limit)
-        found = _misfits(contract, listed, rows, counted)
+            rows, counted, notations = _counted(table, contract, listed, folder, memory_limit)
+        found = _misfits(contract, listed, rows, counted, notations)
         bar.outcome(found.clean)
     return found
 
 
-def _misfits(contract: Contract, listed: Sequence[Check], rows: int, counted: Counted) -> Misfits:
+def _misfits(
+    contract: Contract, listed: Sequence[Check], rows: int, counted: Counted, notations: Notations
+) -> Misfits:
     broken = tuple(check.name for check in listed if check.gate and counted[check.name])
-    return Misfits(rows, tuple(_column(column, rows, counted) for column in contract.columns), broken)
+    found = tuple(_column(each, rows, counted, notations.get(each.name, ())) for each in contract.columns)
+    return Misfits(rows, found, broken)
 
 
-def _column(column: Column, rows: int, counted: Counted) -> ColumnMisfits:
+def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, ...]) -> ColumnMisfits:
     domain, name = column.domain, column.name
     listed = isinstance(domain, CategoryDomain | MappingDomain)
     return ColumnMisfits(
@@ -147,29 +156,34 @@ def _column(column: Column, rows: int, counted: Counted) -> ColumnMisfits:
         unfit_to=column.labels[domain.misfit_code],
         null_to=column.labels[domain.null_code],
         expected=isinstance(domain, CategoryDomain | MappingDomain) and domain.other is not None,
+        notations=notations,
     )
 
 
 def _counted(
     table: PrivateTable, contract: Contract, listed: Sequence[Check], folder: Path, memory_limit: str
-) -> tuple[int, Counted]:
+) -> tuple[int, Counted, Notations]:
     """Attach the snapshot read-only and count, column by column."""
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")
 
-    def count() -> tuple[int, Counted]:
+    def count() -> tuple[int, Counted, Notations]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
         [rows] = connection.execute(f"SELECT count(*) FROM {ROWS}").fetchone() or (0,)
         counted: dict[str, int] = {}
+        notations = {}
         for name in dict.fromkeys(str(check.column) for check in listed):
             own = [check for check in listed if check.column == name]
             found = connection.execute(_count_sql(name, own, contract)).fetchone() or ()
             counted |= dict(zip((check.name for check in own), map(int, found), strict=True))
-        return int(rows), counted
+            for check in own:
+                if check.kind == "castable":
+                    notations[name] = hint_of(connection, ROWS, check, contract, counted[check.name])
+        return int(rows), counted, notations
 
     with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
-        counts: tuple[int, Counted] = run(connection, count, explain=explain)
+        counts: tuple[int, Counted, Notations] = run(connection, count, explain=explain)
     return counts
 
 
@@ -202,6 +216,7 @@ def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:
                 "unfit_counted_as": each.unfit_to,
                 "null_counted_as": each.null_to,
                 "share": float(each.share),
+                "looks_like": list(each.notations),
             }
             for each in found.columns
         ],

@@ -68,6 +68,20 @@ def test_a_contract_without_warnings_is_strict_too(typed: Typed) -> None:
     assert (said.code, "none" in said.out) == (0, True)
 
 
+def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed) -> None:
+    """What a select compares columns with is published; the literal itself is not shown."""
+    spec = write(tmp_path, "a.yaml", "source:\n  path: a.csv\n  select: SELECT * FROM source WHERE race <> 'Inuit'\n")
+    words = ("contract", "lint", str(ADULT / "adult.odcs.yaml"), "--spec", str(spec))
+    said = typed(*words)
+    assert said.code == 0
+    assert "a.yaml:3" in said.out
+    assert "source.select (select)" in said.out
+    assert "Inuit" not in said.out
+    [warned] = typed(*words, "--json").json["warnings"]
+    assert warned["rule"] == "select"
+    assert typed(*words, "--strict").code == 2
+
+
 def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: Typed) -> None:
     """It is a mistake, not a warning: what a missing value becomes is never guessed."""
     text = replaced(CONTRACT, (", nulls: {policy: map, to: F}", ""))

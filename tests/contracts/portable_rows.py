@@ -12,11 +12,62 @@ import pyarrow as pa
 from contracts.column import Column
 from contracts.contract import CategoryDomain, Contract, DateDomain, MappingDomain
 from contracts.portable.kinds import Kind, allowed_kinds
+from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.test_encoding import COLUMNS as ENCODED
 
 WEEK = datetime.timedelta(days=7)
 HOSTILE = ["it's", 'say "no"', "a\\b", "\\n", "${x}", "ü/日本", "%s {0}", "-- no"]
+MISREAD = (
+    *(
+        ",",
+        ".",
+        "",
+        " ",
+        "1,",
+        ",5",
+        "1,5,2",
+        "1.5.2",
+        "−1,5",
+        "+-1",
+        "- 1",
+        "NaN",
+        "inf",
+        "1e5",
+        "1,5e3",
+        "0x1",
+        "1_0",
+    ),
+    *(
+        "１,５",
+        "１",
+        "1 5",
+        "1\t",
+        "1\n",
+        "\n1",
+        "1,5\r",
+        "1.2345",
+        "12.34,5",
+        ".123",
+        "1..234",
+        "€ 1,5",
+        "1,5 %",
+        "(1)",
+    ),
+    *("9" * 400, "," * 400, "31.02.2024", "1.1.24", "00.00.0000", "1.1.0000", "1.13.2024", "31/12", "2024-13-01"),
+    *(
+        "31.12.2024\n",
+        "31.12.20244",
+        "３１.12.2024",
+        "2024123",
+        "202412311",
+        "20240231",
+        "20241231.5",
+        "31.12.2024 x",
+    ),
+    *("'", "''); DROP TABLE x; --", "\\1", "{0}", "{}", "%d.%m.%Y", "\u202e1", "\x00", "true", "99"),
+)
+"""Texts that somebody could take for a number or a day."""
 COLUMNS = {name: column for name, column in ENCODED.items() if name != "very wide"}
 COLUMNS["hostile"] = Column.model_validate(
     {
@@ -44,6 +95,16 @@ COLUMNS["missing numbers"] = Column.model_validate(
         },
     }
 )
+NOTATED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "decimal comma": ("decimal", "number", {"decimal": ",", "bounds": ["0.5", "2.5"], "bins": {"width": 1}}),
+    "grouped": ("integer", "integer", {"decimal": ",", "grouping": ".", "bounds": [0, 2000], "bins": {"width": 400}}),
+    "spaced": ("decimal", "number", {"decimal": ".", "grouping": " ", "bounds": [0, 2000], "bins": {"width": 400}}),
+    "german days": ("date", "date", {"format": "%d.%m.%Y"}),
+    "compact days": ("date", "date", {"format": "%Y%m%d", "missing": ["99999999", "0"]}),
+}
+for _name, (_kind, _type, _keys) in NOTATED.items():
+    _days = {"bounds": ["2020-01-01", "2024-12-31"], "granularity": "month"} if _kind == "date" else {}
+    COLUMNS[_name] = column_of(_kind, _type, **{"missing": ["-9", "x"], **_days, **_keys})
 CASES = [(name, kind) for name, column in COLUMNS.items() for kind in allowed_kinds(column)]
 ARROW = {
     "text": pa.string(),
@@ -58,6 +119,25 @@ ARROW = {
 def values_of(column: Column, kind: Kind) -> list[Any]:
     """Values at, around and far from everything that a domain names; the first ones are null."""
     domain = column.domain
+    notation = getattr(domain, "notation", None)
+    if notation is not None and kind == "text":
+        days = [day.strftime(domain.format) for pair in domain.bins for day in pair] if domain.kind == "date" else []
+        numbers = ["0,5", "1,5", "2.5", "1.000", "1 000", "1\xa0000.5", "1.234,5", "-1", "+2", "1000", "2e3", "TRUE"]
+        return [
+            None,
+            *MISREAD,
+            *numbers,
+            *days[:60],
+            *(f" {each} " for each in [*numbers, *days[:3]]),
+            *domain.missing,
+        ]
+    if notation is not None and domain.kind == "date" and kind != "day":
+        whole = [None, 0, 1, 20201231, 20240229, 20230229, 99999999, 10000101, 10000100, -20201231, 2**31]
+        if kind == "flag":
+            return [None, True, False]
+        if kind == "fixed":
+            return [*(each if each is None else Decimal(each) for each in whole), Decimal("20201231.5")]
+        return [*map(_float, whole), math.nan, math.inf, 20201231.5] if kind == "real" else whole
     if isinstance(domain, CategoryDomain | MappingDomain):
         known = [*domain.categories, *domain.missing, *(dict(getattr(domain, "mapping", ())))]
         if kind == "text":

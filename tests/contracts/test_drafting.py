@@ -77,6 +77,8 @@ schema:
           - {type: library, metric: invalidValues, arguments: {validValues: [broken, late]}, mustBe: 0}
       - {name: age, logicalType: integer, logicalTypeOptions: {minimum: 16, maximum: 120}}
       - {name: at, logicalType: timestamp}
+      - {name: sent, logicalType: date, logicalTypeOptions: {format: dd.MM.yyyy}}
+      - {name: back, logicalType: date, logicalTypeOptions: {format: yyyy-MM-dd}}
       - {name: parcel, logicalType: object}
       - {name: number, logicalType: string, unique: true, required: true}
 """
@@ -176,6 +178,8 @@ def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_
     assert columns["reason"]["values"] == ["broken", "late"]
     assert (columns["age"]["kind"], columns["age"]["bounds"]) == ("integer", [16, 120])
     assert columns["at"]["kind"] == "date"
+    assert columns["sent"]["format"] == "%d.%m.%Y"
+    assert "format" not in columns["back"]
     assert columns["parcel"]["kind"] == PLACEHOLDER
     assert "number: It is unique" in text
     assert {finding.found for finding in contract_findings(tmp_path, text)} == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -220,3 +221,24 @@ def test_when_a_source_was_last_written_is_what_the_store_says(object_server: Ob
     assert at_first[0] == at_first[1]
     assert at_first[0] is not None
     assert abs(datetime.now(UTC) - at_first[0]) < timedelta(minutes=5)
+
+
+def test_objects_are_copied_several_at_a_time(tmp_path: Path, object_server: ObjectServer):
+    """Four are asked for before one of them is answered; one by one, none ever would be."""
+    bucket = object_server.bucket()
+    for number in range(4):
+        object_server.put(f"{bucket}/people/{number}.csv", csv_bytes(f"{number},F,10.5,2021-03-01"))
+    object_server.heal()
+    together = threading.Barrier(4)
+
+    def wait(number: int) -> str | None:
+        method, path = object_server.requests[number - 1]
+        if method == "GET" and path.endswith(".csv"):
+            together.wait(timeout=60)
+        return None
+
+    object_server.fails = wait
+    try:
+        assert len(codes(tmp_path, source_at(f"{bucket}/people/", files="csv"))) == 4
+    finally:
+        object_server.heal()
