@@ -53,7 +53,7 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
         with closing(workspace.open_ledger()) as ledger, gates_entered(ledger, request):
             kept = kept_snapshot(ledger, run, request, workspace)
             if kept is None and request.spec.source.engine is None:
-                check_snapshot_kept(ledger, run, request)
+                check_snapshot_kept(ledger, run, request, request.store(workspace))
             if kept is None and not supersede:
                 check_unspent(ledger, run, request, workspace)
                 check_wanted(ledger, request, workspace)
@@ -86,23 +86,27 @@ def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Works
 
 def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
     """Stage the table in the engine that the spec names."""
-    from tasks.engine.ingest import ingest_in_engine  # here, since Ibis is asked for by nobody else
+    from tasks.engine.ingest import MARKER, ingest_in_engine  # here, since Ibis is asked for by nobody else
 
-    taken: list[bool] = []
+    store = request.store(workspace)
 
     def charged(table: PrivateTable) -> bool:
         by_itself = request.spec.block is not None or request.spec.due is not None
-        taken.append(by_itself and goes_on(ledger, request, table, request.store(workspace)))
-        return taken[-1]
+        if by_itself and goes_on(ledger, request, table, store):
+            return True
+        check_snapshot_kept(ledger, run, request, store)
+        return False
 
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
     settings, held = workspace.spark, run.lock
+    if not (run.path / MARKER).is_file():
+        check_snapshot_kept(ledger, run, request, store)
     table = ingest_in_engine(
         source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
     )
     run.engine = table.engine
-    if not any(taken):
-        check_snapshot_kept(ledger, run, request)
+    if not goes_on(ledger, request, table, store):
+        check_snapshot_kept(ledger, run, request, store)
     return table
 
 

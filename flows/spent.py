@@ -18,7 +18,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import Charge
 from privacy.private_table import PrivateTable
 from tasks.charge import due_key, mark_of, run_key
-from tasks.publish import is_whole
+from tasks.publish import is_in_store, is_whole
 from tasks.run_folder import LOST, SNAPSHOT_STEM, RunFolder, run_name
 from tasks.settings import Workspace
 from tasks.snapshot.snapshot import SNAPSHOT, finished, private_folder
@@ -27,7 +27,7 @@ OPEN = ("reserved", "opened")
 
 
 class DateSpent(LedgerRefusal):
-    """A due date was charged and not published, and cannot be gone on with."""
+    """A due date was charged, its version is not there, and its run cannot be gone on with."""
 
 
 class PeriodSpent(LedgerRefusal):
@@ -101,27 +101,35 @@ def kept_snapshot(ledger: Ledger, run: RunFolder, request: Request, workspace: W
     return replace(table, source=charge.request.source)
 
 
-def check_snapshot_kept(ledger: Ledger, run: RunFolder, request: Request) -> None:
-    """Refuse to go on with the charge of a due date whose snapshot is gone.
+def check_snapshot_kept(ledger: Ledger, run: RunFolder, request: Request, store: Path) -> None:
+    """Refuse to go on with the charge of a due date whose snapshot is gone, or whose published version is.
 
-    Whatever the rows are by now: whether a due date gets its version is not to depend on them.
+    Whatever the rows are by now: whether a due date gets its version is not to depend on them. So nothing is read. A
+    charge that was given back is no concern of this: nothing was drawn, and the date is charged again.
 
     Args:
         ledger: knows what was charged.
         run: the run's folder; learns that its charge cannot be gone on with.
         request: what is asked for; no snapshot of it is kept.
+        store: the release store.
     Raises:
-        DateSpent: the date was charged, and not published.
+        DateSpent: the date was charged, and its version is not in the store.
     """
-    key = due_key(request.spec, request.contract)
+    key, due = due_key(request.spec, request.contract), request.spec.due
     charge = None if key is None else ledger.charge(key)
-    if charge is None or charge.status not in OPEN:
+    if key is None or charge is None or charge.status == "returned":
+        return
+    if charge.status not in OPEN and is_in_store(ledger, key, store):
         return
     run.charge = LOST
-    found = f"charged for {request.spec.due} and not published, and the snapshot that it was charged for is gone"
-    remedy = "bring back the run's private folder from a copy; or take another date, which is charged: --due"
-    where = f"release {request.spec.release}"
-    raise DateSpent([Finding(where, "due date", found, "the snapshot of the charge", remedy)])
+    if charge.status in OPEN:
+        found = f"charged for {due} and not published, and the snapshot that it was charged for is gone"
+        allowed, lost = "the snapshot of the charge", "the run's private folder"
+    else:
+        found = f"published for {due}, and its version is not in the release store as it was published"
+        allowed, lost = "the version that was published", "the version's folder"
+    remedy = f"bring back {lost} from a copy; or take another date, which is charged: --due"
+    raise DateSpent([Finding(f"release {request.spec.release}", "due date", found, allowed, remedy)])
 
 
 def check_unspent(

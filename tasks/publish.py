@@ -86,6 +86,12 @@ def is_whole(ledger: Ledger, run_key: str, store: Path) -> bool:
     return _manifest_digest(version_folder(store, known)) == known.manifest
 
 
+def is_in_store(ledger: Ledger, run_key: str, store: Path) -> bool:
+    """Say whether the folder of a run's published version is in the store, superseded or withdrawn as it may be."""
+    known = _entered(ledger, run_key)
+    return known is not None and _manifest_digest(version_folder(store, known)) == known.manifest
+
+
 def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
     """Return the version of a run, once the journal has it."""
     known = next((entry for entry in ledger.versions() if entry.run_key == run_key), None)

@@ -8,9 +8,10 @@ import pty
 import subprocess
 import sys
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -32,7 +33,7 @@ from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, Charge
-from tasks.charge import charge, run_key
+from tasks.charge import charge, mark_of, request_for, run_key
 from tasks.measure import measure
 from tasks.run_folder import RunFolder, hold, run_name
 from tasks.settings import Workspace
@@ -87,6 +88,16 @@ class Plain:
             grant = charge(ledger, spec, contract, plan, table)
             if draw:
                 measure(grant, plan, table, contract)  # type: ignore[arg-type]
+
+    def reserved(self, due: str | None) -> None:
+        """Reserve the charge of a run, and stop before its grant opens."""
+        request = read_request(self.spec, self.workspace, None, due)
+        spec, contract, plan = request.spec, request.contract, request.plan
+        run = RunFolder(self.folder / "reserved")
+        table = intake(run, request, self.workspace)
+        with closing(self.ledger()) as ledger:
+            key, mark = run_key(spec, contract, table), mark_of(spec, table)
+            ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source))
 
     def ledger(self) -> Ledger:
         return self.workspace.open_ledger()
@@ -183,6 +194,56 @@ def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Pl
     assert not list(place.workspace.runs.rglob("snapshot*"))
     place.run(due=NEXT)
     assert place.versions() == [1]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_are(
+    place: Plain, changed: bool
+) -> None:
+    """Nothing was drawn for it. A refusal of other rows would tell that they are others."""
+    place.reserved(FIRST)
+    [key] = [each.request.run_key for each in place.charges()]
+    with closing(place.ledger()) as ledger:
+        ledger.return_charge(key)
+    if changed:
+        place.other_rows()
+    place.run(due=FIRST)
+    assert [(each.request.run_key, each.status) for each in place.charges()] == [(key, "published")]
+    signer = Signer(place.workspace.signing_seed())
+    assert verify(place.folder_of(1), public_key=signer.public_key).ok
+    with closing(place.ledger()) as ledger:
+        assert ledger.verify(public_key=signer.public_key) == []
+
+
+def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_key(place: Plain) -> None:
+    """The wrong case: a key that is made of the rows stands for them, so others under it are refused."""
+    place.says(PLAIN)
+    place.reserved(None)
+    [charge] = place.charges()
+    with closing(place.ledger()) as ledger:
+        ledger.return_charge(charge.request.run_key)
+        with pytest.raises(LedgerRefusal, match="another spec, contract, snapshot or plan under this key"):
+            ledger.reserve(replace(charge.request, snapshot_hash="0" * 64))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_read(
+    place: Plain, changed: bool, later: bool
+) -> None:
+    """Whether the rows changed makes no difference, nor whether a later date superseded the version."""
+    place.run(due=FIRST)
+    if later:
+        place.run(due=NEXT)
+    rmtree(place.folder_of(1))
+    if changed:
+        place.other_rows()
+    with pytest.raises(DateSpent, match="its version is not in the release store") as refused:
+        place.run(due=FIRST)
+    assert refused.value.exit_code == 4
+    assert not list(place.workspace.runs.rglob("snapshot*"))
+    place.run(due="2026-01-19")
+    assert [each.status for each in place.charges()] == ["published"] * (3 if later else 2)
 
 
 def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s_key(
