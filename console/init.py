@@ -10,7 +10,7 @@ from rich.console import Console
 
 from console.options import AsJson
 from console.render import answer, print_facts
-from tasks.settings import Workspace
+from tasks.settings import Workspace, user_folder
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 
@@ -27,6 +27,7 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
     from console.progress import shown
     from flows.prefect_server import create_database
     from privacy.ledger.signing import key_id
+    from tasks.verification.keys import remember_own
 
     workspace = Workspace.create(directory)
     workspace.open_ledger().close()
@@ -34,12 +35,18 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
         with shown():
             create_database(workspace.prefect_home)
     public_key = workspace.public_key_file.read_text(encoding="ascii").strip()
+    try:
+        remember_own(public_key, workspace.root, user_folder())
+        noted = True
+    except OSError:
+        noted = False
     payload = {
         "workspace": str(workspace.root),
         "releases": str(workspace.releases),
         "public_key": public_key,
         "public_key_file": str(workspace.public_key_file),
         "key_id": key_id(public_key),
+        "noted_as_yours": noted,
     }
 
     def people(console: Console) -> None:
@@ -50,6 +57,7 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
                 ("releases", str(workspace.releases)),
                 ("public key", f"{workspace.public_key_file}  (give it to those who verify)"),
                 ("private", f"{workspace.private}  (keep a copy of keys/ in a safe place)"),
+                *([] if noted else [("verify", f"with --workspace: {user_folder()} cannot be written")]),
                 ("next", "sudare budget open --help, then sudare plan SPEC"),
             ],
         )

@@ -71,10 +71,11 @@ class KeyChoice:
 
 
 def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
-    """Choose the key: the one named; that of a workspace named; the user's pin; that of the workspace around.
+    """Choose the key: the one named; that of a workspace named; the user's pin; that of the user's workspace around.
 
     A workspace that was only found around the command may be a stranger's download. So the user's own pin wins over
-    whatever lies there; that the two differ is said. Of a workspace, its pin comes before its own key.
+    whatever lies there; that the two differ is said. Without a pin, the key of a workspace that was only found counts
+    if this user made the workspace (`sudare init`). Of a workspace, its pin comes before its own key.
 
     Raises:
         SpecRefused: there is none of them.
@@ -86,14 +87,33 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
     own, asked = user_folder() / PIN, workspace is not None or is_workspace_told()
     around = workspace_or_none(workspace)
     nearer = None if around is None else _of_workspace(around, asked=asked)
-    if nearer is not None and (asked or not own.exists()):
+    if nearer is not None and asked:
         return _other_than(own, nearer, "your own pin")
     if own.exists():
         pinned = KeyChoice(own, "your own pin", _since(own))
         return pinned if nearer is None else _other_than(nearer.file, pinned, nearer.whose)
+    if around is not None and nearer is not None:
+        if _is_users_own(around):
+            return nearer
+        found = f"no key named, none pinned, and the workspace around you ({around.root}) is none that you made here"
+        remedy = (
+            "a download may bring a key of its own: get the publisher's, then: sudare key pin FILE --user; "
+            f"or, if the workspace is yours: --workspace {around.root}"
+        )
+        raise SpecRefused([Finding("the command", "--key", found, "the publisher's public key", remedy)])
     found = "no key named, none pinned, and no workspace here that has one of its own"
     remedy = "get the publisher's public key, then: sudare key pin FILE, once; or add --key FILE"
     raise SpecRefused([Finding("the command", "--key", found, "the publisher's public key", remedy)])
+
+
+def _is_users_own(around: Workspace) -> bool:
+    """Say whether this user made the workspace here."""
+    from tasks.verification.keys import is_own, read_public_key
+
+    try:
+        return is_own(read_public_key(around.public_key_file), around.root, user_folder())
+    except SpecRefused:
+        return False
 
 
 def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:

@@ -12,7 +12,7 @@ from rich.console import Console
 from console import plan_model
 from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
-from console.plan_warnings import draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
+from console.plan_warnings import delta_unheld, draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
 from console.render import answer, print_facts, table
 from tasks.settings import Workspace
 from tasks.workspace_keys import WorkspaceRefused
@@ -74,7 +74,9 @@ def plan(
         "lambda_reference": _lambda_reference(request, workspace),
         "account": _account_left(request, workspace),
     }
-    payload["warnings"] = warnings_of(request, payload.get("draws", ()), known_rows(request, rows))
+    known = known_rows(request, rows)
+    payload["delta_unheld"] = delta_unheld(request, known)
+    payload["warnings"] = warnings_of(request, payload.get("draws", ()), known)
     answer(payload, lambda console: _print(console, payload, exact=exact), as_json=as_json)
     if not payload["account"].get("fits", True):
         raise typer.Exit(BudgetExceeded.exit_code)
@@ -224,6 +226,7 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
         [
             ("release", payload["release"]),
             ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
+            *([("delta", payload["delta_unheld"])] if payload["delta_unheld"] else []),
             *(fitted(payload) if fitted else [("error", _error_words(payload))]),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"], exact=exact)),

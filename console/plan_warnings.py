@@ -3,6 +3,7 @@
 | rule | what it is about |
 |---|---|
 | `large-epsilon` | an ε above 10, at which the promise says next to nothing |
+| `large-delta` | a δ above one over the rows that the person typed, where the contract declares none |
 | `only-noise` | tables whose noise is larger than the average count, by a number of rows that is public |
 | `source` | a file that is not there, and would stop the run |
 | `select` | a select that compares with literals: it is published word for word |
@@ -46,6 +47,7 @@ def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | N
     """
     return [
         *_epsilon(request),
+        *_delta(request, rows),
         *_noise(draws, rows),
         *_source(request),
         *warnings_of_select(request.spec.source.select),
@@ -73,6 +75,35 @@ def _epsilon(request: Request) -> Iterator[Warned]:
         "why": f"whoever gives a guess about one person even odds may come out at {sure}. A bound so loose promises "
         "next to nothing; what still protects people is not what the record claims",
         "remedy": "ask for ε of 1 or less and look at the expected error; publish fewer or smaller tables instead",
+    }
+
+
+def delta_unheld(request: Request, rows: int | None) -> str | None:
+    """Say that delta was held against no number of rows; None where it was, or is 0.
+
+    Args:
+        request: what would be released.
+        rows: how many the person typed; they are held against delta as a warning.
+    """
+    from contracts.spec import declared_rows
+
+    if not request.plan.delta or rows is not None or declared_rows(request.spec, request.contract) is not None:
+        return None
+    return "δ was not held against the number of rows: none is declared (--rows N holds it against N)"
+
+
+def _delta(request: Request, rows: int | None) -> Iterator[Warned]:
+    from contracts.spec import declared_rows
+    from contracts.written import spelled
+
+    delta = request.spec.charge.delta
+    if rows is None or delta * rows <= 1 or declared_rows(request.spec, request.contract) is not None:
+        return
+    yield {
+        "rule": "large-delta",
+        "found": f"δ = {spelled(delta)} with {rows:,} rows",
+        "why": "publishing the whole row of one person in so many, chosen by chance, would keep such a promise",
+        "remedy": "take a δ far below one over the number of people",
     }
 
 

@@ -359,14 +359,23 @@ def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
 
     To publish the whole row of one in n people, chosen by chance, is (0, 1/n)-DP: such a delta allows it.
     """
-    delta, product = spec.charge.delta, spec.product
-    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
-    rows = str(contract.total.value if contract.total is not None else about)
+    delta, rows = spec.charge.delta, declared_rows(spec, contract)
     if delta > MOST_DELTA:
         return f"above {spelled(MOST_DELTA)}"
-    if re.fullmatch(r"[0-9]{1,18}", rows) and delta * int(rows) > 1:
-        return f"above one over the {int(rows):,} declared rows"
+    if rows is not None and delta * rows > 1:
+        return f"above one over the {rows:,} declared rows"
     return None
+
+
+def declared_rows(spec: ReleaseSpec, contract: Contract) -> int | None:
+    """Return the number of rows that the contract declares, else the product's `rows_about`; None without either.
+
+    A delta can be held against no other number: a noisy one is drawn after the charge, an exact one is private.
+    """
+    product = spec.product
+    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
+    rows = str(contract.total.value if contract.total is not None else about)
+    return int(rows) if re.fullmatch(r"[0-9]{1,18}", rows) else None
 
 
 def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

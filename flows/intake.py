@@ -13,6 +13,7 @@ from flows.request import Request
 from flows.settled import check_wanted
 from flows.spent import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from privacy.ledger.ledger import Ledger
+from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.private_table import PrivateTable
 from tasks.charge import request_for
 from tasks.ingest import ingest
@@ -155,4 +156,16 @@ def gates_entered(ledger: Ledger, request: Request) -> Iterator[None]:
     except GateBroken as broken:
         asked = request_for(request.spec, request.contract, request.plan)
         ledger.record_gate_failure(asked, sorted({finding.field for finding in broken.findings}))
+        raise
+
+
+@contextmanager
+def engine_failures_entered(ledger: Ledger, run_key: str) -> Iterator[None]:
+    """Enter in the journal that an engine failed a charged run: it died, or did not find every row."""
+    try:
+        yield
+    except CountsUnavailable:
+        charge = ledger.charge(run_key)
+        if charge is not None:
+            ledger.record_engine_failure(charge.request)
         raise

@@ -22,7 +22,7 @@ from contracts.errors import SudareError
 from flows import steps
 from flows.capacity import check_capacity
 from flows.clock import check_due, check_over, today
-from flows.intake import check_contract_of, gates_entered, intake
+from flows.intake import check_contract_of, engine_failures_entered, gates_entered, intake
 from flows.lineage import lineage_of
 from flows.misfits import looked
 from flows.outcome import Outcome, outcome_of
@@ -168,13 +168,16 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     check_capacity(request, workspace)
     grant = charge(run, ledger, spec, contract, plan, table)
     key = charging.run_key(spec, contract, table)
-    if isinstance(plan, SyntheticPlan):
-        made = Made(synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key))
-    elif isinstance(plan, ModelPlan):
-        made = Made(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
-    else:
-        measurements = measure(run, grant, plan, table, contract)
-        made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
+    with engine_failures_entered(ledger, key):
+        if isinstance(plan, SyntheticPlan):
+            made = Made(
+                synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key)
+            )
+        elif isinstance(plan, ModelPlan):
+            made = Made(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
+        else:
+            measurements = measure(run, grant, plan, table, contract)
+            made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
 
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())

@@ -39,6 +39,7 @@ from typing import Any, Final
 from contracts.errors import Finding, SpecRefused
 from privacy.audit.charged import check_accounts
 from privacy.audit.claimed import check_amounts, check_claim
+from privacy.audit.effort import MOST_TERMS, TooMuchWork, bounded
 from privacy.audit.identity import check_charge, check_identity
 from privacy.audit.inclusion import (
     JournalledRun,
@@ -95,6 +96,7 @@ logger = logging.getLogger(__name__)
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
 _LEADS_NOWHERE: Final = "no honest version leads to this: do not use it, and tell Sudare's maintainers"
+_TOO_MUCH: Final = "no release of ours comes near: do not believe what it claims, and use nothing from it"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
 
@@ -187,7 +189,11 @@ class _Verification:
     def _tried(self, check: Callable[[], object], where: str) -> Finding | None:
         """Run a check; whatever it raises comes out of what the folder holds, and is a finding about a file."""
         try:
-            check()
+            with bounded(MOST_TERMS):
+                check()
+        except TooMuchWork as error:
+            allowed = f"what at most {MOST_TERMS:,} terms compute"
+            return Finding(where, "what its numbers ask for", str(error), allowed, _TOO_MUCH)
         except Exception as error:  # no list of what a stranger's file can raise is whole
             logger.debug("a check of %s raised", where, exc_info=True)
             found = printable(f"the check stopped at it, with {type(error).__name__}: {error}")

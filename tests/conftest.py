@@ -39,6 +39,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     root = tmp_path_factory.mktemp("initialised") / "w"
     command = [sys.executable, "-c", "from console.main import main; main()", "init", str(root), "--json"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+    plain["XDG_CONFIG_HOME"] = str(root.parent / "config")
     done = subprocess.run(command, env=plain, capture_output=True, text=True, check=True)
     return root, done.stdout
 

@@ -237,6 +237,7 @@ TEXTS: Final = {
     "kind.grant_opened": "grant opened",
     "kind.noise_drawn": "noise drawn",
     "kind.gate_failed": "run refused by a gate",
+    "kind.engine_failed": "engine did not count the rows of a charged run",
     "kind.version_published": "version published",
     "kind.version_withdrawn": "version withdrawn",
     "word.release": "release",

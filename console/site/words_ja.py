@@ -235,6 +235,7 @@ TEXTS: Final = {
     "kind.grant_opened": "許可の使用開始",
     "kind.noise_drawn": "ノイズの生成",
     "kind.gate_failed": "関門による実行の拒否",
+    "kind.engine_failed": "計上済みの実行における集計エンジンの失敗",
     "kind.version_published": "版の公表",
     "kind.version_withdrawn": "版の取り下げ",
     "word.release": "公表物",

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
+from privacy.audit.effort import exact_sum
 from privacy.audit.event_forms import NotRecomputable, read_event
 from privacy.audit.readable import printable, shown
 
@@ -78,7 +79,7 @@ def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str
         return [Finding(where, "draws", found, f"all {len(draws)} that the charge planned", _OVERDRAWN)]
     try:
         limit = read_event(budget)[1]
-        taken = sum((_share(str(budget["kind"]), event) for event in rest), Fraction(0))
+        taken = exact_sum(_share(str(budget["kind"]), event) for event in rest)
     except NotRecomputable as error:
         return [Finding(where, "draws from the budget", printable(str(error)), "noise of a known loss", _OVERDRAWN)]
     if taken <= limit:

@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Final
 
+from privacy.audit.effort import DECIMAL_FUNCTION, spend
+
 _SUMMED_POINTS: Final = 4096
 _FIFTY: Final = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _POINTS: Final = 12
@@ -30,6 +32,7 @@ def laplace(inverse_scale: Decimal, moves: Sequence[int], order: Decimal) -> Dec
     ratio, inner = (-inverse_scale).exp(), (-(2 * order - 1) * inverse_scale).exp()
     total = Decimal(0)
     for move in map(abs, moves):
+        spend(3 * DECIMAL_FUNCTION + min(move, _SUMMED_POINTS))
         tails = (1 + (-(2 * order - 1) * inverse_scale * move).exp()) / (1 - ratio)
         terms = (tails + _between(inner, move)) * (1 - ratio) / (1 + ratio)
         total += (order - 1) * inverse_scale * move + terms.ln()
@@ -49,6 +52,7 @@ def _between(inner: Decimal, move: int) -> Decimal:
 
 def two_points(epsilon: Decimal, order: Decimal) -> Decimal:
     """Sum the divergence of randomized response, the worst pure step, over its two answers."""
+    spend(3 * DECIMAL_FUNCTION)
     truth = 1 / (1 + (-epsilon).exp())
     lie = (-epsilon).exp() * truth
     # In units of exp((order - 1) epsilon): truth^order lie^(1 - order) and its mirror image.
@@ -62,6 +66,7 @@ def bounded_range(epsilon: Decimal, order: Decimal) -> Decimal:
     The log-ratios are t and t - epsilon; that the ratio's mean is one gives the answers' probabilities. The moment
     is B exp((order - 1) t) - C exp(order t) up to a factor, largest where (order - 1) B = order C exp(t).
     """
+    spend(6 * DECIMAL_FUNCTION)
     shrunk = (-(order - 1) * epsilon).exp()
     t = ((order - 1) * (epsilon.exp() - shrunk) / (order * (1 - shrunk))).ln()
     high = ((epsilon - t).exp() - 1) / (epsilon.exp() - 1)
@@ -130,6 +135,7 @@ class SampledGaussian:
 
     def _part(self, place: int, order: Decimal) -> Decimal:
         """Integrate one panel."""
+        spend(_POINTS * DECIMAL_FUNCTION)
         panel = self._panels.get(place) or self._panel(place)
         return sum((weight * ((order * log).exp() - 1 - order * u) for weight, log, u in panel), Decimal(0))
 

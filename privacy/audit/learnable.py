@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
+from privacy.audit.effort import exact_sum
 from privacy.audit.event_forms import read_event
 from privacy.audit.readable import shown
 from privacy.audit.recompute import NotRecomputable, recompute
@@ -180,16 +181,17 @@ def moved(draws: list[DrawStatement], rows: int) -> list[dict[str, Any]]:
     Gaussian noise of several draws is one event: its zero-concentrated losses add up.
     """
     events: list[dict[str, Any]] = []
-    rho = Fraction(0)
+    losses: list[Fraction] = []
     for draw in draws:
         try:
             kind, noise, *_ = read_event(draw.event)
         except NotRecomputable:
             return [dict(draw.event)]
         if kind == "discrete_gaussian":
-            rho += Fraction(2 * rows * rows) / (2 * noise)
+            losses.append(Fraction(2 * rows * rows) / (2 * noise))
         else:
             events.append({**draw.event, "moves": [rows, rows]})
+    rho = exact_sum(losses)
     total = Fraction(round(rho * _FINEST), _FINEST)
     return [*events, {"kind": "zero_concentrated", "rho": str(total)}] if rho else events
 

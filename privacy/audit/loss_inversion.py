@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.audit.effort import exact_sum, spend
 from privacy.audit.event_forms import NotRecomputable, read_event
 
 _Complex = NDArray[np.complex128]
@@ -44,6 +45,8 @@ _HIGHEST: Final = 10.0
 _AT_ONCE: Final = 2**20
 _NEGLIGIBLE: Final = 60.0
 _WINDOW: Final = 12.0
+_MOST_POINTS: Final = 2**22
+"""Of one sum over the noise: what a computer's memory holds several times over."""
 _FIRST_LINE: Final = 0.01
 _LAST_LINE: Final = 1e6
 _FACTOR: Final = 10 ** (1 / 16)
@@ -60,6 +63,7 @@ def delta_at(events: Sequence[Mapping[str, Any]], epsilon: Fraction) -> float | 
         or its lattice is too coarse to be held against continuous noise.
     Raises:
         NotRecomputable: an event that cannot be read, or a sum that does not settle.
+        TooMuchWork: the sums have more terms than the block around allows (`effort`).
     Source: Zhu, Dong, Wang 2022 (pairs of both directions compose); Canonne, Kamath, Steinke 2020 (delta from L).
     """
     curves = _curves(events)
@@ -72,19 +76,20 @@ def delta_at(events: Sequence[Mapping[str, Any]], epsilon: Fraction) -> float | 
 
 def _curves(events: Sequence[Mapping[str, Any]]) -> tuple[_Curve, ...] | None:
     """Return K for a row that comes and for one that goes; empty where there are no events."""
-    shift, sampled = Fraction(0), Counter[tuple[Fraction, Fraction]]()
+    shifts, sampled = list[Fraction](), Counter[tuple[Fraction, Fraction]]()
     for kind, *values in map(read_event, events):
         match kind, values:
             case "discrete_gaussian", [variance, moves] if variance > _KERNEL:
-                shift += Fraction(sum(move * move for move in moves)) / (variance - _KERNEL)
+                shifts.append(Fraction(sum(move * move for move in moves)) / (variance - _KERNEL))
             case "gaussian", [multiplier]:
-                shift += 1 / multiplier**2
+                shifts.append(1 / multiplier**2)
             case "poisson_sampled_gaussian", [multiplier, chance, steps] if chance < 1:
                 sampled[multiplier, chance] += steps
             case "poisson_sampled_gaussian", [multiplier, _, steps]:
-                shift += steps / multiplier**2
+                shifts.append(steps / multiplier**2)
             case _:
                 return None
+    shift = exact_sum(shifts)
     if not shift and not sampled:
         return ()
 
@@ -107,6 +112,11 @@ def _sampled(power: _Complex, s: float, q: float) -> _Complex:
     """
     fastest, reach = float(np.abs(power.imag).max()), max(0.0, float(power.real.max())) / s
     step = min(0.5, 0.375 * s, 2 * math.pi / (_WINDOW + fastest / s))
+    # An oscillation that is fast against the noise, or a peak far out, asks for more points than memory has.
+    points = math.ceil((reach + 2 * _WINDOW) / step)
+    if points > _MOST_POINTS:
+        raise NotRecomputable("noise too small to be integrated over at the claimed loss: more noise is needed")
+    spend(points * power.size)
     w = np.arange(-_WINDOW, reach + _WINDOW + step, step)
     log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + w / s - 1 / (2 * s * s))
     weight = math.log(step / math.sqrt(2 * math.pi)) - w * w / 2

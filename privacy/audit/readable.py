@@ -11,6 +11,7 @@ from contracts.errors import Finding
 
 LARGEST_JSON: Final = 64 * 2**20
 DEEPEST: Final = 40
+MOST_VALUES: Final = 2**22
 _SHOWN: Final = 100
 CHANGED: Final = "the file is not as it was published: get the version again from its publisher"
 
@@ -52,9 +53,10 @@ def read_json(data: bytes, *, where: str) -> tuple[Any, list[Finding]]:
     except (RecursionError, ValueError) as error:
         found = "too deeply nested" if isinstance(error, RecursionError) else printable(str(error))
         return None, [Finding(where, "the file", found, "JSON of plain numbers and texts", CHANGED)]
-    if value is None or _too_deep(value):
-        found = "null" if value is None else f"nested more than {DEEPEST} levels deep"
-        return None, [Finding(where, "the file", found, "an object of a few levels", CHANGED)]
+    wrong = "null" if value is None else _too_large(value)
+    if wrong is not None:
+        allowed = f"an object of a few levels, with at most {MOST_VALUES:,} values"
+        return None, [Finding(where, "the file", wrong, allowed, CHANGED)]
     try:
         expected = readable_json(value)
     except ValueError as error:
@@ -75,14 +77,17 @@ def _place(data: bytes, at: int) -> str:
     return f"line {data.count(bytes([10]), 0, at) + 1}, byte {at + 1}"
 
 
-def _too_deep(value: Any) -> bool:
-    """Say whether a value is nested more than `DEEPEST` levels deep, without recursion."""
-    level = [value]
+def _too_large(value: Any) -> str | None:
+    """Say that a value has too many levels or values, without recursion; None where it has not."""
+    level, values = [value], 1
     for _ in range(DEEPEST):
         level = list(chain.from_iterable(_children(parent) for parent in level))
+        values += len(level)
+        if values > MOST_VALUES:
+            return f"more than {MOST_VALUES:,} values"
         if not level:
-            return False
-    return True
+            return None
+    return f"nested more than {DEEPEST} levels deep"
 
 
 def _children(value: Any) -> Any:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from privacy.audit.decimal_curves import SampledGaussian, bounded_range, laplace, two_points
+from privacy.audit.effort import exact_sum, spend
 from privacy.audit.event_forms import NotRecomputable, positive, probability, read_event
 
 __all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap"]
@@ -71,6 +72,7 @@ def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping
         Recomputed: exact up to 10^-40, relative; the best order's epsilon up to 10^-10.
     Raises:
         NotRecomputable: an unknown kind, a missing or extra field, a value out of its range.
+        TooMuchWork: the sums have more terms than the block around allows (`effort`).
     Source: conversion: Canonne, Kamath, Steinke 2020, Proposition 12; curves: docs/privacy_model.md.
     """
     with localcontext(_EXACT):
@@ -103,11 +105,12 @@ def recompute_cap(cap: int, calculus: Mapping[str, Any], delta: int) -> Fraction
 
 def _pure_sum(steps: Iterable[_Step]) -> Fraction:
     """Add up the pure losses, all of them finite."""
-    return sum((step.count * step.pure for step in steps if step.pure is not None), Fraction(0))
+    return exact_sum(step.count * step.pure for step in steps if step.pure is not None)
 
 
-def _loss(steps: Iterable[_Step], order: Decimal) -> Decimal:
+def _loss(steps: Sequence[_Step], order: Decimal) -> Decimal:
     """Add up the Rényi losses at one order."""
+    spend(2 * len(steps))
     return sum((step.count * step.curve(order) for step in steps), Decimal(0))
 
 

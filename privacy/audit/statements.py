@@ -21,6 +21,7 @@ PROOF_SCHEMA: Final = "sudare-proof/2"
 RECORD_SCHEMA: Final = "sudare-record/1"
 
 _MOST_FINDINGS: Final = 20
+_MOST_LISTED: Final = 10_000
 _T = TypeVar("_T")
 _Model = TypeVar("_Model", bound="Statement")
 Listed = Annotated[tuple[_T, ...], BeforeValidator(as_tuple)]
@@ -311,7 +312,10 @@ def _unknown_schema(model: type[Statement], value: Any, where: str) -> Finding |
 
 def validation_findings(error: ValidationError, *, where: str, at: str = "") -> list[Finding]:
     """Turn pydantic's errors into findings, at most a screenful."""
-    findings = []
+    findings: list[Finding] = []
+    if error.error_count() > _MOST_LISTED:  # a list of them would take gigabytes
+        found, allowed = f"{error.error_count():,} fields of another form", "the form of its schema"
+        return [Finding(where, printable(at or "the file"), found, allowed, "the file does not follow its schema")]
     for item in error.errors(include_url=False)[:_MOST_FINDINGS]:
         field = ".".join(filter(None, (at, dotted(item["loc"]) if item["loc"] else ""))) or "the file"
         found = "nothing" if item["type"] == "missing" else shown(item.get("input"))

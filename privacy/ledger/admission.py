@@ -119,8 +119,8 @@ def _on_days(request: ChargeRequest, people: tuple[str, TimeBlock]) -> tuple[str
 def same_release(charge: Charge, request: ChargeRequest) -> Charge:
     """Return the known charge of a run key if it is for the same release; refuse another one under that key.
 
-    Rows are not in the key of a due date. Where its charge was given back, nothing was drawn. It may be reserved again
-    for whatever the rows are by now: a refusal would tell whether they changed.
+    Rows are not in the key of a due date. Where its charge was given back, nothing was drawn. It may be reserved
+    again for whatever the rows are by now: a refusal would tell whether they changed.
     """
     known = charge.request
     if request.due is not None and charge.status == "returned":

@@ -30,12 +30,13 @@ Kind = Literal[
     "grant_opened",
     "noise_drawn",
     "gate_failed",
+    "engine_failed",
     "version_published",
     "version_withdrawn",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
-SEALED: Final[tuple[Kind, ...]] = ("gate_failed", "source_bound")
+SEALED: Final[tuple[Kind, ...]] = ("gate_failed", "engine_failed", "source_bound")
 """Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
 SALT_BYTES: Final = 32
 GENESIS = "0" * 64

@@ -226,6 +226,20 @@ class Ledger:
         with self._store.writing() as transaction:
             return self._journal.append(transaction, "gate_failed", body, subject=request.account)
 
+    def record_engine_failure(self, request: ChargeRequest) -> Entry:
+        """Write down that the engine which holds the rows did not count them for a charged run.
+
+        Whether it does can depend on the rows, and is outside of the charge; so it leaves a trace, always the same
+        words: neither what the engine said nor how far it came.
+
+        Args:
+            request: what the release was charged.
+        """
+        names = ("run_key", "release", "account", "spec_digest", "contract_digest")
+        with self._store.writing() as transaction:
+            body = {name: getattr(request, name) for name in names}
+            return self._journal.append(transaction, "engine_failed", body, subject=request.account)
+
     def gate_failures(self, account: str, *, before: int) -> int:
         """Return how many releases of an account were stopped by a gate before a journal entry's sequence."""
         with self._store.reading() as connection:

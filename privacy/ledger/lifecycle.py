@@ -324,6 +324,7 @@ _SUBJECTS: Final[Mapping[str, str]] = {
     "charges_inherited": "account",
     "source_bound": "source",
     "gate_failed": "account",
+    "engine_failed": "account",
 }
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privacy.audit.readable import shown
-
-MOST_NUMBERS: Final = 2**28
+from tasks.verification.parquet_pages import MOST_NUMBERS, open_numbers
 
 
 def read_arrays(data: bytes, shapes: Any) -> dict[str, NDArray[np.int64]]:
@@ -27,10 +25,10 @@ def read_arrays(data: bytes, shapes: Any) -> dict[str, NDArray[np.int64]]:
     if not isinstance(shapes, dict) or not all(_is_shape(shape) for shape in shapes.values()):
         raise ValueError("shapes must be lists of whole numbers")
     sizes = {name: prod(shape) for name, shape in shapes.items()}
-    file = pq.ParquetFile(pa.BufferReader(data))
+    file = open_numbers(data, labels=["array"])
     if file.schema_arrow.names != ["array", "value"] or file.schema_arrow.field("value").type != pa.int64():
         raise ValueError("columns must be array and value, of int64")
-    if file.metadata.num_rows != sum(sizes.values()) or file.metadata.num_rows > MOST_NUMBERS:
+    if file.metadata.num_rows != sum(sizes.values()):
         raise ValueError(f"{file.metadata.num_rows} values for shapes of {sum(sizes.values())}")
     table = file.read()
     table.validate(full=True)

@@ -7,6 +7,7 @@ pinned: whoever forges a version can put a key beside it.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -17,6 +18,7 @@ from privacy.audit.readable import printable
 from privacy.ledger.signing import key_id
 from tasks.version.published_around import published_around
 
+OWN: Final = "workspaces"
 KEY: Final = re.compile(r"[0-9a-f]{64}")
 PIN: Final = "pinned.pub"
 _REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
@@ -41,6 +43,30 @@ def read_public_key(path: Path) -> str:
         found, allowed = f"{len(content)} bytes of another form", "64 lowercase hex digits and a newline"
         raise SpecRefused([Finding(where, "key file", found, allowed, _REMEDY)])
     return text[:-1]
+
+
+def remember_own(key: str, root: Path, folder: Path) -> None:
+    """Note in the user's folder that a workspace with this key was made here, by this user.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / OWN, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{key} {json.dumps(str(root.resolve()))}\n")
+
+
+def is_own(key: str, root: Path, folder: Path) -> bool:
+    """Say whether this user made a workspace with this key at this place.
+
+    Both must be as they were noted: a download may bring a key of its own, or somebody's key beside another pin.
+    """
+    try:
+        noted = (folder / OWN).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    return f"{key} {json.dumps(str(root.resolve()))}" in noted
 
 
 def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:

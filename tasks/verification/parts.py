@@ -14,6 +14,7 @@ from privacy.audit.readable import printable, shown
 from privacy.audit.statements import Manifest
 from tasks.verification.files import VersionFolder
 from tasks.verification.fitted_values import OpenFiles
+from tasks.verification.parquet_pages import unpacked_size
 from tasks.verification.replay_tables import Outcome
 
 OTHER_PARTS: Final = "the parts are not the file's rows: use the whole file"
@@ -71,7 +72,7 @@ def _compare(file: Any, group: int | None, data: bytes, where: str) -> list[Find
         if not rows:
             return []
         most = _TIMES * file.metadata.row_group(group).total_byte_size + _SPARE_BYTES
-        unpacked = part.metadata.row_group(0).total_byte_size
+        unpacked = unpacked_size(data, part.metadata)
         if unpacked > most:
             return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_PARTS)]
         found, expected = part.read(), file.read_row_group(group)

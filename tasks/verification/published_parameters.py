@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.errors import Finding
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
 from privacy.audit.synthetic_statements import SyntheticDraw
+from tasks.verification.parquet_pages import open_numbers
 from tasks.verification.tables import MISFIT, OTHER_NOISE, UNREADABLE
 from tasks.version.parameter_files import PARAMETER_SCHEMA
 
@@ -26,7 +25,7 @@ def check_parameter_file(data: bytes, draw: SyntheticDraw) -> tuple[NDArray[np.i
     """
     where = printable(draw.measurements or "")
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = open_numbers(data)
         found = [(field.name, str(field.type)) for field in file.schema_arrow]
         wanted = [(field.name, str(field.type)) for field in PARAMETER_SCHEMA]
         for field, is_, must in (("columns", found, wanted), ("rows", [file.metadata.num_rows], list(draw.shape))):

@@ -25,6 +25,7 @@ from privacy.learning.statistics import Statistic
 from privacy.learning.written_statistics import PART_NAMES, read_statistic
 from privacy.marginals.uncertainty import variance
 from tasks.verification.array_file import read_arrays
+from tasks.verification.parquet_pages import unpacked_size
 from tasks.verification.tables import MISFIT, OTHER_NOISE, UNCERTAINTY, UNREADABLE, compare_column
 from tasks.version.sum_files import SUM_SCHEMA, sum_columns
 
@@ -142,8 +143,7 @@ def _read(data: bytes, where: str, statistic: Statistic) -> tuple[dict[str, NDAr
     wanted = [(field.name, str(field.type)) for field in SUM_SCHEMA]
     found = [(field.name, str(field.type)) for field in file.schema_arrow]
     rows, length = file.metadata.num_rows, statistic.length
-    groups = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
-    unpacked, most = sum(group.total_byte_size for group in groups), length * _BYTES_A_ROW + _SPARE_BYTES
+    unpacked, most = unpacked_size(data, file.metadata), length * _BYTES_A_ROW + _SPARE_BYTES
     for field, is_, must in (("columns", found, wanted), ("rows", rows, length)):
         if is_ != must:
             return None, [Finding(where, field, shown(str(is_)), shown(str(must)), MISFIT)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.errors import Finding
@@ -12,6 +10,7 @@ from privacy.audit.readable import printable, shown
 from privacy.audit.replay import values_sha256
 from privacy.audit.synthetic_statements import SyntheticDraw
 from privacy.learning.trained import packed
+from tasks.verification.parquet_pages import open_numbers
 from tasks.verification.tables import MISFIT, OTHER_NOISE, UNREADABLE
 from tasks.version.training_files import CHECKPOINT_SCHEMA
 
@@ -27,7 +26,7 @@ def check_checkpoint(data: bytes, draw: SyntheticDraw) -> tuple[NDArray[np.int64
     """
     where = printable(draw.measurements or "")
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = open_numbers(data)
         found = [(field.name, str(field.type)) for field in file.schema_arrow]
         wanted = [(field.name, str(field.type)) for field in CHECKPOINT_SCHEMA]
         rows, numbers = file.metadata.num_rows, 2 * draw.shape[0]

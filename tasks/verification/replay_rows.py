@@ -23,6 +23,7 @@ from privacy.audit.synthetic_statements import RowsStatement
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
+from tasks.verification.parquet_pages import unpacked_size
 from tasks.verification.published_model import UNREADABLE
 from tasks.version.row_arrays import arrow_array, arrow_type
 
@@ -53,7 +54,7 @@ def check_published_rows(
     forms = Decoder(meaning.contract, meaning.names).forms
     try:
         file = pq.ParquetFile(pa.BufferReader(parquet))
-        findings = _check_form(file, forms, stated)
+        findings = _check_form(parquet, file, forms, stated)
         copy = None if csv is None else _read_csv(csv[1], forms)
         if copy is not None and copy.num_rows != stated.number:
             found, allowed = str(copy.num_rows), f"{stated.number}, as the record says"
@@ -80,7 +81,7 @@ def check_published_rows(
     return findings
 
 
-def _check_form(file: Any, forms: Sequence[Form], stated: RowsStatement) -> list[Finding]:
+def _check_form(data: bytes, file: Any, forms: Sequence[Form], stated: RowsStatement) -> list[Finding]:
     """Check names, types, numbers of rows and unpacked size before any value is read."""
     where, schema, metadata = stated.data, file.schema_arrow, file.metadata
     wanted = [(form.name, str(arrow_type(form))) for form in forms]
@@ -91,17 +92,23 @@ def _check_form(file: Any, forms: Sequence[Form], stated: RowsStatement) -> list
         )
         return [Finding(where, "columns", shown(str(first[0])), shown(str(first[1])), OTHER_ROWS)]
     sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    pieces = [min(PIECE_ROWS, stated.number - start) for start in range(0, stated.number, PIECE_ROWS)] or [0]
-    if sizes not in (pieces, [size for size in pieces if size]):
-        found_rows, allowed = f"{metadata.num_rows} in {len(sizes)} groups", f"{stated.number} in {len(pieces)}"
+    count = max(1, -(-stated.number // PIECE_ROWS))
+    pieces = [] if count > len(sizes) + 1 else _pieces(stated.number)  # of a number out of reach no list is made
+    if sizes not in (pieces, [size for size in pieces if size]) or count > len(sizes) + 1:
+        found_rows, allowed = f"{metadata.num_rows} in {len(sizes)} groups", f"{stated.number} in {count}"
         return [Finding(where, "rows", found_rows, allowed, OTHER_ROWS)]
-    unpacked = sum(metadata.row_group(group).total_byte_size for group in range(len(sizes)))
+    unpacked = unpacked_size(data, metadata)
     longest = sum(max((len(text.encode()) for text in form.values if text is not None), default=0) for form in forms)
     places = sum(form.places for form in forms)
     most = stated.number * (_BYTES_A_VALUE * len(forms) + longest + _BYTES_A_PLACE * places) + _SPARE_BYTES
     if unpacked > most:
         return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_ROWS)]
     return []
+
+
+def _pieces(number: int) -> list[int]:
+    """Return how many rows each piece has."""
+    return [min(PIECE_ROWS, number - start) for start in range(0, number, PIECE_ROWS)] or [0]
 
 
 def _compare(rows: Any, piece: Sequence[Decoded], start: int, where: str) -> Iterator[Finding]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.cell_codes import ImpossibleCells, cell_codes
@@ -37,6 +35,7 @@ from tasks.verification.tables import (
     compare_column,
     csv_table,
     label_numbers,
+    open_parquet,
 )
 
 Read = tuple[bytes | None, list[Finding], list[str]]
@@ -239,10 +238,10 @@ def _parsed(
     if marks is None:
         table = csv_table(data, clique, values)
         return table, check_form(table.schema, table.num_rows, where, clique, values, expected=expected)
-    file = pq.ParquetFile(pa.BufferReader(data))
+    file = open_parquet(data, clique)
     schema, metadata = file.schema_arrow, file.metadata
     findings = check_form(schema, metadata.num_rows, where, clique, values, expected=expected)
-    findings += check_weight(metadata, where, contract, clique, values, rows=rows)
+    findings += [] if findings else check_weight(data, metadata, where, contract, clique, values, rows=rows)
     findings += _check_marks(schema.metadata or {}, marks, where)
     if findings:
         return None, findings

@@ -19,6 +19,7 @@ from contracts.column import Cells
 from contracts.errors import Finding
 from privacy.audit.readable import printable, shown
 from privacy.audit.replay import first_difference, label_codes
+from tasks.verification.parquet_pages import unpacked_size
 from tasks.verification.suppressed import filled
 
 Columns = Mapping[str, NDArray[Any]]
@@ -33,6 +34,8 @@ MEASURED: Final[Types] = {
 }
 _BYTES_A_VALUE: Final = 64
 _SPARE_BYTES: Final = 2**22
+MOST_ROWS: Final = 2**26
+"""Rows that are read of one file: what memory holds. No table of so many cells can be planned (`MOST_CELLS`)."""
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 _EACH_CELL: Final = "one for each cell of the declared domain"
 OTHER_NOISE: Final = "the noisy values are not those that were drawn and paid for: do not use this table"
@@ -63,10 +66,10 @@ def read_parquet(
         tuple: the value columns, one value a row (None where they cannot be read), and what is wrong.
     """
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = open_parquet(data, clique)
         rows = cells.cells(clique), _EACH_CELL
         findings = check_form(file.schema_arrow, file.metadata.num_rows, where, clique, values, expected=rows)
-        findings += check_weight(file.metadata, where, cells, clique, values, rows=rows[0])
+        findings += [] if findings else check_weight(data, file.metadata, where, cells, clique, values, rows=rows[0])
         if findings:
             return None, findings
         table = file.read()
@@ -152,13 +155,24 @@ def check_form(
     return findings
 
 
+def open_parquet(data: bytes, labels: Sequence[str]) -> Any:
+    """Open a Parquet file; its labels stay numbers and a list, however long one is and however often it comes."""
+    return pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(labels))
+
+
 def check_weight(
-    metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, *, rows: int
+    data: bytes, metadata: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, *, rows: int
 ) -> list[Finding]:
-    """Refuse a file that says it unpacks to more than its rows can need."""
+    """Refuse a file that unpacks to more than its rows can need, or has more rows than are read.
+
+    Raises:
+        ValueError: its pages do not lie where its footer says.
+    """
+    if rows > MOST_ROWS:
+        return [Finding(where, "rows", str(rows), f"at most {MOST_ROWS}: more are not read", MISFIT)]
     longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
     allowed = rows * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
-    unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    unpacked = unpacked_size(data, metadata)
     if unpacked <= allowed:
         return []
     return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {allowed} bytes", MISFIT)]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tasks.settings import Workspace
+from tasks.verification.keys import is_own
 from tests.console.conftest import Typed
 
 
@@ -19,6 +20,10 @@ def test_init_makes_a_workspace_that_is_ready(initialised: tuple[Path, str], typ
     assert (workspace.private / "ledger.sqlite").is_file()
     assert (workspace.prefect_home / "prefect.db").is_file()
     assert workspace.releases.is_dir()
+    noted = root.parent / "config" / "sudare"
+    assert told["noted_as_yours"] is True
+    assert is_own(told["public_key"], workspace.root, noted)
+    assert not is_own(told["public_key"], root.parent, noted)
     again = typed("init", str(root))
     assert again.code == 2
     assert "a workspace already" in again.err

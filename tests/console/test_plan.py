@@ -196,3 +196,18 @@ def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared:
     assert 0 < noisy < 455
     assert plan["warnings"][0]["found"].startswith(f"{noisy} of 455 tables at 48,842 rows")
     assert f"{noisy} of 455 tables" in said
+
+
+def test_a_plan_says_where_delta_was_held_against_no_number_of_rows(shared: Place, typed: Typed) -> None:
+    """No one declares how many rows there are: a number that is typed is held against delta, as a warning."""
+    spec = str(shared.spec("unheld", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian")))
+    line = "δ was not held against the number of rows: none is declared"
+    said = typed("plan", spec, at=shared.workspace)
+    assert line in " ".join(said.out.split())
+    assert typed("plan", spec, "--json", at=shared.workspace).json["delta_unheld"].startswith(line)
+    for rows, warned in (("48842", False), ("2000000000", True)):
+        plan = typed("plan", spec, "--rows", rows, "--json", at=shared.workspace).json
+        assert plan["delta_unheld"] is None
+        assert ("large-delta" in {each["rule"] for each in plan["warnings"]}) is warned
+    pure = typed("plan", str(shared.spec("pure")), "--json", at=shared.workspace).json
+    assert pure["delta_unheld"] is None

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from contracts.canonical import readable_json
 from privacy.ledger.signing import Signer, key_id
 from tasks.settings import Workspace
-from tasks.verification.keys import PIN
+from tasks.verification.keys import PIN, remember_own
 from tasks.verification.report import RULES
 from tasks.verification.report_schema import report_schema
 from tests.console.conftest import Said, Typed
@@ -231,8 +231,9 @@ def test_your_own_pin_wins_over_the_key_that_a_download_brings(
 ) -> None:
     forged, honest = _stranger(here), here / "town" / "v1"
     monkeypatch.chdir(here / "download")
-    said = typed("verify", str(forged))
-    assert (said.code, "the own key of the workspace around you" in said.out) == (0, True)  # nobody was pinned
+    _refused(
+        typed("verify", str(forged)), "no key named, none pinned, and the workspace around you", "sudare key pin"
+    )
     assert typed("key", "pin", str(here / "key.pub"), "--user").code == 0
     said = typed("verify", str(forged))
     assert said.code == 5
@@ -248,6 +249,31 @@ def test_your_own_pin_wins_over_the_key_that_a_download_brings(
     assert typed("verify", str(forged)).code == 5  # not even a pin that the download brings
     named = typed("verify", str(forged), "--key", str(here / "other.pub"), "--json")
     assert (named.code, named.json["key"]["passed_over"]) == (0, None)
+
+
+def test_without_a_pin_only_a_workspace_that_you_made_here_has_a_key_for_you(
+    here: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that was unpacked somewhere, with whatever key and pin, nor yours under another key or place."""
+    workspace = Workspace.create(here / "mine")
+    own = workspace.public_key_file
+    own.chmod(0o600)
+    own.write_text(Signer(SEED).public_key + "\n")
+    version, config = str(here / "town" / "v1"), here / "home" / ".config" / "sudare"
+    monkeypatch.chdir(workspace.root)
+    remedy = f"--workspace {workspace.root}"
+    _refused(typed("verify", version), "no key named, none pinned, and the workspace around you", remedy)
+    remember_own(OTHER.public_key, workspace.root, config)
+    remember_own(Signer(SEED).public_key, here, config)
+    assert typed("verify", version).code == 2
+    remember_own(Signer(SEED).public_key, workspace.root, config)
+    said = typed("verify", version)
+    assert said.code == 0
+    assert "the own key of the workspace around you" in said.out
+    shutil.copytree(workspace.root, here / "unpacked")
+    (here / "unpacked" / ".sudare" / "keys" / PIN).write_text(OTHER.public_key + "\n")
+    monkeypatch.chdir(here / "unpacked")
+    assert typed("verify", version).code == 2
 
 
 def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path, typed: Typed) -> None:

@@ -66,6 +66,16 @@ def _without_salt(place: Place, entry: Entry, *also: str) -> None:
     append(place, entry.kind, subject, body, *also)
 
 
+def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: Place, ledger: Ledger) -> None:
+    """What is entered follows from the charge alone; its hash confirms no guess, and the journal holds with it."""
+    one, other = ledger.record_engine_failure(request()), ledger.record_engine_failure(request())
+    assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
+    assert sorted(one.body) == ["account", "contract_digest", "release", "run_key", "salt", "spec_digest"]
+    assert one.body["salt"] != other.body["salt"]
+    assert one.kind in SEALED
+    assert ledger.verify() == []
+
+
 def test_the_hash_of_a_gate_s_failure_confirms_no_guess(place: Place, ledger: Ledger) -> None:
     """Of an entry without a salt the same search finds gate and time; both are valid."""
     new = ledger.record_gate_failure(request(), ["domain:income"])

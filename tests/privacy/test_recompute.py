@@ -30,7 +30,7 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
-from privacy.audit import decimal_curves, event_forms
+from privacy.audit import decimal_curves, effort, event_forms
 from privacy.audit import recompute as module
 from privacy.audit.recompute import NotRecomputable, Recomputed, recompute
 
@@ -84,14 +84,15 @@ def untampered() -> Recomputed:
 
 
 def test_it_shares_no_code_with_the_accountant() -> None:
-    """Of our own modules it imports the error base and its own two parts, and no library of numerics."""
+    """Of our own modules it imports the error base and its own three parts, and no library of numerics."""
     imported: set[str | None] = set()
-    for part in (module, decimal_curves, event_forms):
+    for part in (module, decimal_curves, effort, event_forms):
         tree = ast.parse(Path(part.__file__).read_text("utf-8"))
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     ours = {name for name in imported if name and name.split(".")[0] in {"privacy", "contracts", "tasks", "flows"}}
-    assert ours == {"contracts.errors", "privacy.audit.decimal_curves", "privacy.audit.event_forms"}
+    own = {f"privacy.audit.{name}" for name in ("decimal_curves", "effort", "event_forms")}
+    assert ours == {"contracts.errors", *own}
     assert not {"math", "numpy", "scipy", "mpmath"} & imported
 
 

@@ -7,12 +7,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.canonical import readable_json
+from tasks import verify as verification
 from tasks.verify import _Verification, verify
 from tests.tasks.forgery import Json, forge, load, of_kind, sign_manifest
 from tests.tasks.model_runs import anonymized_learning, dp_sgd, learning_first
+from tests.tasks.parquet_bombs import BOMB, bomb
 from tests.tasks.version_fixture import Version, broken, named, publish_version
 
 STRANGE: tuple[Any, ...] = (None, [], {}, "", 0, -1, 10**40, 1.5, "x" * 5000, True, [[]], "1/0", "nan", 2**63, "é")
@@ -76,6 +79,31 @@ def test_whatever_a_check_raises_is_a_finding_of_its_rule_that_names_a_file(
     assert all(type(error).__name__ in f.found and f.found.isprintable() for f in told)
     assert [each.rule for each in report.checks if each.rule <= 10] == list(range(1, 11))
     assert not report.ok
+
+
+def test_a_record_that_asks_for_too_many_terms_fails_the_rule_that_would_add_them_up(
+    guild: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound counts terms, which follow from the record alone; here it is so low that an honest one passes it."""
+    monkeypatch.setattr(verification, "MOST_TERMS", 1000)
+    report = verify(guild.folder, public_key=guild.key)
+    assert not report.ok
+    told = [f for f in report.findings if f.field == "what its numbers ask for"]
+    assert {each.rule for each in report.checks if set(told) & set(each.findings)} == {5, 7}
+    assert {(f.where, f.allowed) for f in told} == {("record.json", "what at most 1,000 terms compute")}
+    assert [each.rule for each in report.checks] == list(range(1, 11))
+
+
+def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked(guild: Version) -> None:
+    """A publisher signs a bomb: a page of a few bytes that unpacks to 64 MB, and a footer that says it is small."""
+    name = next(name for name in guild.files if name.startswith("data/") and name.endswith(".parquet"))
+    path = guild.folder / name
+    path.write_bytes(bomb(pq.read_table(path)))
+    forge(guild)
+    report = verify(guild.folder, public_key=guild.key)
+    told = [f for f in report.findings if f.where == name and f.field == "unpacked size"]
+    assert told
+    assert int(told[0].found.split()[0]) > BOMB
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -1,0 +1,168 @@
+"""A charged run that stopped: it publishes the very release that was charged, and what stopped it leaves a trace."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks._periodic_place import CONTRACT, write_rows
+from benchmarks.orchestration import release_plainly
+from contracts.blocks import time_block
+from flows.intake import engine_failures_entered, intake
+from flows.request import read_request
+from privacy.accounting.amounts import ATTO, PICO, atto_to_text
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.audit.recompute import recompute
+from privacy.generators.release_plan import SyntheticPlan
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.signing import Signer
+from privacy.ledger.terms import AccountTerms, Charge
+from privacy.marginals.counting_engine import CountsUnavailable
+from privacy.private_table import PrivateTable
+from tasks.charge import charge, run_key
+from tasks.measure import measure
+from tasks.run_folder import hold, run_name
+from tasks.settings import Workspace
+from tasks.synthesize import synthesize
+from tasks.verify import verify
+
+FITTED = """\
+release: visits
+contract: visits.odcs.yaml
+source: {path: visits.csv}
+charge: {account: visits, epsilon: 1, delta: 1e-7}
+product: {kind: synthetic, generator: class_gaussian, rows: 50, options: {label: ward}}
+publish: {to: releases/}
+"""
+TABLES = """\
+release: counts
+contract: visits.odcs.yaml
+source: {path: visits.csv}
+charge: {account: visits, epsilon: 1, delta: 1e-7}
+product: {kind: tables, mechanism: gaussian, tables: [[ward]], total: noisy}
+publish: {to: releases/}
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """One table, one account of ε 3 by Rényi losses, and two specs."""
+    (tmp_path / "visits.odcs.yaml").write_text(CONTRACT)
+    (tmp_path / "visits.yaml").write_text(FITTED)
+    (tmp_path / "counts.yaml").write_text(TABLES)
+    write_rows(tmp_path / "visits.csv", [(2024, 1), (2024, 2), (2024, 3)])
+    made = Workspace.create(tmp_path / "w")
+    with closing(made.open_ledger()) as ledger:
+        calculus = RenyiCalculus(Fraction(15))
+        terms = ("visits", "patients", "2024", "row", "add_remove", calculus, 3 * PICO, ATTO // 10**6)
+        ledger.open_account(AccountTerms(*terms))
+        ledger.bind_source(str((tmp_path / "visits.csv").resolve()), "patients", time_block("2024"))
+    return made
+
+
+def charges(ledger: Ledger, release: str) -> list[Charge]:
+    return [each for each in ledger.charges(account="visits") if each.request.release == release]
+
+
+def stopped(spec_path: Path, workspace: Workspace) -> None:
+    """Charge, draw all of it, and stop, as a killed process does: its snapshot stays."""
+    request = read_request(spec_path, workspace)
+    spec, contract, plan = request.spec, request.contract, request.plan
+    assert isinstance(plan, SyntheticPlan)
+    assert plan.claimed_by == "pld"
+    with (
+        closing(workspace.open_ledger()) as ledger,
+        hold(workspace.runs, run_name(spec.release, spec.run_digest), keep_snapshot=False) as run,
+        run.charge_seen(ledger),
+    ):
+        table = intake(run, request, workspace)
+        run.run_key = run_key(spec, contract, table)
+        grant = charge(ledger, spec, contract, plan, table)
+        synthesize(grant, spec.synthetic_product, plan, table, contract, run.path, run.run_key)
+
+
+def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The account has less room by then, so the same spec would be planned with more noise. It is made once."""
+    spec = tmp_path / "visits.yaml"
+    stopped(spec, workspace)
+    with closing(workspace.open_ledger()) as ledger:
+        [charged] = charges(ledger, "visits")
+        drawn = [entry.hash for entry in ledger.entries_of(charged.request.run_key)]
+        room = ledger.account("visits").remaining
+    assert charged.request.noise_epsilon is not None
+    release_plainly(tmp_path / "counts.yaml", workspace.root)
+    with closing(workspace.open_ledger()) as ledger:
+        assert ledger.account("visits").remaining < room
+    for _ in range(2):
+        release_plainly(spec, workspace.root)
+    folder = workspace.releases / "visits" / "v1"
+    with closing(workspace.open_ledger()) as ledger:
+        [after] = charges(ledger, "visits")
+        assert after == replace(charged, status="published")
+        assert [entry.hash for entry in ledger.entries_of(after.request.run_key)][:-1] == drawn
+        assert [each.number for each in ledger.versions("visits")] == [1]
+    assert [each.name for each in folder.parent.iterdir() if each.is_dir() and not each.is_symlink()] == ["v1"]
+    replay = json.loads((folder / "record.json").read_bytes())["replay"]
+    assert replay["claim"]["epsilon"] == charged.request.epsilon
+    events = [draw["event"] for draw in replay["draws"]]
+    renyi = recompute(events, atto_to_text(replay["claim"]["delta"]), replay["calculus"]).epsilon_best
+    assert renyi is not None
+    assert replay["claim"]["epsilon"] < 0.999 * float(renyi) * PICO
+    report = verify(folder, public_key=Signer(workspace.signing_seed()).public_key)
+    assert report.ok, report.findings
+
+
+class Dead:
+    """An engine that died after its charge; what it says may differ."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def counted_cells(self, clique: tuple[str, ...]) -> Any:
+        raise CountsUnavailable(self._words)
+
+    def broken_checks(self) -> frozenset[str]:
+        return frozenset()
+
+    def marked_rows(self) -> tuple[int, dict[str, int]]:
+        return 3, {}
+
+    def close(self) -> None: ...
+
+
+def test_an_engine_that_fails_a_charged_run_leaves_a_trace_that_says_no_more(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The same entry whatever the engine said; the charge stays, and the run goes on with it once it counts again."""
+    spec_path = tmp_path / "counts.yaml"
+    request = read_request(spec_path, workspace)
+    spec, contract, plan = request.spec, request.contract, request.plan
+    with (
+        closing(workspace.open_ledger()) as ledger,
+        hold(workspace.runs, run_name(spec.release, spec.run_digest), keep_snapshot=False) as run,
+        run.charge_seen(ledger),
+    ):
+        table = intake(run, request, workspace)
+        run.run_key = key = run_key(spec, contract, table)
+        grant = charge(ledger, spec, contract, plan, table)
+        for words in ("Spark, query: the process ended", "Spark, query: it did not count every row of the stage"):
+            dead = PrivateTable(table.path, table.keyed_hash, contract.digest, table.source, Dead(words))
+            with pytest.raises(CountsUnavailable), engine_failures_entered(ledger, key):
+                measure(grant, plan, dead, contract)  # type: ignore[arg-type]
+        one, other = ledger.journal()[-2:]
+        assert (one.kind, other.kind) == ("engine_failed", "engine_failed")
+        assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
+        assert (one.body["run_key"], one.body["release"]) == (key, "counts")
+        assert not any(word in json.dumps(one.body) for word in ("Spark", "ended", "row"))
+    release_plainly(spec_path, workspace.root)
+    with closing(workspace.open_ledger()) as ledger:
+        assert [each.status for each in charges(ledger, "counts")] == ["published"]
+        assert ledger.verify(public_key=Signer(workspace.signing_seed()).public_key) == []
