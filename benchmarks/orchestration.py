@@ -54,8 +54,9 @@ def release_plainly(
 ) -> int:
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.intake import intake
-    from flows.request import read_request
+    from flows.request import as_charged, read_request
     from privacy.classifiers.model_plan import ModelPlan
+    from privacy.generators.release_plan import SyntheticPlan
     from privacy.ledger.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge, run_key
@@ -66,22 +67,29 @@ def release_plainly(
     from tasks.refine import refine
     from tasks.report import report
     from tasks.run_folder import hold, run_name
+    from tasks.synthesize import synthesize
     from tasks.train_classifier import train_classifier
     from tasks.validate import validate
     from tasks.version.software import software
 
-    workspace, request = Workspace.open(root), read_request(spec, None, period, due)
-    spec_, contract, plan = request.spec, request.contract, request.plan
+    workspace = Workspace.open(root)
+    request = read_request(spec, workspace, period, due)
+    name = run_name(request.spec.release, request.spec.run_digest)
     with (
-        hold(workspace.runs, run_name(spec_.release, spec_.run_digest), keep_snapshot=False) as run,
+        hold(workspace.runs, name, keep_snapshot=False) as run,
         closing(workspace.open_ledger()) as ledger,
     ):
         table = intake(run, request, workspace, supersede=supersede)
+        key = run_key(request.spec, request.contract, table)
+        request = as_charged(request, ledger.charge(key))
+        spec_, contract, plan = request.spec, request.contract, request.plan
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
         if isinstance(plan, ModelPlan):
-            key = run_key(spec_, contract, table)
             made = Made(classifier=train_classifier(grant, plan, table, contract, run.path, key))
+        elif isinstance(plan, SyntheticPlan):
+            product = spec_.synthetic_product
+            made = Made(synthesis=synthesize(grant, product, plan, table, contract, run.path, key))
         else:
             measurements = measure(grant, plan, table, contract)
             made = Made(tuple(measurements), refine(spec_.tables_product, plan, contract, measurements))
@@ -92,7 +100,6 @@ def release_plainly(
             facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
             report(facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
-        key = run_key(spec_, contract, table)
         publish(ledger, signer, key, request.store(workspace), write_files)
     return 0
 

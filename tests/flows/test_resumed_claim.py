@@ -27,6 +27,7 @@ from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.private_table import PrivateTable
 from tasks.charge import charge, run_key
 from tasks.measure import measure
+from tasks.publish import published
 from tasks.run_folder import hold, run_name
 from tasks.settings import Workspace
 from tasks.synthesize import synthesize
@@ -101,12 +102,12 @@ def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged
     release_plainly(tmp_path / "counts.yaml", workspace.root)
     with closing(workspace.open_ledger()) as ledger:
         assert ledger.account("visits").remaining < room
-    for _ in range(2):
-        release_plainly(spec, workspace.root)
+    release_plainly(spec, workspace.root)
     folder = workspace.releases / "visits" / "v1"
     with closing(workspace.open_ledger()) as ledger:
         [after] = charges(ledger, "visits")
-        assert after == replace(charged, status="published")
+        assert after == replace(charged, status="published", security="csprng")
+        assert published(ledger, after.request.run_key, workspace.releases) is not None
         assert [entry.hash for entry in ledger.entries_of(after.request.run_key)][:-1] == drawn
         assert [each.number for each in ledger.versions("visits")] == [1]
     assert [each.name for each in folder.parent.iterdir() if each.is_dir() and not each.is_symlink()] == ["v1"]
