@@ -97,9 +97,13 @@ def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Findin
 
 
 def _check_earlier(proof: Proof, where: str) -> list[Finding]:
-    """Check that the journal begins with what each earlier checkpoint held."""
+    """Check that the journal begins with what each earlier checkpoint held, and is listed once."""
     findings = []
     size, root = proof.checkpoint.size, proof.checkpoint.root
+    listed = [(earlier.size, earlier.root) for earlier in proof.earlier]
+    if listed != sorted(set(listed)) or (listed and listed[-1][0] >= size):
+        allowed = f"checkpoints of fewer than {size} entries, in order, each once"
+        findings.append(Finding(where, "earlier", f"{len(listed)} of another form", allowed, REWRITTEN))
     for place, earlier in enumerate(proof.earlier):
         field, allowed = f"earlier[{place}]", f"a proof that {size} entries begin with its {earlier.size}"
         try:

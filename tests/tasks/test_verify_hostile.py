@@ -106,6 +106,17 @@ def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked
     assert int(told[0].found.split()[0]) > BOMB
 
 
+def test_a_checkpoint_that_is_no_earlier_one_is_not_listed_among_them(guild: Version) -> None:
+    """That a journal begins with all of itself says nothing: without a key, any number of them fit."""
+    path = guild.folder / "PROOF.json"
+    proof = load(path)
+    own = {"size": proof["checkpoint"]["size"], "root": proof["checkpoint"]["root"], "path": []}
+    path.write_bytes(readable_json({**proof, "earlier": [*proof["earlier"], own]}))
+    report = verify(guild.folder, public_key=guild.key)
+    assert broken(report) == {4}
+    assert {(f.where, f.field) for f in report.findings} == {("PROOF.json", "earlier")}
+
+
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value but its root."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
