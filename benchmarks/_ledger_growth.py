@@ -39,6 +39,8 @@ from privacy.ledger.terms import AccountState, Part
 
 SMALL: Final = 1_000
 LARGE: Final = 1_000_000
+SIZES: Final = (SMALL, 100_000, LARGE)
+"""The journals that are compared, the smallest first [entries]."""
 REPEATS: Final = 301
 _DRAWS: Final = 2
 _ENTRIES: Final = 3 + _DRAWS  # of a run

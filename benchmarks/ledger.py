@@ -1,10 +1,16 @@
 """The ledger under load and as it grows: 64 processes on one account, a journal of a million entries; composition.
 
 The first two on SQLite and on a PostgreSQL server with its default settings (fsync on), on this machine.
+
+    python -m benchmarks.ledger              everything
+    python -m benchmarks.ledger growth       what grows with the journal; the other rows of the results stay
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +22,7 @@ from benchmarks import _composition as composition
 from benchmarks import _ledger_contention as contention
 from benchmarks import _ledger_growth as growth
 from benchmarks._ledger_places import ACCOUNT, DATABASES, connect, database, make_ledger
-from benchmarks.results import Row, Setting, machine, write
+from benchmarks.results import FOLDER, Row, Setting, machine, write
 from privacy.accounting.amounts import PICO
 
 RATES: Final = {"SQLite": 100, "PostgreSQL": 300}  # charges a second
@@ -29,10 +35,23 @@ _REFUSALS: Final = 11
 
 
 def main() -> None:
-    """Measure everything and write results/ledger.json."""
+    """Measure everything, or one part of it, and write results/ledger.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="?", choices=("all", "growth"), default="all")
+    if parser.parse_args().part == "growth":
+        return _measure_growth()
     rows = [row for name in DATABASES for row in _contention(name)]
     rows += [row for name in DATABASES for row in _growth(name)]
     write("ledger", [*rows, *composition.rows()])
+
+
+def _measure_growth() -> None:
+    """Measure what grows with the journal in place of the rows about it."""
+    measured = [row for name in DATABASES for row in _growth(name)]
+    kept = [Row(**row) for row in json.loads((FOLDER / "ledger.json").read_bytes())]
+    before = [row for row in kept if "processes" in row.settings]
+    after = [row for row in kept if "processes" not in row.settings and "grown_in_seconds" not in row.settings]
+    write("ledger", [*before, *measured, *after])
 
 
 def _settings(name: str) -> dict[str, Setting]:
@@ -68,46 +87,45 @@ def _crowd(name: str) -> contention.Crowd:
 
 
 def _growth(name: str) -> list[Row]:
-    """Measure what a ledger of a million entries costs, in turns with a small one."""
+    """Measure what a ledger of a million entries costs, in turns with smaller ones."""
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        places = [Path(folder) / size for size in ("small", "large")]
-        urls = []
-        for place in places:
+        places = [Path(folder) / str(size) for size in growth.SIZES]
+        urls, seconds = [], 0.0
+        for place, size in zip(places, growth.SIZES, strict=True):
             place.mkdir()
             urls.append(stack.enter_context(database(name, place)))
             make_ledger(urls[-1], place, epsilon=_CAP)
-        growth.grow(urls[0], places[0], until=growth.SMALL)
-        seconds = growth.grow(urls[1], places[1], until=growth.LARGE)
-        ledgers = [stack.enter_context(closing(connect(*where))) for where in zip(urls, places, strict=True)]
-        charge = growth.medians(ledgers, growth.reserve, repeats=growth.REPEATS)
+            seconds = growth.grow(urls[-1], place, until=size)
         wheres = tuple(zip(urls, places, strict=True))
-        first = growth.medians(wheres, growth.reserve_first, repeats=_PROOFS)
-        proof = growth.medians(ledgers, growth.prove, repeats=_PROOFS)
-        refusal = growth.medians(ledgers, growth.refuse, repeats=_REFUSALS)
-        size = _size(urls[1], places[1])
-        check = growth.checked(urls[1], places[1])
+        ledgers = [stack.enter_context(closing(connect(*where))) for where in wheres]
+        acts = {
+            "a charge": growth.medians(ledgers, growth.reserve, repeats=growth.REPEATS),
+            "a process's first charge": growth.medians(wheres, growth.reserve_first, repeats=_PROOFS),
+            "a proof": growth.medians(ledgers, growth.prove, repeats=_PROOFS),
+            "a refusal": growth.medians(ledgers, growth.refuse, repeats=_REFUSALS),
+        }
+        size_mib = _size(*wheres[-1])
+        check = growth.checked(*wheres[-1])
     settings = _settings(name) | {"grown_in_seconds": round(seconds), "repeats": growth.REPEATS, "account": ACCOUNT}
-    settings |= {"statistic": "median, small and large ledger in turns"}
-    return [*_costs(name, charge, first, proof, refusal, settings), *_check(name, check, size, settings)]
+    settings |= {"statistic": "median, the ledgers in turns"}
+    return [*_costs(name, acts, settings), *_check(name, check, size_mib, settings)]
 
 
-def _costs(
-    name: str,
-    charge: list[float],
-    first: list[float],
-    proof: list[float],
-    refusal: list[float],
-    settings: dict[str, Setting],
-) -> list[Row]:
+def _costs(name: str, acts: dict[str, list[float]], settings: dict[str, Setting]) -> list[Row]:
     rows = []
-    acts = {"a charge": charge, "a process's first charge": first, "a proof": proof, "a refusal": refusal}
-    for what, (small, large) in acts.items():
-        for entries, taken in ((growth.SMALL, small), (growth.LARGE, large)):
+    for what, medians in acts.items():
+        for entries, taken in zip(growth.SIZES, medians, strict=True):
             label = f"{name}: {what} at {entries:,} entries"
             rows.append(Row(label, round(taken * 1e3, 2), "ms", settings=settings))
-    ratio = charge[1] / charge[0]
-    what = f"{name}: a charge at {growth.LARGE:,} entries over one at {growth.SMALL:,}"
-    rows.insert(2, Row(what, round(ratio, 2), "×", RATIO, ratio <= RATIO, settings=settings))
+    return [*_flat(name, acts["a charge"], settings), *rows]
+
+
+def _flat(name: str, charge: Sequence[float], settings: dict[str, Setting]) -> list[Row]:
+    """Hold the cost of a charge on each larger ledger against that on the smallest."""
+    rows = []
+    for entries, taken in zip(growth.SIZES[1:], charge[1:], strict=True):
+        ratio, what = taken / charge[0], f"{name}: a charge at {entries:,} entries over one at {growth.SMALL:,}"
+        rows.append(Row(what, round(ratio, 2), "×", RATIO, ratio <= RATIO, settings=settings))
     return rows
 
 
