@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from fractions import Fraction
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
+from console.check import print_misfits
 from contracts.blocks import time_block
 from contracts.contract import Contract
 from contracts.errors import GateBroken
@@ -20,7 +25,8 @@ from contracts.odcs import load_contract
 from contracts.spec import Source, check_spec, load_spec
 from tasks.ingest import ingest
 from tasks.source.days import Days
-from tasks.validation.misfits import misfits
+from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json
+from tasks.validation.misfits_page import misfits_page
 from tasks.validation.notation_hints import FORMATS
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, write
 from tests.tasks.intake import KEY, make_contract, take_in, write_csv
@@ -242,6 +248,21 @@ def test_the_look_says_which_notation_values_look_like(
     assert found.columns[0].notations == hint
     assert "notations" not in repr(found.columns[0])
     assert replace(found.columns[0], notations=()).share == found.columns[0].share
+
+
+def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path) -> None:
+    """In English and Japanese; what is escaped on the page is plain on the terminal."""
+    looks = ('format: "%d/%m/%Y"', 'format: "%m/%d/%Y"')
+    off = ColumnMisfits("since", 10, 10, 0, 0, "(null)", "(null)", False, looks)
+    found = Misfits(10, (off,), ())
+    for code, words in (("en", "that do not fit look like"), ("ja", "の書き方に見えます")):
+        page = unescape(misfits_page(found, release="r", share=Fraction(1, 100), code=code))
+        assert words in page
+        assert all(look in page for look in looks)
+        assert to_json(found, Fraction(1, 100))["columns"][0]["looks_like"] == list(looks)
+    console = Console(record=True, width=200, file=io.StringIO())
+    print_misfits(console, found, Fraction(1, 100), tmp_path / "page")
+    assert f"looks like {' or '.join(looks)}" in console.export_text()
 
 
 def test_every_format_of_a_hint_is_one_that_a_contract_takes() -> None:
