@@ -29,7 +29,7 @@ from contracts.contract import (
 )
 from contracts.notation import FIRST_COMPACT, LAST_COMPACT, NumberNotation
 from contracts.portable.kinds import EXACT, Kind
-from contracts.spellings import NUMBER, by_value, number_of
+from contracts.spellings import MOMENT, NUMBER, by_value, moment_of, number_of
 
 SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What DuckDB's trim takes off: Unicode's spaces, not tabs or ends of lines."""
@@ -42,6 +42,8 @@ TYPES: Final[dict[Kind, str]] = {
     "fixed": "decimal(38, 18)",
     "flag": "boolean",
     "day": "date",
+    "moment": "timestamp",
+    "nothing": "string",
 }
 Listed = CategoryDomain | MappingDomain
 
@@ -55,7 +57,7 @@ _trim: Any = ibis.udf.scalar.builtin(portable_trim)
 
 
 def table_of(kinds: Mapping[str, Kind], name: str) -> Any:
-    """Return the unbound table of a name with columns of these kinds."""
+    """Return the unbound table of a name with columns of these kinds; a column without a type is one of texts."""
     return ibis.table({column: TYPES[kind] for column, kind in kinds.items()}, name=name)
 
 
@@ -117,7 +119,7 @@ def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind
         absent, misfit = _no_number(domain, value), value.isnull() | _no_whole(domain, value)
     low, high = (bound if isinstance(bound, date) else float(bound) for bound in domain.bounds)
     outside = ~misfit & _outside(value, low, high)
-    if domain.notation is not None:  # what is there and no value is not absent
+    if domain.notation is not None or isinstance(domain, DateDomain):  # what is there and no value is not absent
         absent = _absent(cell, kind) | _missing_text(domain, cell, kind) | absent & value.notnull()
     return {"not_null": absent, "castable": ~absent & misfit, "between": ~absent & outside}[check.kind]
 
@@ -132,12 +134,25 @@ def found_code(column: Column, cell: Any, kind: Kind) -> Any:
 
 def _found(cell: Any, kind: Kind, codes: Mapping[str, int]) -> Any:
     """Return the code of the text that a value is."""
-    values = {number_of(text): codes[text] for text in by_value(codes).values()}
-    values.pop(None, None)
-    if kind in ("whole", "real", "fixed", "flag"):
+    known = by_value(codes).values()
+    values = {number: codes[text] for text in known if (number := number_of(text)) is not None}
+    moments = {moment: codes[text] for text in known if (moment := moment_of(text)) is not None}
+    if kind == "nothing":
+        return ibis.null("int32")
+    if kind in ("day", "moment"):
+        return _looked_up(cell.cast("timestamp"), moments)
+    if kind != "text":
         return _looked_up(_double(cell, kind), values)
-    spellings = [_looked_up(cell, codes), _looked_up(trimmed(cell), codes)]
-    return ibis.coalesce(*spellings, *([_looked_up(_number(trimmed(cell)), values)] if values else []))
+    text = trimmed(cell)
+    spellings = [_looked_up(cell, codes), _looked_up(text, codes)]
+    spellings += [_looked_up(_number(text), values)] if values else []
+    return ibis.coalesce(*spellings, *([_looked_up(_moment(text), moments)] if moments else []))
+
+
+def _moment(text: Any) -> Any:
+    """Return the moment that a text is, as `contracts.spellings` has it; null for any other text."""
+    spelled = text.re_search(MOMENT) & text.right(1).isin([*"0123456789"])
+    return ibis.cases((spelled, text.try_cast("timestamp")), else_=ibis.null("timestamp"))
 
 
 def _number_of(domain: Any, cell: Any, kind: Kind) -> Any:
@@ -158,8 +173,12 @@ def _number_of(domain: Any, cell: Any, kind: Kind) -> Any:
 def _day_of(domain: DateDomain, cell: Any, kind: Kind) -> Any:
     """Return a day; of a text, or of the whole number that eight digits are, what it is in the column's notation."""
     notation = domain.notation
-    if kind == "day" or notation is None:
+    if kind == "day":
         return cell
+    if kind == "moment":
+        return cell.date()
+    if notation is None or kind == "nothing" or (kind != "text" and not notation.compact):
+        return ibis.null("date")
     text = trimmed(cell) if kind == "text" else _digits(_double(cell, kind))
     year, month, day = (text.re_extract(notation.pattern, notation.group(part)) for part in "Ymd")
     spelled = year + "-" + month.lpad(2, "0") + "-" + day.lpad(2, "0")
@@ -185,15 +204,17 @@ def _missing_text(domain: Any, cell: Any, kind: Kind) -> Any:
     if kind == "text":
         found = trimmed(cell).isin(list(domain.missing)) if domain.missing else found
     if isinstance(domain, DateDomain) and domain.notation is not None and domain.notation.compact:
-        number = _number(trimmed(cell)) if kind == "text" else cell if kind == "day" else _double(cell, kind)
         tokens = [value for value in map(number_of, domain.missing) if value is not None]
-        if tokens and kind != "day":
+        if tokens and kind not in ("day", "moment", "nothing"):
+            number = _number(trimmed(cell)) if kind == "text" else _double(cell, kind)
             found = found | number.isin(tokens)
     return found.fill_null(False)
 
 
 def _double(cell: Any, kind: Kind) -> Any:
     """Return a number or a flag as the nearest double; a decimal by its text, since a division could round twice."""
+    if kind == "nothing":
+        return cell.try_cast("float64")
     if kind == "flag":
         return ibis.cases((cell, 1.0), (~cell, 0.0), else_=ibis.null("float64"))
     return cell.cast("string").try_cast("float64") if kind == "fixed" else cell.cast("float64")
@@ -227,6 +248,8 @@ def _listed_code(domain: Listed, absent: Any, found: Any) -> Any:
 
 def _absent(cell: Any, kind: Kind) -> Any:
     """Return whether a value is null, or a NaN."""
+    if kind == "nothing":
+        return ibis.literal(True)
     return cell.isnull() | cell.isnan().fill_null(False) if kind == "real" else cell.isnull()
 
 

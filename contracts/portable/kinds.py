@@ -11,10 +11,13 @@ Texts, whole numbers, flags and days are the same everywhere.
 | real | floating point | the same, but no id |
 | fixed | decimals | the same, but no id |
 | flag | booleans | the same, but no id |
-| day | dates without a time | dates |
+| day | dates without a time | dates, and categories that are days |
+| moment | timestamps, with a time zone or without | the same; the day is that in UTC |
+| nothing | a column without a type: nobody has a value | everything |
 
 Which of the four kinds of numbers a column is stored as can depend on one row (a missing value makes doubles of whole
-numbers), so what takes one of them takes all: a refusal would tell of that row.
+numbers), so what takes one of them takes all: a refusal would tell of that row. For the same reason what takes days
+takes moments, and dates take numbers, which a column is stored as where nobody has a value: none of them is a day.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from contracts.code_sql import known_texts
 from contracts.contract import (
     CategoryDomain,
     Column,
@@ -33,8 +37,9 @@ from contracts.contract import (
     MappingDomain,
 )
 from contracts.errors import Finding
+from contracts.spellings import moment_of
 
-Kind = Literal["text", "whole", "real", "fixed", "flag", "day"]
+Kind = Literal["text", "whole", "real", "fixed", "flag", "day", "moment", "nothing"]
 EXACT: Final = 2**53
 """Up to here a double is every whole number."""
 RESERVED: Final = "sudare_"
@@ -44,6 +49,7 @@ MOST_BRANCHES: Final = 512
 
 _NUMBERS: Final[tuple[Kind, ...]] = ("whole", "real", "fixed", "flag")
 """What a writer stores as one of these it may store as another for the sake of one row, so they go together."""
+_TIMES: Final[tuple[Kind, ...]] = ("day", "moment")
 _WORDS: Final[dict[Kind, str]] = {
     "text": "text",
     "whole": "integer",
@@ -51,6 +57,8 @@ _WORDS: Final[dict[Kind, str]] = {
     "fixed": "decimal",
     "flag": "boolean",
     "day": "date",
+    "moment": "timestamp",
+    "nothing": "no type",
 }
 _NOTATIONS: Final = {"integer": "`decimal:`", "decimal": "`decimal:`", "date": "`format:`"}
 """What lets an engine read texts."""
@@ -62,12 +70,14 @@ def allowed_kinds(column: Column) -> tuple[Kind, ...]:
     if isinstance(domain, ImageDomain):
         return ()
     if isinstance(domain, CategoryDomain | MappingDomain):
-        return ("text", *_NUMBERS)
+        days = _TIMES if any(moment_of(text) for text in known_texts(domain)) else ()
+        return ("text", *_NUMBERS, *days, "nothing")
     if isinstance(domain, DateDomain):
-        if domain.notation is None:
-            return ("day",)
-        return ("text", *_NUMBERS, "day") if domain.notation.compact else ("text", "day")
-    return _NUMBERS if domain.notation is None else ("text", *_NUMBERS)
+        texts: tuple[Kind, ...] = () if domain.notation is None else ("text",)
+        # The day of an instant in a declared zone is not the engine's affair.
+        times = _TIMES if domain.time_zone is None else ("day",)
+        return (*texts, *times, *_NUMBERS, "nothing")
+    return (*_NUMBERS, "nothing") if domain.notation is None else ("text", *_NUMBERS, "nothing")
 
 
 def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, where: str) -> list[Finding]:
@@ -83,12 +93,12 @@ def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, w
     findings = []
     wanted: dict[str, tuple[Kind, ...]] = {column.name: allowed_kinds(column) for column in contract.columns}
     if contract.unit.column is not None:
-        wanted[contract.unit.column] = ("text", "whole")
+        wanted[contract.unit.column] = ("text", "whole", "nothing")
     for name, kinds_allowed in wanted.items():
         kind = kinds[name]
         if kind not in kinds_allowed:
             found = "another type" if kind is None else _WORDS[kind]
-            allowed = " or ".join(_WORDS[each] for each in kinds_allowed) or "no picture"
+            allowed = " or ".join(_WORDS[each] for each in kinds_allowed if each != "nothing") or "no picture"
             remedy = "store the column as that type, or count in DuckDB: leave `engine:` out"
             if kind == "text":
                 remedy = f"declare {_NOTATIONS[contract.column(name).domain.kind]} in the contract, or {remedy}"

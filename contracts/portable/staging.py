@@ -90,6 +90,8 @@ def staged(contract: Contract, kinds: Mapping[str, Kind], *, keys: tuple[str, st
 
 def unit_text(cell: Any, kind: Kind) -> Any:
     """Return the id of a unit as text, without the spaces around it."""
+    if kind == "nothing":
+        return ibis.null("string")
     return trimmed(cell if kind == "text" else cell.cast("string"))
 
 

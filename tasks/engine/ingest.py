@@ -60,6 +60,9 @@ _KINDS: Final[dict[str, Kind]] = {
     "double": "real",
     "boolean": "flag",
     "date": "day",
+    "timestamp": "moment",
+    "timestamp_ntz": "moment",
+    "void": "nothing",
 }
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from contracts.column import Column
 from contracts.contract import CategoryDomain, Contract, DateDomain, MappingDomain
 from contracts.portable.kinds import Kind, allowed_kinds
+from contracts.spellings import moment_of
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.test_encoding import COLUMNS as ENCODED
@@ -113,12 +114,20 @@ ARROW = {
     "fixed": pa.decimal128(15, 3),
     "flag": pa.bool_(),
     "day": pa.date32(),
+    "moment": pa.timestamp("us"),
+    "nothing": pa.null(),
 }
 
 
 def values_of(column: Column, kind: Kind) -> list[Any]:
     """Values at, around and far from everything that a domain names; the first ones are null."""
     domain = column.domain
+    if kind == "nothing":
+        return [None, None]
+    if kind == "moment":
+        days = [day for day in values_of(column, "day") if day is None or day.year < 9999]
+        clocks = (datetime.time(), datetime.time(0, 0, 0, 1), datetime.time(23, 59, 59, 999999))
+        return [None, *(datetime.datetime.combine(day, clock) for day in days if day for clock in clocks)]
     notation = getattr(domain, "notation", None)
     if notation is not None and kind == "text":
         days = [day.strftime(domain.format) for pair in domain.bins for day in pair] if domain.kind == "date" else []
@@ -150,10 +159,16 @@ def values_of(column: Column, kind: Kind) -> list[Any]:
             return [None, "", " ", "?", "no such", *spelled, *(word.upper() for word in known), "TRUE ", " fAlse"]
         if kind == "flag":
             return [None, True, False]
+        if kind == "day":
+            found = [moment.date() for word in known if (moment := moment_of(word))]
+            return [None, *found, *(day + datetime.timedelta(days=1) for day in found), datetime.date(1582, 10, 4)]
         whole = [None, 0, 1, 2, 3, 10, 999, -1, 2**53 + 1, 2**62]
         if kind == "fixed":
             return [None, *(Decimal(each) + part for each in (0, 1, 2, 10, -1) for part in (0, Decimal("0.5")))]
         return [*map(_float, whole), math.nan, math.inf, -0.0, 1.5] if kind == "real" else whole
+    if isinstance(domain, DateDomain) and kind in ("whole", "real", "fixed", "flag"):
+        some = [None, True, False] if kind == "flag" else [None, 0, 1, 20200101]
+        return [*map(_float, some), math.nan] if kind == "real" else some
     if isinstance(domain, DateDomain):
         low, high = domain.bounds
         near = [day + step * datetime.timedelta(days=1) for day in (low, high) for step in (-1, 0, 1) if day.year > 1]
