@@ -39,12 +39,12 @@ BinnedDomain = IntegerDomain | DecimalDomain
 MOST_BRANCHES = 32
 """Up to here nested CASEs are the quickest (measured); beyond, arithmetic and look-up lists."""
 LONGEST_LOOKUP = 2**16
-_NATIVE = (
+NATIVE = (
     *("DOUBLE", "FLOAT", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 )
 """Types that DuckDB makes the nearest double of."""
-NUMBERS = frozenset({*_NATIVE, "HUGEINT", "UHUGEINT", "DECIMAL"} - {"BOOLEAN"})
+NUMBERS = frozenset({*NATIVE, "HUGEINT", "UHUGEINT", "DECIMAL"} - {"BOOLEAN"})
 """Types of numbers, without their lengths."""
 
 
@@ -105,7 +105,7 @@ def number_sql(raw: str, read: str = "TRY_CAST({} AS DOUBLE)") -> str:
         raw: SQL for the value as delivered.
         read: how a text is read, with {} for the text.
     """
-    native = f"typeof({raw}) IN ({', '.join(map(literal, _NATIVE))})"
+    native = f"typeof({raw}) IN ({', '.join(map(literal, NATIVE))})"
     text = f"trim({text_sql(raw)})"
     return f"CASE WHEN {native} THEN TRY_CAST({raw} AS DOUBLE) ELSE {_spelled_number(text, read)} END"
 

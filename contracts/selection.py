@@ -17,10 +17,10 @@ a connection with `UNSAFE_OPTIMIZERS` switched off.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from contracts import fixed_arguments
+from contracts import fixed_arguments, select_types
 from contracts.errors import Finding, SpecRefused
 from contracts.id_literals import id_literals, literal_comparisons
 from contracts.row_wise import (
@@ -35,9 +35,10 @@ from contracts.row_wise import (
     WORDS,
     Shape,
 )
+from contracts.select_types import RELATION
+from contracts.value_types import ValueType
 from contracts.written import nearest
 
-RELATION = "source"
 UNSAFE_OPTIMIZERS = ("common_subexpressions", "statistics_propagation")
 """DuckDB's optimizers that evaluate a part of an expression outside its TRY: on a connection that runs a guarded
 select they are switched off (SET disabled_optimizers), or one row can still stop it."""
@@ -148,11 +149,25 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
 
 
-def guarded_select(sql: str) -> str:
+def select_tree(sql: str) -> Tree:
+    """Return the parsed SELECT of a text in which `check_select` finds nothing.
+
+    Raises:
+        SpecRefused: the text cannot be parsed.
+    """
+    tree = _parse(sql)
+    if isinstance(tree, Finding):
+        raise SpecRefused([tree])
+    node: Tree = tree["statements"][0]["node"]
+    return node
+
+
+def guarded_select(sql: str, types: Mapping[str, ValueType] | None = None) -> str:
     """Return the select as it is to be run: functions pinned to DuckDB's own, failing expressions null.
 
     Args:
         sql: a SELECT over the relation `source`.
+        types: of the columns that expressions read as typed copies, see `contracts.select_types`.
     Returns:
         SQL over the relation `source`. A computed column is null where its expression fails (a cast of a text that is
         no number, an overflow); a row where the WHERE condition fails is left out. `replace`,
@@ -165,6 +180,7 @@ def guarded_select(sql: str) -> str:
     if findings or isinstance(tree, Finding):
         raise SpecRefused(findings)
     node = tree["statements"][0]["node"]
+    select_types.rewrite(node, types or {})
     node["select_list"] = [
         item if item["class"] in ("STAR", "COLUMN_REF") else _tried(item) for item in node["select_list"]
     ]
@@ -229,6 +245,8 @@ def _statement(tree: Tree) -> Iterator[Finding]:
         yield from _selected(item)
     if node["where_clause"] is not None:
         yield from _expression(node["where_clause"])
+    remedy = f"name its columns; a column of this name is {RELATION}.{RELATION}"
+    yield from (_finding("the row as a whole", "columns", remedy, each) for each in select_types.whole_rows(node))
 
 
 def _fields(node: Tree, shape: Shape) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from contracts.address import CUT_OFF, Address, PostgresAddress, S3Address, is_a
 from contracts.divided import day_of_row, divided_name
 from contracts.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
+from contracts.value_types import ValueType
 from contracts.written import Label, Problem, Sql, listed, refuse, show
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ SUFFIXES: dict[str, Format] = {
 }
 _DATABASES = ("duckdb", "sqlite", "postgresql")
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LATER_KEYS = ("files", "credentials", "by", "engine", "large_delta", "formulas")
+LATER_KEYS = ("files", "types", "credentials", "by", "engine", "large_delta", "formulas")
 """Keys that specs did not always have; without one of them a spec keeps its digest."""
 
 
@@ -110,6 +111,7 @@ class Source(Frozen):
         table: which table, in a database; in PostgreSQL with its schema where that is not `public`.
         files: the format of the files, where the path is a folder.
         select: a row-wise SELECT over the relation `source`; see `contracts.selection`.
+        types: the types of columns of the source in expressions of the select; see `contracts.select_types`.
         delimiter: the character between the fields of a CSV; where it is None, a comma is taken, and the reading
             stops with the right one named if the header fits the contract at another.
         credentials: the name under which the environment keeps the credentials of an address; None for those that
@@ -123,6 +125,7 @@ class Source(Frozen):
     table: Label | None = None
     files: Files | None = None
     select: Sql | None = None
+    types: dict[Label, ValueType] | None = None
     delimiter: str | None = None
     credentials: CredentialsName | None = None
     by: Label | None = None
@@ -168,6 +171,15 @@ class Source(Frozen):
         """Return the name under which the ledger knows the people; by period, the column belongs to it."""
         return divided_name(self.name, None if self.by is None else day_of_row(self.by, contract))
 
+    def select_types(self, contract: Contract) -> tuple[dict[str, ValueType], list[Problem]]:
+        """Return the types of the columns that expressions of a checked select use, and problems below `source`."""
+        if self.select is None:
+            return {}, []
+        from contracts.select_types import types_of
+        from contracts.selection import select_tree
+
+        return types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
+
 
 def _misfits(source: Source) -> list[Problem]:
     """List the keys that do not fit the kind of source."""
@@ -198,6 +210,8 @@ def _misfits(source: Source) -> list[Problem]:
     if source.engine is not None and (not isinstance(path, Path) or form != "parquet"):
         remedy = "store the table as Parquet, or drop it"
         problems.append(Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",)))
+    if source.types is not None and source.select is None:
+        problems.append(Problem("`types` without `select`", "`types` beside `select`", "drop it", ("types",)))
     for key in ("select", "by"):
         if source.engine is not None and getattr(source, key) is not None:
             remedy = "make a table of the rows that are meant, or drop `engine`"

@@ -332,7 +332,9 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
         spec: the release spec.
         contract: the contract that it names.
     """
-    findings = _unit_findings(spec, contract) + _by_findings(spec, contract) + _formula_findings(spec, contract)
+    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
+    untyped = [] if findings else spec.source.select_types(contract)[1]
+    findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
     findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
     if isinstance(spec.product, SyntheticProduct):
         problems = synthetic_problems(spec.product, contract)

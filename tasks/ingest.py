@@ -14,9 +14,10 @@ import duckdb
 
 from contracts.contract import Contract
 from contracts.encoding import encode_select
-from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
+from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.selection import check_select
 from contracts.spec import Source
+from contracts.value_types import ValueType
 from privacy.private_table import PrivateTable
 from tasks.duckdb_session import Explanation, connect, run
 from tasks.progress import Bar, step
@@ -74,9 +75,7 @@ def ingest(
         SudareError: the folder is full, not writable, or held by another process.
     Privacy: nothing leaves but the error, if there is one, and an error quotes no value; the keyed hash is private.
     """
-    findings = check_select(source.select) if source.select is not None else []
-    if findings:
-        raise SpecRefused(findings)
+    types = _types(source, contract)
     with step("ingest") as bar, ExitStack() as stack:
         name, digest = source.bound_name(contract), contract.digest
         origin = stack.enter_context(origin_of(source, contract))
@@ -85,7 +84,7 @@ def ingest(
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)
         if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
             discard(folder)
-            hashed = _make(origin, source, days, contract, folder, key, memory_limit, made_from, bar)
+            hashed = _make(origin, source, types, days, contract, folder, key, memory_limit, made_from, bar)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.bound_name(contract) != name:
             discard(folder)
@@ -93,9 +92,22 @@ def ingest(
         return PrivateTable(folder / SNAPSHOT, hashed, digest, name)
 
 
+def _types(source: Source, contract: Contract) -> dict[str, ValueType]:
+    """Check the select, if there is one, and return the types of the columns that its expressions use."""
+    findings = check_select(source.select) if source.select is not None else []
+    if findings:
+        raise SpecRefused(findings)
+    types, problems = source.select_types(contract)
+    if problems:
+        told = [(str(source.path), "source.types", each.found, each.allowed, each.remedy) for each in problems]
+        raise SpecRefused([Finding(*each) for each in told])
+    return types
+
+
 def _make(
     origin: Origin,
     source: Source,
+    types: dict[str, ValueType],
     days: Days | None,
     contract: Contract,
     folder: Path,
@@ -115,8 +127,8 @@ def _make(
                 connection,
                 reading,
                 select=source.select,
+                types=types,
                 expected=contract.source_columns,
-                unit=contract.unit.column,
                 explain=explain,
                 advance=_part(bar, FETCHED if origin.fetches else 0.0, READ),
                 days=None if days is None else days.read_by(contract),

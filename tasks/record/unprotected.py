@@ -109,6 +109,9 @@ def steps(run: Run) -> list[dict[str, str]]:
     """List what happened to the rows before they were counted, and how that is accounted for."""
     source, contract = run.facts.spec.source, run.facts.contract
     listed = [] if source.select is None else [("row-wise select", source.select, "each row by itself")]
+    if types := source.select_types(contract)[0]:
+        fixed = ", ".join(f"{name}: {kind}" for name, kind in types.items())
+        listed.append(("fixed types of the columns that the select uses", fixed, "each row by itself"))
     if source.by is not None:
         listed.append((OF_A_PERIOD, f"{source.by} in {run.facts.spec.block}", "each row by itself"))
     if contract.unit.column is not None:

@@ -23,6 +23,8 @@ def fingerprint(source: Source, marks: object, key: bytes) -> str:
         HMAC-SHA256, 64 hexadecimal digits.
     """
     what = [str(source.path), source.format, source.files, source.table, source.select, source.delimiter]
+    if source.types:
+        what += [f"{name}: {kind}" for name, kind in sorted(source.types.items())]
     return hmac.digest(
         subkey(key, "fingerprint"), canonical_json({"what": what, "marks": marks}), hashlib.sha256
     ).hex()

@@ -19,7 +19,8 @@ from contracts.spec import ReleaseSpec
 from tasks.duckdb_session import Explanation, attempt
 from tasks.source.reading import Reading, break_gate
 
-_TYPES: Final = ("DATE", "VARCHAR", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+_TYPES: Final = ("DATE", "VARCHAR", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "BOOLEAN", *NUMBERS)
+"""Numbers and flags too, which tell no day: where nobody has one, a writer stores the column as any of them."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,8 @@ def check_type(
     """
     described = attempt(lambda: connection.execute(f"DESCRIBE {query}").fetchall(), explain)
     kinds = [str(row[1]) for row in described if str(row[0]).lower() == days.by.lower()]
-    compact = days.domain is not None and days.domain.notation is not None and days.domain.notation.compact
     instant = days.zone is not None and kinds == ["TIMESTAMP WITH TIME ZONE"]
-    number = compact and kinds[:1] != [] and kinds[0].partition("(")[0] in NUMBERS
-    if kinds and kinds[0] not in _TYPES and not (instant or number):
+    if kinds and kinds[0].partition("(")[0] not in _TYPES and not instant:
         allowed = (
             "dates, timestamps without a time zone, or texts; of moments in a time zone `time_zone` says the day"
         )

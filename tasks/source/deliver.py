@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -10,9 +10,11 @@ from threading import Event
 import duckdb
 import pyarrow as pa
 
-from contracts.code_sql import NUMBERS, identifier, number_sql
+from contracts.code_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
-from contracts.selection import UNSAFE_OPTIMIZERS, guarded_select
+from contracts.select_types import STORED, TYPED, handed_fields
+from contracts.selection import UNSAFE_OPTIMIZERS, guarded_select, select_tree
+from contracts.value_types import ValueType, typed_sql
 from tasks.duckdb_session import Explanation, attempt, run, trouble
 from tasks.source.days import Days, check_type, of_days
 from tasks.source.read_tables import DELIVERED
@@ -40,7 +42,8 @@ def _of_the_select(error: duckdb.Error, reading: Reading) -> SudareError | None:
         return None
     found = f"a name or types that do not fit the source ({type(error).__name__})"
     allowed = ", ".join(reading.columns) if reading.named else "columns of the source"
-    return SpecRefused([Finding(reading.where, "source.select", found, allowed, "correct the select")])
+    remedy = "correct the select, or under `types:` what its columns hold"
+    return SpecRefused([Finding(reading.where, "source.select", found, allowed, remedy)])
 
 
 def deliver(
@@ -48,8 +51,8 @@ def deliver(
     reading: Reading,
     *,
     select: str | None,
+    types: Mapping[str, ValueType],
     expected: Sequence[str],
-    unit: str | None,
     explain: Explanation,
     advance: Advance,
     days: Days | None = None,
@@ -63,8 +66,8 @@ def deliver(
         connection: the open snapshot, still empty.
         reading: the source.
         select: a row-wise SELECT over the relation `source`, checked; None for all of it.
+        types: of the columns that the expressions of the select use.
         expected: the columns that must arrive, no other.
-        unit: the column with the unit's id, which a select passes through as it is stored; None where units are rows.
         explain: as for `duckdb_session.attempt`.
         advance: called with the fraction read.
         days: whose rows alone are taken; None for all.
@@ -77,10 +80,10 @@ def deliver(
     if reading.batches is not None:
         none = pa.schema([(name, pa.string()) for name in reading.columns]).empty_table()
         connection.register(DELIVERED, none)
-    guarded = guarded_select(select) if select else "FROM source"
+    guarded = guarded_select(select, types) if select else "FROM source"
     if days is not None:
         guarded = of_days(guarded, days)
-    columns = _for_a_select(connection, reading, unit, explain) if select is not None else "*"
+    columns = _copies(connection, reading, select, types, explain) if select is not None else "*"
     guarded = f"source AS (SELECT {columns} FROM stored) {guarded}"
     query = _query(reading, guarded)
     if days is not None:
@@ -141,22 +144,49 @@ def _query(reading: Reading, select: str) -> str:
     return f"WITH stored AS (SELECT * FROM {reading.relation}), {select}"
 
 
-def _for_a_select(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, unit: str | None, explain: Explanation
+def _copies(
+    connection: duckdb.DuckDBPyConnection,
+    reading: Reading,
+    select: str,
+    types: Mapping[str, ValueType],
+    explain: Explanation,
 ) -> str:
-    """Write the columns that a select sees: every number as a double, whichever type it is stored as.
+    """Write the columns that a select sees: those of the source as they are stored, and typed copies of some.
 
-    A writer may choose the type for the sake of one row, and what a select computes of all others (a quotient, an
-    overflow, a text) would follow it.
+    A writer may choose a type for the sake of one row, and what a select makes of all others would follow it. A field
+    that no stored record has is null: whether a writer stores records at all may be a matter of one row too.
     """
-    described = attempt(lambda: connection.execute(f"DESCRIBE SELECT * FROM {reading.relation}").fetchall(), explain)
-    numbers = [
-        identifier(name)
-        for name, kind, *_ in described
-        if kind.partition("(")[0] in NUMBERS and (unit is None or name.lower() != unit.lower())
-    ]
-    replaced = ", ".join(f"{number_sql(raw)} AS {raw}" for raw in numbers)
-    return f"* REPLACE ({replaced})" if replaced else "*"
+    fields = handed_fields(select_tree(select))
+    written = {path: _stored(connection, reading, path, explain) for path in (*types, *fields)}
+    copies = [f"{typed_sql(kind, written[path])} AS {identifier(TYPED + path)}" for path, kind in types.items()]
+    copies += [f"{written[path]} AS {identifier(STORED + path)}" for path in fields]
+    return ", ".join(["*", *copies])
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, reading: Reading, path: str, explain: Explanation) -> str:
+    """Write a column of the source, or a field of a record in one, as it is stored."""
+    names = {name.lower(): name for name in reading.columns}
+    column, *fields = [path] if path in names else path.split(".")
+    if column not in names:
+        found = f"{column!r}, which is no column of the source"
+        allowed = ", ".join(reading.columns) if reading.named else "columns of the source"
+        remedy = "correct the name; what the select computes cannot be used in it again"
+        raise SpecRefused([Finding(reading.where, "source.select", found, allowed, remedy)])
+    value = f"stored.{identifier(names[column])}"
+    for field in fields:
+        value = f"struct_extract({value}, {literal(field)})"
+        probe = f"DESCRIBE SELECT {value} FROM {reading.relation} AS stored"
+        if not attempt(lambda: _binds(connection, probe), explain):  # noqa: B023
+            return "NULL"
+    return value
+
+
+def _binds(connection: duckdb.DuckDBPyConnection, probe: str) -> bool:
+    try:
+        connection.execute(probe)
+    except duckdb.BinderException:
+        return False
+    return True
 
 
 def _no_rows(reading: Reading) -> None:

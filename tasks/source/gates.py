@@ -21,7 +21,9 @@ READABLE_FILES: dict[str, str] = {
 
 
 TYPED: Final = "no column is stored as a type of which the contract reads no value"
-ALIKE: Final = "the files have the same columns, with values of one kind each"
+ALIKE: Final = (
+    "the files have the same columns, the same fields in records, and a time zone in all timestamps or in none"
+)
 ONCE: Final = "no two files of a partition have the same bytes"
 
 

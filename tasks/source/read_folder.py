@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from contracts.code_sql import identifier, literal, number_sql
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.source import Files
+from contracts.value_types import typed_sql
 from tasks.duckdb_session import one_file
 from tasks.source.folder import HIVE_NULL, Part, check_different, drift
 from tasks.source.read_csv import read_csv
@@ -22,6 +23,9 @@ from tasks.source.reading import MANY, Reading, refuse, told_as
 
 _FILE: Final = "\x01file"
 """The name under which DuckDB tells the file of a row; no column of a table has it."""
+NUMBER, TEXT, TIME, INSTANT = "DOUBLE", "VARCHAR", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"
+LIST, RECORD = "DOUBLE[]", "STRUCT"
+_WORDS: Final = {TIME: "dates", INSTANT: "timestamps with a time zone", RECORD: "records"}
 
 
 def read_folder(
@@ -72,9 +76,8 @@ def _one(part: Part, form: Files, delimiter: str | None, expected: Sequence[str]
 
 
 def _stored(readings: Sequence[Reading]) -> dict[str, str]:
-    """Return what columns hold in all files alike; DuckDB widens the others to a common type."""
-    first = readings[0].stored
-    return {name: kind for name, kind in first.items() if all(each.stored.get(name) == kind for each in readings)}
+    """Return what columns surely hold in some file: each file is held to what a single file is held to."""
+    return {name: kind for reading in readings for name, kind in reading.stored.items()}
 
 
 def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], columns: tuple[str, ...]) -> Reading:
@@ -96,9 +99,16 @@ def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> 
     _check_types(where, parts)
     inside = columns[: len(columns) - len(parts[0].partition)]
     schemas = [pq.read_schema(part.path) for part in parts]
-    common = {name: _common(schema.field(name).type for schema in schemas) for name in inside}
-    alike = groupby(zip(parts, schemas, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside])
-    reads = [_read([part for part, _ in group], inside, common) for _, group in alike]
+    found = {name: _common(schema.field(name).type for schema in schemas) for name in inside}
+    common = {name: into for name, into in found.items() if into is not None}
+    families = [{name: _family(schema.field(name).type) for name in inside} for schema in schemas]
+    alike = groupby(
+        zip(parts, schemas, families, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside]
+    )
+    reads = [
+        _read([part for part, *_ in group], inside, group[0][2], common)
+        for group in (list(group) for _, group in alike)
+    ]
     relation = f"({' UNION ALL '.join(reads)})"
 
     def explain(error: duckdb.Error) -> SudareError | None:
@@ -109,14 +119,14 @@ def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> 
     return Reading(str(where), columns, True, relation, explain=explain)
 
 
-def _read(parts: Sequence[Part], inside: Sequence[str], common: Mapping[str, str | None]) -> str:
+def _read(parts: Sequence[Part], inside: Sequence[str], kinds: Mapping[str, str], common: Mapping[str, str]) -> str:
     """Write the SELECT that reads files whose columns are stored alike."""
     files = ", ".join(one_file(part.path) for part in parts)
     options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
     pieces = []
-    for raw, kind in ((identifier(name), common[name]) for name in inside):
-        number = number_sql(raw) if kind == "DOUBLE" else f"CAST({raw} AS {kind})"
-        pieces.append(raw if kind is None else f"{number} AS {raw}")
+    for name in inside:
+        raw, into = identifier(name), common.get(name)
+        pieces.append(raw if into is None else f"{_converted(raw, kinds[name], into)} AS {raw}")
     for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
         part = f"string_split({identifier(_FILE)}, '/')[{place}]"
         value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
@@ -124,47 +134,73 @@ def _read(parts: Sequence[Part], inside: Sequence[str], common: Mapping[str, str
     return f"SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options})"
 
 
-def _common(kinds: Iterable[pa.DataType]) -> str | None:
-    """Return the type of which a column's numbers are made where files store it differently, so that none changes.
+def _converted(raw: str, kind: str, into: str) -> str:
+    """Write a column of one file as the common type, value by value: null where it has none there, never an error."""
+    if into == TEXT:
+        return typed_sql("text", raw)
+    if into == NUMBER:
+        return number_sql(raw)
+    if into == RECORD:
+        return raw if kind == RECORD else "NULL"
+    return f"TRY_CAST({raw} AS {into})"
 
-    DuckDB's common type would round them: a whole number beside 4-byte floats becomes one of these.
+
+def _common(kinds: Iterable[pa.DataType]) -> str | None:
+    """Return what a column becomes where files store it differently, so that no value changes; None where all agree.
+
+    DuckDB's common type would round: a whole number beside 4-byte floats becomes one of these. A file in which nobody
+    has a value may store the column as anything, so hardly a mixture is refused (`_check_types`).
     """
     different = {kind for kind in kinds if not pa.types.is_null(kind)}
-    if len(different) < 2 or any(_kind(kind) != "numbers" for kind in different):
+    if len(different) < 2:
         return None
-    return "HUGEINT" if all(pa.types.is_integer(kind) for kind in different) else "DOUBLE"
+    families = {_family(kind) for kind in different}
+    if families == {NUMBER}:
+        return "HUGEINT" if all(pa.types.is_integer(kind) for kind in different) else NUMBER
+    if LIST in families:
+        return LIST
+    if RECORD in families:
+        return RECORD
+    if INSTANT in families:
+        return INSTANT
+    return TIME if families == {TIME} else TEXT
 
 
 def _check_types(where: object, parts: Sequence[Part]) -> None:
-    """Refuse a column that is of another kind in a later file; numbers of any width go together."""
-    known: dict[str, str] = {}
+    """Refuse a column whose files can be read together in no way that keeps the meaning of its values."""
+    first: dict[str, pa.DataType] = {}
     findings = []
     for part in parts:
         for field in pq.read_schema(part.path):
-            kind = _kind(field.type)
-            first = known.setdefault(field.name, kind) if kind else kind
-            if kind != first:
-                found = f"column {field.name!r} with {kind}, where earlier files have {first}"
+            family = _family(field.type)
+            if family not in (TIME, INSTANT, RECORD):
+                continue
+            earlier = first.setdefault(field.name, field.type)
+            if earlier != field.type and {family, _family(earlier)} not in ({TIME}, {INSTANT}):
+                other = _WORDS[_family(earlier)]
+                found = f"column {field.name!r} with {_WORDS[family]}, where earlier files have {other}"
+                allowed = "timestamps that all have a time zone or none, and records with the same fields"
                 remedy = "deliver all files alike, or read old and new ones as two sources"
-                findings.append(Finding(part.label, "columns", found, "one kind of values a column", remedy))
+                findings.append(Finding(part.label, "columns", found, allowed, remedy))
     if findings:
         raise GateBroken(findings[:MANY])
 
 
-def _kind(kind: pa.DataType) -> str:
-    """Name what a column holds; "" for one that holds missing values only, which goes with anything."""
+def _family(kind: pa.DataType) -> str:
+    """Return the family of a type: what its values become beside those of another type of the family."""
     if pa.types.is_dictionary(kind):
-        return _kind(kind.value_type)
-    if pa.types.is_null(kind):
-        return ""
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "numbers"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "texts"
+        return _family(kind.value_type)
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    ):
+        return NUMBER
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return "timestamps with a time zone"
+        return INSTANT
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return "dates"
+        return TIME
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"lists of {_kind(kind.value_type)}"
-    return str(kind)
+        return LIST
+    return RECORD if pa.types.is_nested(kind) else TEXT

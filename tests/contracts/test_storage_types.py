@@ -27,6 +27,7 @@ from contracts.portable.staging import SOURCE, staged
 from contracts.spellings import value_key
 from contracts.violations import violation_sql
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
+from tests.contracts.test_value_types import SAME
 
 NUMBERS: dict[str, tuple[pa.DataType, Kind]] = {
     **{f"int{bits}": (getattr(pa, f"int{bits}")(), "whole") for bits in (8, 16, 32, 64)},
@@ -155,6 +156,15 @@ def test_a_code_does_not_depend_on_the_type_that_stores_a_day(name: str) -> None
         assert read(a_column, pa.array(days if each == "date" else midnights, kind)) == expected, each
     for spelled in MOMENTS:
         assert read(a_column, pa.array([None if day is None else spelled.format(day) for day in days])) == expected
+
+
+@pytest.mark.parametrize("name", DOMAINS | DATES)
+@pytest.mark.parametrize("case", SAME)
+def test_a_code_is_the_same_in_every_type_that_stores_a_value(case: str, name: str) -> None:
+    """All that Arrow and CSV make of the same values: no type, dictionaries, time zones, lists, other scales."""
+    a_column = (DOMAINS | DATES)[name]
+    first, *others = SAME[case]
+    assert [read(a_column, each) for each in others] == [read(a_column, first)] * len(others)
 
 
 def test_the_property_finds_a_reading_that_goes_by_the_spelling() -> None:

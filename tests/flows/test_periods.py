@@ -171,7 +171,8 @@ def test_a_select_may_not_make_the_days(place: Periodic) -> None:
     place.spec.write_text(SPEC.replace("by: day}", f'by: day, select: "{select}"}}'))
     with pytest.raises(SpecRefused, match="'day'"):
         read_request(place.spec, None, "2024Q1")
-    place.spec.write_text(SPEC.replace("by: day}", 'by: day, select: "SELECT day, upper(ward) AS ward FROM source"}'))
+    select = 'select: "SELECT day, upper(ward) AS ward FROM source", types: {ward: text}'
+    place.spec.write_text(SPEC.replace("by: day}", f"by: day, {select}}}"))
     assert read_request(place.spec, None, "2024Q1").spec.block == "2024-Q1"
 
 

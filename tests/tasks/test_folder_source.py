@@ -123,7 +123,8 @@ def test_partitions_are_columns_read_by_the_contract(tmp_path: Path, form: str):
 
 def test_a_select_sees_partitions_as_texts(tmp_path: Path):
     select = "SELECT CAST(age AS INTEGER) + 1 AS age, sex, wage, since FROM source WHERE sex = 'F'"
-    found = codes(tmp_path, Source(path=hive(tmp_path), files="parquet", select=select))
+    types = {"age": "text"}
+    found = codes(tmp_path, Source(path=hive(tmp_path), files="parquet", select=select, types=types))
     ages = ["18", "35", "1000"]
     expected = [f"{age},F,{rest}" for age in ages for rest in ("10.5,2021-03-01", "700,2020-01-01")]
     assert found == single(tmp_path, *expected)
@@ -171,7 +172,9 @@ def renamed_column(folder: Path) -> None:
 
 
 def retyped_column(folder: Path) -> None:
-    parquet(folder, f"people/b-{SECRET}.parquet", **whole(age=[SECRET]))
+    instants = pa.array([0], pa.timestamp("us", "UTC"))
+    parquet(folder, "people/a.parquet", **whole(since=pa.array([0], pa.date32())))
+    parquet(folder, f"people/b-{SECRET}.parquet", **whole(since=instants))
 
 
 def hard_link(folder: Path) -> None:
@@ -212,7 +215,7 @@ def column_in_both(folder: Path) -> None:
 BAD: dict[Callable[[Path], None], tuple[type[Refused], str]] = {
     new_column: (GateBroken, "other columns than in the first file (new: town)"),
     renamed_column: (GateBroken, "(new: years; missing: age)"),
-    retyped_column: (GateBroken, "column 'age' with texts, where earlier files have numbers"),
+    retyped_column: (GateBroken, "column 'since' with timestamps with a time zone, where earlier files have dates"),
     hard_link: (SourceUnreadable, "a second name of"),
     symbolic_link: (SourceUnreadable, "a link"),
     linked_folder: (SourceUnreadable, "a link"),

@@ -161,7 +161,10 @@ def test_a_path_with_signs_of_patterns_and_quotes_means_one_file(tmp_path: Path)
 
 def test_a_select_projects_filters_and_maps(tmp_path: Path):
     source = write_csv(tmp_path, *[f"{row},x" for row in ROWS], header="Age,sex,wage,since,town").model_copy(
-        update={"select": "SELECT Age AS age, upper(sex) AS sex, wage, since FROM source WHERE sex = 'F'"}
+        update={
+            "select": "SELECT Age AS age, upper(sex) AS sex, wage, since FROM source WHERE sex = 'F'",
+            "types": {"sex": "text"},
+        }
     )
     table = take_in(source, make_contract(tmp_path), tmp_path)
     assert [row[1] for row in contents(table.path, "raw")] == ["F", "F"]
@@ -177,7 +180,7 @@ def test_a_select_works_on_batches_from_sqlite_too(tmp_path: Path, monkeypatch: 
 def test_a_cast_that_fails_on_a_row_does_not_stop_the_run(tmp_path: Path):
     """Law 3: a release does not fail because of one person's row."""
     select = "SELECT CAST(age AS INTEGER) AS age, sex, wage, since FROM source"
-    source = write_csv(tmp_path, *ROWS).model_copy(update={"select": select})
+    source = write_csv(tmp_path, *ROWS).model_copy(update={"select": select, "types": {"age": "text"}})
     ages = [row[0] for row in contents(take_in(source, make_contract(tmp_path), tmp_path).path, "raw")]
     assert ages == [34, 17, None, 120]
 
@@ -186,7 +189,7 @@ def test_no_row_stops_a_select_that_computes_with_it(tmp_path: Path):
     """A square that overflows is null, and the release goes on (law 3)."""
     select = "SELECT CAST(age AS INTEGER) * CAST(age AS INTEGER) AS age, sex, wage, since FROM source"
     hostile = "2147483647,F,2,2020-01-01"
-    source = write_csv(tmp_path, *ROWS, hostile).model_copy(update={"select": select})
+    source = write_csv(tmp_path, *ROWS, hostile).model_copy(update={"select": select, "types": {"age": "text"}})
     assert len(contents(take_in(source, make_contract(tmp_path), tmp_path).path, "codes")) == 5
 
 
@@ -220,7 +223,7 @@ def test_a_select_sees_one_type_of_numbers(tmp_path: Path, select: str):
     """Whole numbers, and the doubles, decimals and narrower integers that a writer may make of them for one row."""
     contract, seen = make_contract(tmp_path), {}
     for kind in ("TINYINT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5,2)", "HUGEINT", "DECIMAL(38,4)"):
-        source = Source(path=tmp_path / "people.parquet", select=select)
+        source = Source(path=tmp_path / "people.parquet", select=select, types={"code": "number"})
         row = f"30 AS age, code::{kind} AS code, 2.5 AS wage, DATE '2020-01-01' AS since"
         duckdb.sql(f"COPY (SELECT {row} FROM (VALUES (1), (2), (3), (NULL), (99)) t(code)) TO '{source.path}'")
         seen[kind] = contents(take_in(source, contract, tmp_path / kind).path, "codes")

@@ -353,7 +353,9 @@ def test_types_in_which_a_declared_value_can_be_written_are_taken(tmp_path: Path
             "SELECT age, CASE sex WHEN 1 THEN 'F' ELSE 'M' END AS sex, wage, since FROM source",
         ),
     ):
-        source = _stored(tmp_path, pa.table(GOOD_COLUMNS | columns), "parquet").model_copy(update={"select": select})
+        source = _stored(tmp_path, pa.table(GOOD_COLUMNS | columns), "parquet").model_copy(
+            update={"select": select, "types": select and {"sex": "number"}}
+        )
         assert take_in(source, make_contract(tmp_path), tmp_path).path.exists()
 
 

@@ -40,6 +40,7 @@ GERMAN = {
     "since": ["01.03.2021", "1.1.2020", "31.12.2024 23:59", "1.1.1999", "31.02.2024"],
 }
 SELECT = "SELECT age, upper(sex) AS sex, wage, since FROM source WHERE sex IS NOT NULL"
+TYPES = {"sex": "text"}
 
 
 def german(folder: Path, *more: tuple[str, str]) -> Contract:
@@ -97,9 +98,9 @@ def _duckdb(folder: Path) -> Source:
 
 FORMS: dict[str, Callable[[Path], Source]] = {
     "csv": lambda folder: Source(path=_csv(folder), delimiter=";"),
-    "csv behind a select": lambda folder: Source(path=_csv(folder), delimiter=";", select=SELECT),
+    "csv behind a select": lambda folder: Source(path=_csv(folder), delimiter=";", select=SELECT, types=TYPES),
     "parquet": _parquet,
-    "parquet behind a select": lambda folder: _parquet(folder).model_copy(update={"select": SELECT}),
+    "parquet behind a select": lambda folder: _parquet(folder).model_copy(update={"select": SELECT, "types": TYPES}),
     "folder": _folder,
     "duckdb": _duckdb,
 }

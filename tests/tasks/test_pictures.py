@@ -56,6 +56,12 @@ def taken_in(table: pa.Table, contract: Contract, folder: Path, select: str | No
     return ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB")
 
 
+def _made(folder: Path) -> Path:
+    """A folder for another table."""
+    (folder / "other").mkdir()
+    return folder / "other"
+
+
 def codes_of(table: PrivateTable, contract: Contract) -> np.ndarray:
     codes = SnapshotRows(table, contract).rows(["picture"])._read()
     assert codes.shape[1] == PLACES
@@ -120,7 +126,6 @@ def test_a_gate_on_the_size_stops_the_release_without_a_value(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        (pa.array([3, 4]), "values of type BIGINT"),
         (pa.array([[[1, 2]], [[3, 4]]]), r"values of type BIGINT\[\]\[\]"),
         (pa.array([[True], [False]]), r"values of type BOOLEAN\[\]"),
         (pa.FixedSizeListArray.from_arrays(pa.array(range(12)), 6), "lists of 6 numbers"),
@@ -135,6 +140,17 @@ def test_a_column_that_holds_no_such_lists_is_refused_by_its_type(
     (finding,) = refused.value.findings
     assert (finding.field, finding.allowed) == ("column 'picture'", f"lists of {PLACES} numbers")
     assert not (tmp_path / "run" / "snapshot.duckdb").exists()
+
+
+@pytest.mark.parametrize("values", [pa.nulls(2), pa.array([float("nan"), None]), pa.array([3, 4])], ids=str)
+def test_what_a_column_is_stored_as_where_nobody_has_a_picture_is_not_refused(
+    tmp_path: Path, values: pa.Array
+) -> None:
+    """Whether anybody has one may be a matter of one person; a number is one more picture that does not fit."""
+    contract = contract_at(tmp_path)
+    table = taken_in(pa.table({"picture": values, "shape": ["bar", "box"]}), contract, tmp_path)
+    missing = taken_in(pa.table({"picture": pa.array([[], []]), "shape": ["bar", "box"]}), contract, _made(tmp_path))
+    assert (codes_of(table, contract) == codes_of(missing, contract)).all()
 
 
 def test_a_select_may_project_and_rename(tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from tasks.ingest import ingest
 from tasks.source.days import Days
 
 folder, select, by = Path(sys.argv[1]), sys.argv[2] or None, sys.argv[3]
+types = {"since": "moment"} if "(since" in (select or "") else None
 days = Days(by, time_block("2021-Q1")) if by else None
 try:
-    source = Source(path=folder / "people.parquet", select=select)
+    source = Source(path=folder / "people.parquet", select=select, types=types)
     table = ingest(source, load_contract(folder / "people.odcs.yaml"), folder=folder / sys.argv[4], key=bytes(32),
                    memory_limit="256MB", days=days)
 except Refused as error:

@@ -139,7 +139,8 @@ def test_typed_columns_are_judged_like_texts(tmp_path: Path):
     source = write_csv(tmp_path, *ROWS).model_copy(
         update={
             "select": "SELECT TRY_CAST(age AS INTEGER) AS age, sex, CAST(wage AS DOUBLE) AS wage, "
-            "CAST(since AS DATE) AS since FROM source"
+            "CAST(since AS DATE) AS since FROM source",
+            "types": {"age": "text", "wage": "text", "since": "text"},
         }
     )
     found = outcome(take_in(source, contract, tmp_path), contract, tmp_path / "run")
