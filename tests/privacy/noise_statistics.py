@@ -118,6 +118,16 @@ class ConstantBytes:
         return np.full(n, self.value, np.uint8)
 
 
+def point_bytes(points: list[tuple[int, int, int]], tries: int) -> list[int]:
+    """Lay points out as tries; the rest are points of the first slice, at the foot of its cap."""
+    padded = points + [(0, 0, 0)] * (tries - len(points))
+    return word_bytes(*(word for column in zip(*padded, strict=True) for word in column))
+
+
+def word_bytes(*words: int) -> list[int]:
+    return [byte for word in words for byte in word.to_bytes(8, "little")]
+
+
 def exp_minus_digits(x: Fraction, shift: int, share: Callable[[Fraction], Fraction]) -> int:
     """floor(256^shift share(e^-x)) for an increasing `share`, from the exponential series in fractions alone.
 

@@ -26,6 +26,8 @@ from tests.privacy.noise_statistics import (
     dkw_rejects,
     lag_rejects,
     neighbours_p,
+    point_bytes,
+    word_bytes,
 )
 from tests.privacy.normal_graph import cell_area, exact
 
@@ -52,12 +54,6 @@ def words_for(wanted: list[int], boxes: Boxes) -> list[list[int]]:
         points.append((int(np.flatnonzero(boxes.slices == cell)[0]), low << (64 - bits) | 1 << (63 - bits), 0))
     script = [[byte for word in words for byte in word.to_bytes(4, "little")]]
     return script if not points else [*script, point_bytes(points, 2 * len(points) + 32)]
-
-
-def point_bytes(points: list[tuple[int, int, int]], tries: int) -> list[int]:
-    """Lay points out as tries; the rest are points of the first slice, at the foot of its cap."""
-    padded = points + [(0, 0, 0)] * (tries - len(points))
-    return [byte for column in zip(*padded, strict=True) for word in column for byte in word.to_bytes(8, "little")]
 
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(2) ** 8, Fraction(1000, 3)])
@@ -111,22 +107,27 @@ def test_numpy_is_far_more_exact_than_the_margin_allows_for() -> None:
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28])
 def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction) -> None:
-    """Heights whose 64 bits are the graph's own: zeros that follow lie below it, ones above it."""
+    """Heights that agree with the graph in 128 bits: 64 bits more of y and of the height decide, either way.
+
+    Bits of the height in the place of y's, or the other way round, would decide too early.
+    """
     boxes = boxes_of(deviation)
     bits = boxes.width_bits
     for cell, low in ((40, 5), (boxes.cells.size // 2, 9), (boxes.cells.size // 2 + 70, 3)):
-        number, further = int(boxes.cells[cell]) + low, int(SeededBytes(4).take(8).view("<u8")[0])
-        abscissa = low << (64 - bits) | 12_345
-        y = number - Fraction(1, 2) + Fraction(12_345 << 64 | further, 2 ** (128 - bits))
+        number, abscissa = int(boxes.cells[cell]) + low, low << (64 - bits) | 12_345
+        further = SeededBytes(4).take(16).view("<u8").tolist()
+        y = number - Fraction(1, 2) + Fraction((12_345 << 64 | further[0]) << 64 | further[1], 2 ** (192 - bits))
         with mpmath.workprec(600):
-            height = int((cell_area(deviation, y) - float(boxes.floors[cell])) / float(boxes.caps[cell]) * 2**64)
-        for ends, found in ((0, number), (2**64 - 1, None)):
-            more = [byte for word in (further, ends) for byte in word.to_bytes(8, "little")]
-            source = ScriptedBytes(more, *([[0] * 16] * 2))
-            assert module._decided(cell, abscissa, height, boxes, source) == found
-            assert len(source.script) == 2
-        floats = point_bytes([(int(np.flatnonzero(boxes.slices == cell)[0]), abscissa, height)], 1)
-        assert module._points(1, boxes, ScriptedBytes(floats, more)).tolist() == []
+            height = int((cell_area(deviation, y) - float(boxes.floors[cell])) / float(boxes.caps[cell]) * 2**192)
+        for moved, found in ((height - 2**12, number), (height + 2**12, None)):
+            heights = moved >> 128, moved >> 64 & 2**64 - 1, moved & 2**64 - 1
+            script = [word_bytes(*pair) for pair in zip(further, heights[1:], strict=True)]
+            source = ScriptedBytes(*script)
+            assert module._decided(cell, abscissa, heights[0], boxes, source) == found
+            assert not source.script
+            point = (int(np.flatnonzero(boxes.slices == cell)[0]), abscissa, heights[0])
+            source = ScriptedBytes(point_bytes([point], 1), *script)
+            assert module._points(1, boxes, source).tolist() == ([] if found is None else [found])
 
 
 def test_no_tail_is_cut_off() -> None:
