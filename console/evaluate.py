@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from console.attack import attack_command, refuse_without_attack
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, SpecRefused
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from privacy.evaluation.table_errors import PrivateTableErrors
     from tasks.settings import Workspace
 
-Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version.")]
+Version = Annotated[
+    Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version; with --attack a release spec too.")
+]
 Against = Annotated[
     Path | None,
     typer.Option("--against", metavar="SOURCE", help="The real rows: a file, or a release spec that names them."),
 ]
 Holdout = Annotated[
     Path | None,
-    typer.Option("--holdout", metavar="FILE", help="Instead: rows that are public; the scores are public too."),
+    typer.Option("--holdout", metavar="FILE", help="Instead: rows that are public; what is found is public too."),
 ]
 Because = Annotated[
     str | None,
@@ -43,6 +46,23 @@ Others = Annotated[
 ]
 OfPeriod = Annotated[
     str | None, typer.Option("--period", help="Of a spec with `period:` the rows of this one: 2024Q3, 2024-07, 2024.")
+]
+AttackName = Annotated[
+    str | None,
+    typer.Option(
+        "--attack",
+        metavar="ATTACK",
+        help="Attack shadow releases of the public rows: shadow, attribute_inference, inversion (of a model) or all.",
+    ),
+]
+Attribute = Annotated[
+    str | None, typer.Option("--attribute", metavar="COLUMN", help="The column that attribute inference guesses.")
+]
+Releases = Annotated[
+    int | None, typer.Option("--releases", min=4, max=1000, help="Shadow releases of an attack, at most; 16.")
+]
+Minutes = Annotated[
+    float | None, typer.Option("--minutes", min=0.1, help="Time for the shadow releases of an attack; 10.")
 ]
 Show = Annotated[bool, typer.Option("--show", help="Print the private numbers too, not only where they lie.")]
 
@@ -60,6 +80,10 @@ def evaluate(
     target: Target = None,
     others: Others = None,
     period: OfPeriod = None,
+    attack: AttackName = None,
+    attribute: Attribute = None,
+    releases: Releases = None,
+    minutes: Minutes = None,
     show: Show = False,
     workspace: At = None,
     as_json: AsJson = False,
@@ -76,6 +100,10 @@ def evaluate(
     With --holdout synthetic rows are compared with rows that you declare public, and why: those scores are public,
     and are written below public-scores/. Rows held back from the confidential table are not public.
 
+    With --attack, of a version or of a release spec, the same product is made of the public rows again and again,
+    each row in or out by the toss of a coin, and an attacker guesses who is in, or a column of theirs. Exit 5 where
+    that refutes the epsilon that is claimed.
+
     Examples:
 
         sudare evaluate releases/adult-synthetic/v1 --against examples/adult/adult.parquet --target income
@@ -87,12 +115,23 @@ def evaluate(
         sudare evaluate releases/visits-2024-q3/v1 --against visits.yaml --period 2024Q3
 
         sudare evaluate releases/adult-synthetic/v1 --holdout census-2000.parquet --public-because "public use sample"
+
+        sudare evaluate synthetic.yaml --attack all --attribute occupation \\
+            --holdout census-2000.parquet --public-because "public use sample"
     """
     from console.progress import shown
     from flows.evaluation import evaluate_version
     from privacy.evaluation.scores import PrivateScores
 
     where = workspace_at(workspace)
+    extent = {"--attribute": attribute, "--releases": releases, "--minutes": minutes}
+    if attack is not None:
+        others_given = {"--against": against, "--others": others, "--target": target, "--show": show or None}
+        attack_command(
+            version_dir, holdout, public_because, attack, extent, others_given, period, where, as_json=as_json
+        )
+        return
+    refuse_without_attack(extent)
     if against is None or holdout is not None or public_because is not None:
         if holdout is None or against is not None or period is not None:
             raise _one_of(against, holdout, period)

@@ -86,6 +86,11 @@ def read_request(
         raise SpecRefused(findings)
     if spec.source.engine is not None and not isinstance(spec.product, TablesProduct):
         raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
+    return planned_request(spec, contract, workspace)
+
+
+def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace | None = None) -> Request:
+    """Plan a release whose spec fits its contract; arguments and refusals as for `read_request`."""
     if not isinstance(spec.product, TablesProduct):
         if workspace is None:
             return _fitted(spec, contract)

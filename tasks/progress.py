@@ -56,6 +56,17 @@ def watch(reporter: Reporter | None) -> None:
 
 
 @contextmanager
+def quietly() -> Iterator[None]:
+    """Report no step of the block: it is a part of a step that is reported."""
+    before = _reporter
+    watch(None)
+    try:
+        yield
+    finally:
+        watch(before)
+
+
+@contextmanager
 def step(name: str) -> Iterator[Bar]:
     """Report a named step around a block; an exception closes it as failed."""
     reporter = _reporter

@@ -75,9 +75,14 @@ def inverted(
 
 def likeness(found: Array, wanted: Array) -> float:
     """Return the correlation of two vectors, -1 to 1; 0 where one of them does not vary."""
-    one, other = found - found.mean(), wanted - wanted.mean()
-    length = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / length if length > 0 else 0.0
+    return float(likenesses(found, wanted[None])[0])
+
+
+def likenesses(found: Array, rows: Array) -> Array:
+    """Return the correlation of a vector with each row of others, as `likeness`."""
+    one, others = found - found.mean(), rows - rows.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(one) * np.linalg.norm(others, axis=1)
+    return np.asarray(np.divide(others @ one, lengths, out=np.zeros(len(rows)), where=lengths > 0))
 
 
 def _ascent(layers: tuple[Layer, ...], vector: Array, cell: int) -> tuple[float, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import comb
@@ -142,6 +142,19 @@ def model_page(scores: PrivateModelScores, *, release: str, version: int) -> str
     page: str = _template("model.html.j2").render(
         release=release, version=version, scores=scores, style=style(_PAGE / "record.css")
     )
+    return page
+
+
+def attacks_page(report: Any, attacks: Sequence[tuple[Any, tuple[str, ...]]]) -> str:
+    """Render what came of attacks.
+
+    Args:
+        report: an `AttackReport`.
+        attacks: each kind, with what is said of it.
+    Returns:
+        HTML, public.
+    """
+    page: str = _template("attacks.html.j2").render(report=report, attacks=attacks, style=style(_PAGE / "record.css"))
     return page
 
 

@@ -103,6 +103,28 @@ def accuracies(
     return found
 
 
+def population_chances(known: Rows, asked: Rows, *, target: str) -> NDArray[np.float64]:
+    """Return what rows of the population tell of a column of other rows, by a tree with 20 rows a leaf.
+
+    Args:
+        known: rows of the population.
+        asked: other rows; what their target is, is not read.
+        target: the column.
+    Returns:
+        Chances of its cells, shape (asked rows, cells), above 0.
+    Raises:
+        EvaluationExtraMissing: scikit-learn is not installed.
+    """
+    check_comparable(asked, known)
+    tree = _package("sklearn.tree", "scikit-learn").DecisionTreeClassifier(min_samples_leaf=20, random_state=SEED)
+    learned, others = _features(known, target), _features(asked, target)
+    place, size = known.columns.index(target), known.shape[known.columns.index(target)]
+    tree.fit(learned, known.codes[:, place])
+    found = np.full((len(asked.codes), size), 1 / (len(known.codes) + size))
+    found[:, np.asarray(tree.classes_, dtype=np.int64)] += tree.predict_proba(others)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
 def _some(rows: Rows, most: int) -> Rows:
     """Draw at most so many rows, the same at each call."""
     if len(rows.codes) <= most:
@@ -127,9 +149,15 @@ def _weighted(rows: Rows, target: str) -> _Weighted:
     """Count equal rows, and encode the distinct ones."""
     place = rows.columns.index(target)
     distinct, counts = np.unique(rows.codes, axis=0, return_counts=True)
-    others = [column for column in range(len(rows.columns)) if column != place]
-    encoded = [np.eye(rows.shape[column], dtype=np.float32)[distinct[:, column]] for column in others]
-    return _Weighted(np.concatenate(encoded, axis=1), distinct[:, place], counts.astype(np.float64))
+    features = _features(Rows(rows.columns, rows.shape, distinct), target)
+    return _Weighted(features, distinct[:, place], counts.astype(np.float64))
+
+
+def _features(rows: Rows, target: str) -> NDArray[np.float32]:
+    """Return the one-hot entries of all columns but the target."""
+    others = [place for place, name in enumerate(rows.columns) if name != target]
+    encoded = [np.eye(rows.shape[place], dtype=np.float32)[rows.codes[:, place]] for place in others]
+    return np.concatenate(encoded, axis=1)
 
 
 def _package(module: str, package: str) -> Any:

@@ -14,6 +14,7 @@ models of one target); Carlini et al. 2022 (rates at low false positives).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp
 from typing import Any, Final
@@ -64,7 +65,7 @@ def leak(members: Scores, others: Scores) -> Leak:
 
 def allowed_area(epsilon: float, delta: float) -> float:
     """Return the largest area under the ROC curve that a claim allows, one less that under its trade-off curve."""
-    meet = (1 - delta) / (1 + exp(epsilon))
+    meet = (1 - delta) * exp(-epsilon) / (1 + exp(-epsilon))
     left = meet * (1 - delta + meet) / 2
     return 1 - left - (1 - delta - meet) * meet / 2
 
@@ -76,28 +77,56 @@ def nearness(synthetic: Codes, people: Codes) -> Scores:
         synthetic: shape (rows, columns).
         people: shape (people, columns).
     """
-    pieces = [people[start : start + _CHUNK] for start in range(0, len(people), _CHUNK)]
-    return np.concatenate(
-        [-(piece[:, None, :] != synthetic[None]).sum(axis=2).min(axis=1) for piece in pieces]
-    ).astype(np.float64)
+    return np.concatenate([-away.min(axis=1) for away in _distances(synthetic, people)]).astype(np.float64)
+
+
+def closeness(synthetic: Codes, people: Codes) -> Scores:
+    """Score by all synthetic rows: log of the sum of e^-2d, d the number of columns in which one differs.
+
+    Args:
+        synthetic, people: as of `nearness`.
+    """
+    return np.concatenate([np.log(np.exp(-2.0 * away).sum(axis=1)) for away in _distances(synthetic, people)])
+
+
+def value_shares(synthetic: Codes, people: Codes, *, secret: int, values: int) -> Scores:
+    """Return, of the synthetic rows that are nearest in all other columns, the share with each value of the secret.
+
+    Args:
+        synthetic, people: as of `nearness`; what the people's secret is, is not read.
+        secret: place of the column that the attacker does not know.
+        values: its cells.
+    Returns:
+        Shape (people, values), each row adding up to 1.
+    """
+    known, rows = np.delete(people, secret, axis=1), np.delete(synthetic, secret, axis=1)
+    has = np.eye(values)[synthetic[:, secret]]
+    found = []
+    for away in _distances(rows, known):
+        nearest = (away == away.min(axis=1, keepdims=True)).astype(np.float64)
+        found.append(nearest @ has / nearest.sum(axis=1, keepdims=True))
+    return np.concatenate(found)
 
 
 def guesses(synthetic: Codes, people: Codes, *, secret: int) -> Scores:
     """Score by how many of the synthetic rows that are nearest in all other columns have a person's true value.
 
     Args:
-        synthetic, people: as of `nearness`.
-        secret: place of the column that the attacker does not know.
+        synthetic, people, secret: as of `value_shares`.
     """
-    known, truth = np.delete(people, secret, axis=1), people[:, secret]
-    rows, values = np.delete(synthetic, secret, axis=1), synthetic[:, secret]
-    found = []
-    for start in range(0, len(known), _CHUNK):
-        away = (known[start : start + _CHUNK, None, :] != rows[None]).sum(axis=2)
-        nearest = away == away.min(axis=1, keepdims=True)
-        right = nearest & (values[None] == truth[start : start + _CHUNK, None])
-        found.append(right.sum(axis=1) / nearest.sum(axis=1))
-    return np.concatenate(found).astype(np.float64)
+    truth = people[:, secret]
+    values = 1 + int(max(truth.max(), synthetic[:, secret].max()))
+    shares = value_shares(synthetic, people, secret=secret, values=values)
+    return np.asarray(shares[np.arange(len(people)), truth])
+
+
+def _distances(synthetic: Codes, people: Codes) -> Iterator[NDArray[np.int64]]:
+    """Yield in how many columns the synthetic rows differ from some people, shape (some, rows)."""
+    for start in range(0, len(people), _CHUNK):
+        away = np.zeros((len(people[start : start + _CHUNK]), len(synthetic)), np.int64)
+        for column in range(people.shape[1]):
+            away += people[start : start + _CHUNK, column, None] != synthetic[None, :, column]
+        yield away
 
 
 def shadow(synthetic: Codes, target: Codes) -> Scores:
