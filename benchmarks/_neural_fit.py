@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._neural_free import FREE, NoNoise
+from benchmarks._neural_free import FREE, NoNoise, registered
 from benchmarks._neural_tables import Table
 from contracts.blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
@@ -197,7 +197,7 @@ class Charged:
 
 def charged(method: Method, table: Table, folder: Path, *, seed: int, epsilon: Fraction, delta: Fraction) -> Charged:
     """Plan, and charge an account of a ledger in `folder`."""
-    made = generator(FREE.get(method.generator, method.generator))
+    made = generator(registered(method.generator))
     options = made.options.model_validate(dict(method.options))
     asked = Asked(table.domain, {}, "add_remove", 1, epsilon, delta, None, table.layout)
     plan = made.plan(asked, options)

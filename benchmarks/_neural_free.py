@@ -1,4 +1,6 @@
-"""PGM and VAE: P3GM and DP-VAE without noise and without clipping, to see what privacy takes. Nothing is published.
+"""Names of the benchmark that are no generator's: P3GM's variants, and PGM and VAE, which have no noise.
+
+PGM and VAE are P3GM and DP-VAE without noise and without clipping, to see what privacy takes. Nothing is published.
 
 What stands before the generator in the grant's place adds nothing to the sums and to the gradients; the samples are
 Poisson's all the same. There is no such generator in the registry: it exists for the benchmark alone.
@@ -6,7 +8,7 @@ Poisson's all the same. There is no such generator in the registry: it exists fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -26,7 +28,17 @@ from privacy.noise.row_normals import normals_from
 
 FREE: Final = {"pgm": "p3gm", "vae_free": "vae"}
 """Names in the tables, and the generators that they are without noise."""
+VARIANTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "p3gm_joined": ("p3gm", {"labels": "joined", "components": 10}),
+    "p3gm_components": ("p3gm", {"labels": "components", "components": 1}),
+}
+"""Further names, each a generator with options: `p3gm_joined` is the paper's P3GM, whose paper names no number."""
 _UNCLIPPED: Final = 1e6
+
+
+def registered(name: str) -> str:
+    """Return the registered generator that a name in the tables stands for."""
+    return VARIANTS[name][0] if name in VARIANTS else FREE.get(name, name)
 
 
 class NoNoise:

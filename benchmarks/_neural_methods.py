@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks._neural_fit import Method
-from benchmarks._neural_free import FREE
+from benchmarks._neural_free import FREE, VARIANTS, registered
+from benchmarks.results import Setting
+from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.registry import generator, names
+from privacy.learning.layout import RowLayout
 
 FEW_BINS: Final = 16
 NEURAL: Final = ("p3gm", "ae", "vae", "dp_gm")
 MARGINAL: Final = ("aim", "mst", "privbayes")
-GENERATORS: Final = ("class_gaussian", *NEURAL, *MARGINAL, *FREE)
+GENERATORS: Final = ("class_gaussian", *NEURAL, *VARIANTS, *MARGINAL, *FREE)
 MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 100}
 """Beyond these a fit takes from half an hour to hours."""
 
@@ -35,7 +38,7 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
     """
     found = []
     for name in asked or GENERATORS:
-        if FREE.get(name, name) not in names():
+        if registered(name) not in names():
             print(f"{table}: {name} is left out: no generator of that name is registered")
         elif columns > MOST_COLUMNS.get(name, columns):
             print(f"{table}: {name} is left out: {columns} columns are too many for it")
@@ -44,9 +47,20 @@ def methods(table: str, label: str, columns: int, rows: int, asked: Sequence[str
     return found
 
 
+def variant(method: Method, layout: RowLayout) -> dict[str, Setting]:
+    """Say which of P3GM's variants a number is of; nothing of other generators."""
+    options = generator(registered(method.generator)).options.model_validate(dict(method.options))
+    if not isinstance(options, PhasedOptions):
+        return {}
+    labels, components = options.mixture_of(layout)
+    of = "in all" if labels == "joined" else "of each label"
+    return {"variant": f"labels: {labels}, {components} components {of}, number_loss: {options.number_loss}"}
+
+
 def _method(name: str, label: str, rows: int) -> Method:
     """Give a generator those options that it has."""
     wanted: dict[str, Any] = {"label": label, "rows_about": rows}
-    known = generator(FREE.get(name, name)).options.model_fields
+    known = generator(registered(name)).options.model_fields
     options = {option: value for option, value in wanted.items() if option in known}
+    options |= VARIANTS[name][1] if name in VARIANTS else {}
     return Method(name, options, FEW_BINS if name in MARGINAL else None)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._neural_fit import DELTA, EPSILON, Kept, Method
-from benchmarks._neural_free import FREE
+from benchmarks._neural_free import FREE, VARIANTS, registered
 from benchmarks._neural_learners import BATCH, EPOCHS, SIDE, accuracies, ranked
-from benchmarks._neural_methods import methods
+from benchmarks._neural_methods import methods, variant
 from benchmarks._neural_paper import AIMED, AIMED_AT_PICTURES, RANKED, RECOGNISED
 from benchmarks._neural_tables import Features, Table, folds_of
 from benchmarks._plots import sheets
@@ -79,6 +79,7 @@ def tables(asked: Asked, load: Callable[[Bins], Table], *, note: str = "") -> li
             rows.append(_refused(table, method, about, refused))
             continue
         settings = about | {
+            **variant(method, binned.layout),
             "options": dict(method.options),
             "bins": method.bins,
             "seconds_of_a_fit": [report["seconds"] for _, report in reports],
@@ -104,6 +105,7 @@ def pictures(asked: Asked, train: Table, test: Table) -> list[Row]:
     for method in asked.methods(train, len(train)):
         reports = [_recognised(asked, train, test, method, seed) for seed in PICTURE_SEEDS]
         settings: dict[str, Setting] = {
+            **variant(method, train.layout),
             "options": dict(method.options),
             "seconds_of_a_fit": [report["seconds"] for _, report in reports],
             "cpu_seconds_of_a_fit": [report["cpu_seconds"] for _, report in reports],
@@ -175,8 +177,9 @@ def positive(table: Table, labels: NDArray[np.int64]) -> NDArray[np.int64]:
 def _ranked_rows(asked: Asked, table: str, name: str, found: Sequence[Any], about: dict[str, Setting]) -> list[Row]:
     """Return a row for AUROC and one for AUPRC: means of folds and learners."""
     rows = []
-    paper = RANKED.get(table, {}).get(name, (None, None))
-    aimed = AIMED.get((table, name), (None, None))
+    printed = registered(name) if name in VARIANTS else name
+    paper = RANKED.get(table, {}).get(printed, (None, None))
+    aimed = AIMED.get((table, printed), (None, None))
     for place, score in enumerate(_SCORES):
         means = [fold["mean"][score] for fold in found]
         learners: dict[str, Setting] = {
@@ -211,10 +214,11 @@ def _ranked_rows(asked: Asked, table: str, name: str, found: Sequence[Any], abou
 def _recognised_rows(table: Table, name: str, found: Sequence[Any], about: dict[str, Setting]) -> list[Row]:
     """Return a row for each network."""
     rows = []
+    printed = registered(name) if name in VARIANTS else name
     for network in found[0]:
         measured = round(fmean(each[network] for each in found), 4)
         first = network == "CNN"
-        target = AIMED_AT_PICTURES.get((table.name, name)) if first else None
+        target = AIMED_AT_PICTURES.get((table.name, printed)) if first else None
         settings: dict[str, Setting] = {
             **machine(*_PACKAGES),
             **about,
@@ -231,7 +235,7 @@ def _recognised_rows(table: Table, name: str, found: Sequence[Any], about: dict[
                 "of real test pictures",
                 target=target,
                 holds=None if target is None else measured >= target,
-                paper=RECOGNISED.get(table.name, {}).get(name) if first else None,
+                paper=RECOGNISED.get(table.name, {}).get(printed) if first else None,
                 settings=settings,
             )
         )

@@ -59,7 +59,7 @@ class LearningFirstOptions(PerturbationOptions):
             raise ValueError("lowest must lie below highest")
         low, high = self.bias_range
         if not low < high:
-            raise ValueError(f"biases would lie in {low:g} to {high:g}; lowest_bias must lie below highest_bias")
+            raise ValueError(f"lowest_bias below highest_bias; here biases would lie in {low:g} to {high:g}")
         return self
 
     @property

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule
 
 Labels = Literal["components", "joined"]
+NumberLoss = Literal["cross_entropy", "squared_error"]
 Scale = Literal["measured", "declared"]
+_JOINED: Final = 10
+"""Components of a mixture that all labels share, where their number is not written."""
+
+
+class RowLoss(TypedDict):
+    """Those fields of a latent model that say what its loss of a row is."""
+
+    numbers: Literal["bernoulli", "gaussian"]
+    number_variance: float
+    kl_weight: float
+    samples: int
+
+
 _BATCHES = 100
 _SMALLEST_BATCH = 100
 
@@ -52,6 +67,11 @@ class TrainingOptions(BaseModel):
     time_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     @property
+    def passes(self) -> int:
+        """How often a network is run for a row and step."""
+        return 1
+
+    @property
     def schedule(self) -> Schedule:
         """How rows are sampled, and for how long.
 
@@ -67,11 +87,48 @@ class TrainingOptions(BaseModel):
 class LatentOptions(TrainingOptions):
     """What every generator that trains a decoder may be asked.
 
+    The last four say what is trained on a row, and enter no cost: whatever a row's loss is, its gradient is clipped
+    to `gradient_norm`, and sampling and steps stay as they are.
+
     Args:
         label: a column of listed values whose shares among the rows are kept.
+        number_loss: of numbers and pixels: "cross_entropy", or "squared_error", the paper's, over twice the variance.
+        number_variance: of a number about the decoder's output, with squared_error; 1/2, which is the plain squared
+            error, when not given.
+        kl_weight: what the divergence from the prior counts beside the reconstruction; the paper's is 1.
+        latent_samples: latent vectors a row and step, over which its loss is averaged: L of the paper's equation 5.
     """
 
     label: str | None = None
+    number_loss: NumberLoss = "cross_entropy"
+    number_variance: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
+    kl_weight: float = Field(default=1.0, ge=0, le=1000, allow_inf_nan=False)
+    latent_samples: int = Field(default=1, ge=1, le=64)
+
+    @model_validator(mode="after")
+    def _a_variance_of_squares(self) -> LatentOptions:
+        if self.number_variance is not None and self.number_loss != "squared_error":
+            raise ValueError(
+                "number_variance only beside number_loss: squared_error; leave it out, or write that loss"
+            )
+        return self
+
+    @property
+    def passes(self) -> int:
+        """How often the decoder is run for a row and step."""
+        return self.latent_samples
+
+    @property
+    def loss(self) -> RowLoss:
+        """The loss of a row, in the words of a learner."""
+        numbers: Literal["bernoulli", "gaussian"] = "bernoulli" if self.number_loss == "cross_entropy" else "gaussian"
+        variance = 0.5 if self.number_variance is None else self.number_variance
+        return {
+            "numbers": numbers,
+            "number_variance": variance,
+            "kl_weight": self.kl_weight,
+            "samples": self.latent_samples,
+        }
 
 
 class PhasedOptions(LatentOptions):
@@ -79,9 +136,11 @@ class PhasedOptions(LatentOptions):
 
     Args:
         dimensions: principal axes that are kept, fewer where there are not so many entries.
-        components: of the mixture; of each label's own, where labels are components.
+        components: of the mixture; of each label's own, where labels are components. 10 where the label is joined,
+            and else 1, when not given.
         labels: "components", each label has components of its own and rows take the label of theirs; "joined", the
-            label is one more column of the rows that are trained on, as in the paper.
+            label is one more column of the rows that are trained on, as in the paper; "auto" joins it where some
+            other column is of categories, which the contract says and no row.
         rounds: of expectation and maximisation; one is enough for one component a label.
         clip: norm to which vectors are clipped about their centre. Without it the root of 1/16 a number or pixel,
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
@@ -93,14 +152,23 @@ class PhasedOptions(LatentOptions):
     """
 
     dimensions: int = Field(default=20, ge=1, le=256)
-    components: int = Field(default=1, ge=1, le=256)
-    labels: Labels = "components"
+    components: int | None = Field(default=None, ge=1, le=256)
+    labels: Literal["auto", "components", "joined"] = "auto"
     rounds: int = Field(default=5, ge=1, le=100)
     clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     scale: Scale = "measured"
     first_share: float = Field(default=0.4, ge=0.01, le=0.99)
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
+
+    def mixture_of(self, layout: RowLayout) -> tuple[Labels, int]:
+        """Return how the label is treated, and how many components there are; by the columns' kinds alone."""
+        others = [column.kind for column in layout.columns if column.name != self.label]
+        labels: Labels = "joined" if "category" in others else "components"
+        if self.labels != "auto":
+            labels = self.labels
+        shared = labels == "joined" and self.label is not None
+        return labels, self.components or (_JOINED if shared else 1)
 
 
 class VariationalOptions(LatentOptions):

@@ -11,7 +11,9 @@ calibrated to what the sums leave. `ae` fixes the variance too, at 0 (equation 9
 
 Source: Takagi, Takahashi, Cao, Yoshikawa 2021, section 3. Deviates in: axes from Gaussian noise on the second moment
 (the Wishart mechanism is not private); EM's statistics under one joint bound; Poisson sampling; domains and bounds
-from the contract, and of numbers a measured part of it; labels that own components (`labels: joined` is the paper's).
+from the contract, and of numbers a measured part of it; labels that own components where all other columns are
+numbers or pictures (the paper's is `labels: joined` everywhere); the loss of numbers is their cross entropy (the
+paper's is `number_loss: squared_error`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import ClassVar, Final
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.generator import Asked, CannotGenerate, CountsSource, Fitted, GeneratorPlan, Progress
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
@@ -164,13 +166,14 @@ class P3gm:
         """Return what the options make of the columns, or refuse what must fail."""
         layout = checked_layout(asked, options.label, self.name)
         check_relation(asked, self.name)
-        owner = options.label if options.labels == "components" else None
+        treated, components = options.mixture_of(layout)
+        owner = options.label if treated == "components" else None
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
         labels = Labels(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
-        rounds = 1 if labels is not None and options.components == 1 else options.rounds
+        rounds = 1 if labels is not None and components == 1 else options.rounds
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
-        prior = Prior(options.components, labels, rounds, options.spread, joined)
+        prior = Prior(components, labels, rounds, options.spread, joined)
         width, latent = projection.width, projection.latent
         decoder = perceptron(latent, *options.hidden, outputs=width)
         variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
@@ -188,7 +191,9 @@ class P3gm:
         noise = [sum_in_words(e, s.move) for e, s in zip(events, statistics, strict=True)]
         shares = [float(each / whole) * options.first_share for each in form.weights]
         told = [(name, 1, shares[place], noise[place]) for place, name in enumerate(names)]
-        return [*told, ("mixture", rounds, sum(shares[len(names) :]), noise[-1])]
+        treated = f"labels {options.mixture_of(form.layout)[0]}, " if options.label is not None else ""
+        mixture = f"mixture ({treated}{_counted(form)})"
+        return [*told, (mixture, rounds, sum(shares[len(names) :]), noise[-1])]
 
     def learner(self, form: Form, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
         """Return what is trained once the sums are released: decoder and variance."""
@@ -203,6 +208,7 @@ class P3gm:
             _SEED,
             log_variance_start=log_variance_start(mixture, scale) if self.trains_variance else 0.0,
             window=made.window,
+            **options.loss,
         )
 
     def model(
@@ -230,3 +236,23 @@ class AutoEncoder(P3gm):
 
     name: ClassVar[str] = "ae"
     trains_variance: ClassVar[bool] = False
+
+    def form(self, asked: Asked, options: PhasedOptions) -> Form:
+        """Return what the options make of the columns; refuse those that nothing would come of."""
+        for name, found, allowed in (
+            ("latent_samples", options.latent_samples, 1),
+            ("kl_weight", options.kl_weight, 1),
+        ):
+            if found != allowed:
+                raise CannotGenerate(
+                    f"{self.name}: {name} is {found:g}; allowed: {allowed}: its latent vectors are the projected "
+                    "rows themselves, without chance and without divergence; do: leave it out, or take p3gm"
+                )
+        return super().form(asked, options)
+
+
+def _counted(form: Form) -> str:
+    """Say how many components the mixture has."""
+    count = form.prior.components
+    each = " for each label" if form.owner is not None else ""
+    return f"{count} component{'s' if count != 1 else ''}{each}"

@@ -35,7 +35,15 @@ from privacy.ledger.measurement import SumMeasurement
 FEDERATED: Final = frozenset(
     {
         *("label", "hidden", "learning_rate", "dimensions", "components", "labels", "rounds", "clip", "scale"),
-        *("first_share", "spread", "variance_hidden"),
+        *(
+            "first_share",
+            "spread",
+            "variance_hidden",
+            "number_loss",
+            "number_variance",
+            "kl_weight",
+            "latent_samples",
+        ),
     }
 )
 """Options that a federation may give; the others are the federation's own, or each party's."""

@@ -133,11 +133,11 @@ def generator_plan(
         CannotGenerate: with the limit that would do.
     """
     megabytes = (
-        4 * (8 * parameters + 8 * width * min(options.rows_at_once, int(plan.expected_batch_size)))
+        4 * (8 * parameters + 8 * width * options.passes * min(options.rows_at_once, int(plan.expected_batch_size)))
         + 48 * width * width
         + options.rows_about * width
     ) / _MEGABYTE
-    a_step = 6 * parameters * float(plan.expected_batch_size) / _MULTIPLICATIONS_A_SECOND
+    a_step = 6 * parameters * options.passes * float(plan.expected_batch_size) / _MULTIPLICATIONS_A_SECOND
     seconds = 1 + plan.steps * (1e-3 + a_step + parameters / _NUMBERS_A_SECOND)
     seconds += 2 * options.rows_about * width * width / _MULTIPLICATIONS_A_SECOND * (len(sums) > 1)
     if megabytes > options.max_memory_megabytes:

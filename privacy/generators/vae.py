@@ -48,7 +48,7 @@ def variational(width: int, options: VariationalOptions) -> LatentModel:
     encoder = perceptron(width, *options.encoder_hidden, outputs=options.latent)
     decoder = perceptron(options.latent, *options.hidden, outputs=width)
     optimizer = Adam(options.learning_rate, decay="cosine")
-    return LatentModel(options.latent, decoder, encoder, encoder, None, optimizer, SEED)
+    return LatentModel(options.latent, decoder, encoder, encoder, None, optimizer, SEED, **options.loss)
 
 
 class Vae:

@@ -124,13 +124,12 @@ class LatentModel:
 
     Args:
         latent: entries of a latent vector.
-        decoder: from (latent,) to the layout's width: logits of sigmoids and softmaxes (numbers with a "gaussian"
-            loss are the outputs themselves).
+        decoder: from (latent,) to the layout's width: logits of sigmoids and softmaxes.
         mean: fixed, or a network from (width,) to (latent,).
         deviation: fixed, or a network from (width,) to (latent,) that gives the logarithm of the variance.
         prior: a mixture, or None for the standard normal.
-        numbers: loss of numbers in [0, 1]: "bernoulli", cross entropy with logits; "gaussian", squared error over
-            2 * number_variance.
+        numbers: loss of numbers in [0, 1]: "bernoulli", cross entropy with logits; "gaussian", squared error of the
+            sigmoid over 2 * number_variance.
         number_variance: > 0; for "gaussian" only.
         kl_weight: >= 0; the paper's is 1.
         log_variance_start: added to what the network of the deviation gives, so that the training may begin near a

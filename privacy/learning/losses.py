@@ -73,8 +73,7 @@ class LatentLoss:
             started = apply("deviation", rows) + learner.log_variance_start
             log_variance = started.clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
             latent = mean[:, None] + noise * (log_variance / 2).exp()[:, None]
-        outputs = apply("decoder", latent.flatten(0, 1) if _convolves(learner) else latent)
-        outputs = outputs.reshape(rows.shape[0], learner.samples, -1)
+        outputs = apply("decoder", latent)
         loss = self._reconstruction(outputs, rows[:, None].expand_as(outputs)).mean(1)
         if learner.kl_weight and len(learner.parts) > 1:  # else the divergence is a constant
             loss = loss + learner.kl_weight * self._divergence(mean, log_variance)
@@ -165,7 +164,7 @@ class _Reconstruction:
             if self._bernoulli:
                 each = functional.binary_cross_entropy_with_logits(given, wanted, reduction="none")
             else:
-                each = (given - wanted).square() * self._scale
+                each = (given.sigmoid() - wanted).square() * self._scale
             if self._present is not None:
                 each = each * (1 - functional.pad(rows, (0, 1))[..., self._present])
             total = total + each.sum(2)
@@ -224,8 +223,3 @@ def apart(loss: Loss, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
         yield from loss.apart(rows)
     elif rows.shape[0]:
         yield loss, rows
-
-
-def _convolves(learner: LatentModel) -> bool:
-    """Whether the decoder takes no dimension of samples: it has layers on other shapes than vectors."""
-    return any(layer.kind not in ("linear", "relu") for layer in learner.decoder.layers)

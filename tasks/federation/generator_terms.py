@@ -89,7 +89,8 @@ def _options(spec: FederationSpec, terms: GeneratorTerms, rows_about: int) -> Ph
     if findings:
         raise SpecRefused(findings)
     try:
-        return PhasedOptions.model_validate({**terms.options, "rows_about": rows_about})
+        # labels own components unless it is written: joined ones take more rounds of sums, each asked of all sites
+        return PhasedOptions.model_validate({"labels": "components", **terms.options, "rows_about": rows_about})
     except ValidationError as error:
         raise SpecRefused(
             [

@@ -120,6 +120,7 @@ LEARNERS: dict[str, Learner] = {
     "vae": vae(samples=2),
     "sampling": sampling(),
     "gaussian": vae(numbers="gaussian", number_variance=0.25, kl_weight=0.5),
+    "wild": vae(numbers="gaussian", number_variance=1e-6, kl_weight=1000.0, samples=8),
 }
 
 

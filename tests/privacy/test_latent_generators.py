@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from contracts.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
+from privacy.generators.latent_options import PhasedOptions, VariationalOptions
 from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator, names
+from privacy.generators.vae import variational
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import Mixture
 from privacy.learning.rows import PrivateRows
@@ -108,8 +111,10 @@ def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place,
     ("name", "options"),
     [
         ("p3gm", {}),
-        ("p3gm", {"components": 2, "rounds": 2}),
+        ("p3gm", {"labels": "components"}),
+        ("p3gm", {"labels": "components", "components": 2, "rounds": 2}),
         ("p3gm", {"labels": "joined", "components": 12, "rounds": 6}),
+        ("p3gm", {"number_loss": "squared_error", "number_variance": 0.02, "kl_weight": 0.5, "latent_samples": 2}),
         ("ae", {}),
         ("ae", {"dimensions": 3}),
         ("dp_gm", {"clusters": 6, "latent": 2, "encoder_hidden": ()}),
@@ -202,6 +207,83 @@ def test_what_must_fail_is_refused_by_the_plan(
     made = generator(name)
     with pytest.raises(CannotGenerate, match=message):
         made.plan(replace(question(), **changed), made.options(**{"label": "kind", **QUICK, **options}))
+
+
+LOSSES: tuple[dict[str, Any], ...] = (
+    {"number_loss": "squared_error"},
+    {"number_loss": "squared_error", "number_variance": 1e-6},
+    {"kl_weight": 0.0},
+    {"kl_weight": 1000.0},
+    {"latent_samples": 64},
+)
+
+
+@pytest.mark.parametrize("name", ["p3gm", "vae", "dp_gm"])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, Any]) -> None:
+    """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is.
+
+    That it is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`).
+    """
+    made, options = generator(name), {"label": "kind", **QUICK, **FEW.get(name, {})}
+    plain = made.plan(question(), made.options(**options))
+    assert made.plan(question(), made.options(**options, **loss)).events == plain.events
+
+
+def test_the_options_of_the_loss_reach_the_learner_that_is_trained() -> None:
+    given = {"number_loss": "squared_error", "number_variance": 0.25, "kl_weight": 0.5, "latent_samples": 3}
+    learner = variational(9, VariationalOptions(rows_about=100, **given))
+    assert (learner.numbers, learner.number_variance) == ("gaussian", 0.25)
+    assert (learner.kl_weight, learner.samples) == (0.5, 3)
+    plain = variational(9, VariationalOptions(rows_about=100))
+    assert (plain.numbers, plain.kl_weight, plain.samples) == ("bernoulli", 1.0, 1)
+    squares = variational(9, VariationalOptions(rows_about=100, number_loss="squared_error"))
+    assert squares.number_variance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"number_variance": 0.1}, "number_variance only beside number_loss: squared_error; leave it out"),
+        ({"number_loss": "absolute"}, "cross_entropy"),
+        ({"number_loss": "squared_error", "number_variance": 0}, "greater than or equal"),
+        ({"kl_weight": -1}, "greater than or equal"),
+        ({"kl_weight": float("nan")}, "finite"),
+        ({"latent_samples": 0}, "greater than or equal"),
+        ({"latent_samples": 65}, "less than or equal"),
+        ({"labels": "shared"}, "joined"),
+    ],
+)
+def test_losses_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        PhasedOptions(rows_about=100, **given)
+
+
+@pytest.mark.parametrize(("name", "value"), [("latent_samples", 2), ("kl_weight", 0.5)])
+def test_an_autoencoder_refuses_what_nothing_would_come_of(name: str, value: float) -> None:
+    made = generator("ae")
+    with pytest.raises(CannotGenerate, match=f"ae: {name} is {value}; allowed: 1.* do: leave it out, or take p3gm"):
+        made.plan(question(), made.options(label="kind", **QUICK, **{name: value}))
+
+
+def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_a_say() -> None:
+    """The choice reads kinds of columns; the plan says it, with the number of components."""
+    numbers = RowLayout((*LAYOUT.columns[:4], LAYOUT.columns[5]))
+    picture = RowLayout((ColumnLayout("shown", "array", LEVELS, length=4), LAYOUT.columns[5]))
+    options = PhasedOptions(rows_about=100, label="kind")
+    assert options.mixture_of(LAYOUT) == ("joined", 10)
+    assert options.mixture_of(numbers) == options.mixture_of(picture) == ("components", 1)
+    written = PhasedOptions(rows_about=100, label="kind", labels="joined", components=3)
+    assert written.mixture_of(numbers) == ("joined", 3)
+    assert PhasedOptions(rows_about=100, label="kind", labels="components").mixture_of(LAYOUT) == ("components", 1)
+    assert PhasedOptions(rows_about=100).mixture_of(LAYOUT)[1] == 1
+    made = generator("p3gm")
+    steps = [step.what for step in made.plan(question(), made.options(label="kind", **QUICK)).steps]
+    assert "mixture (labels joined, 10 components)" in steps
+    own = made.options(label="kind", labels="components", **QUICK)
+    assert "mixture (labels components, 1 component for each label)" in [
+        s.what for s in made.plan(question(), own).steps
+    ]
 
 
 def test_they_are_registered() -> None:

@@ -97,7 +97,7 @@ def test_reconstruction_adds_up_the_heads_and_a_missing_number_costs_only_its_fl
     beside = bernoulli(slice(1, 2)) + choice
     wanted = bernoulli(slice(0, 1)) * present + bernoulli(slice(5, 21)) + beside
     torch.testing.assert_close(outputs_loss(p3gm(), outputs, rows).double(), wanted, rtol=1e-5, atol=1e-5)
-    squares = (outputs - rows).square() / (2 * 0.25)
+    squares = (outputs.sigmoid() - rows).square() / (2 * 0.25)
     gaussian = squares[:, 0] * present + squares[:, 5:].sum(1) + beside
     found = outputs_loss(p3gm(numbers="gaussian", number_variance=0.25), outputs, rows)
     torch.testing.assert_close(found.double(), gaussian.double(), rtol=1e-5, atol=1e-5)

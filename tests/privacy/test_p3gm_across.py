@@ -51,7 +51,8 @@ def one_thread() -> Iterator[None]:
 
 
 def across(where: Across = ACROSS, epsilon: int = 8, **options: Any) -> P3gmAcross:
-    given = {"label": "kind", "hidden": (16,), "learning_rate": 0.03, "dimensions": 4, **options}
+    plain = {"label": "kind", "labels": "components", "hidden": (16,), "learning_rate": 0.03, "dimensions": 4}
+    given = {**plain, **options}
     return P3gmAcross(question(Fraction(epsilon)), PhasedOptions(rows_about=sum(where.rows_about), **given), where)
 
 
