@@ -38,6 +38,20 @@ class OperatorDecides(SudareError):
         )
 
 
+class SiteStaysAway(SudareError):
+    """A site does not join, since its operator said no.
+
+    Args:
+        page: the private page.
+    """
+
+    def __init__(self, page: Path) -> None:
+        super().__init__(
+            f"not joined, nothing was charged: the operator has not accepted how the rows fit the contract. "
+            f"Private page: {page}. Correct the contract with the other parties, or join with --accept-misfits"
+        )
+
+
 def check(
     spec: Spec,
     period: Annotated[str | None, typer.Option(help="Which period, for a spec with `period:`.")] = None,
@@ -88,16 +102,38 @@ def accepted(found: Misfits, *, share: Fraction, spec: Path, page: Path, accept:
         OperatorDecides: nobody accepted it.
     Privacy: only a terminal is shown shares; a file or a pipe is told where the page lies, whatever was found.
     """
+    asks = _shown(found, share, page) and may_ask
+    if accept or found.broken_gates or not found.above(share):  # a broken gate stops the run by itself
+        return
+    if not (asks and typer.confirm("Charge and publish all the same?", default=False, err=True)):
+        raise OperatorDecides(spec, page)
+
+
+def site_accepted(found: Misfits, page: Path, *, share: Fraction, accept: bool, may_ask: bool) -> None:
+    """Tell a site's operator what was found before the site joins, and ask where a person is at the terminal.
+
+    A site that nobody watches joins whatever was found: the coordinator waits for it, and that it stayed away would
+    be an exact answer about its rows.
+
+    Args:
+        found, page, share, accept, may_ask: as for `accepted`.
+    Raises:
+        SiteStaysAway: a person said no.
+    """
+    asks = _shown(found, share, page) and may_ask and not accept
+    if asks and found.above(share) and not typer.confirm("Charge and join all the same?", default=False, err=True):
+        raise SiteStaysAway(page)
+
+
+def _shown(found: Misfits, share: Fraction, page: Path) -> bool:
+    """Show a terminal what was found, and a file or a pipe where the page lies; say whether somebody can answer."""
     console = terminal(errors=True)
-    if not seen_by_a_person(console):
+    seen = seen_by_a_person(console)
+    if not seen:
         console.print(f"private: how the rows fit the contract stands in {page}")
     elif not found.clean:
         print_misfits(console, found, share, page)
-    if accept or found.broken_gates or not found.above(share):  # a broken gate stops the run by itself
-        return
-    asks = may_ask and seen_by_a_person(console) and sys.stdin.isatty()
-    if not (asks and typer.confirm("Charge and publish all the same?", default=False, err=True)):
-        raise OperatorDecides(spec, page)
+    return seen and sys.stdin.isatty()
 
 
 def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:

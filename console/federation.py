@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,12 +196,17 @@ def site(
     link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
     ca: Authority = None,
     link_is_closed: LinkIsClosed = False,
+    accept_misfits: Annotated[
+        bool, typer.Option("--accept-misfits", help="Join however many rows do not fit the contract.")
+    ] = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Join a federation with the rows of this site; ends with Ctrl-C, or when its node ends.
 
-    The whole cost is reserved at this site's own ledger before it joins.
+    The whole cost is reserved at this site's own ledger before it joins. Before
+    that you are shown, privately, how the rows fit the contract; above the
+    workspace's share (1 %) a person at the terminal is asked.
 
     Examples:
 
@@ -208,6 +214,7 @@ def site(
     """
     import time
 
+    from console.check import site_accepted
     from contracts.federation import load_site
     from flows.federated import site as joining
     from tasks.settings import federation_environment
@@ -220,9 +227,12 @@ def site(
     def say(text: str) -> None:
         quiet.print(text, style="dim")
 
+    look = partial(site_accepted, share=where.asks_above, accept=accept_misfits, may_ask=not as_json)
     with (
         Stop(),
-        joining(site_file, where, environment=environment, link=link, certificates=certificates, told=say) as node,
+        joining(
+            site_file, where, environment=environment, link=link, certificates=certificates, told=say, look=look
+        ) as node,
     ):
         told = "paid; this site waits for the coordinator, and answers until Ctrl-C"
         answer({"joined": link, "site": str(site_file)}, lambda _: quiet.print(told, style="dim"), as_json=as_json)

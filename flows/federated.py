@@ -29,7 +29,7 @@ from tasks.federation.flower import Certificates, Engine, Lasting
 from tasks.federation.flower_sites import FlowerSites
 from tasks.federation.keys import key_of
 from tasks.federation.released import Made, Released, released_before, write_released
-from tasks.federation.site import DRAWS, Answering, joined
+from tasks.federation.site import DRAWS, Answering, Look, joined
 from tasks.federation.sockets import answering, awaited
 from tasks.federation.understood import Federation, understood
 from tasks.settings import Workspace
@@ -207,6 +207,7 @@ def site(
     link: str,
     certificates: Certificates | None,
     told: Told = lambda text: None,
+    look: Look = lambda found, page: None,
 ) -> Iterator[Lasting]:
     """Join a federation as a site, inside the block: pay, then answer rounds through a node of Flower's.
 
@@ -217,6 +218,7 @@ def site(
         link: where the coordinator's link is, HOST:PORT.
         certificates: TLS; None for loopback and nothing else.
         told: told what it answers, in words for this site alone.
+        look: shows this site's operator how the rows fit, before it pays; what it raises ends the joining.
     Yields:
         Lasting: the node; its `check`, to be called now and then, raises when it has ended for good.
     Raises:
@@ -229,7 +231,7 @@ def site(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
         address, masked = folder / "site", folder / "masked"
-        answers = Answering(stack.enter_context(joined(mine, spec, workspace)), told)
+        answers = Answering(stack.enter_context(joined(mine, spec, workspace, look=look)), told)
         stack.enter_context(answering(address, answers))
         stack.enter_context(answering(masked, answers.masked))
         node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates, key=key))

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +35,8 @@ from tasks.federation.wire import packed, unpacked
 from tasks.ingest import ingest
 from tasks.run_folder import hold, run_name
 from tasks.settings import Workspace, blocks_of
+from tasks.validation.misfits import Misfits, misfits
+from tasks.validation.misfits_page import write_misfits
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +52,8 @@ _OTHERS: Final = {
 """Why a site does not take part where a digest is another, and what its own people are told to do."""
 PLAIN = "it was asked for a contribution without secure aggregation"
 Answer = tuple[dict[str, Any], bytes]
+Look = Callable[[Misfits, Path], None]
+"""Shows the site's operator how its rows fit, and where the private page is; raises where they say no."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,18 @@ class Joined:
 
 
 @contextmanager
-def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterator[Joined]:
+def joined(
+    site: SiteFile, spec: FederationSpec, workspace: Workspace, *, look: Look = lambda found, page: None
+) -> Iterator[Joined]:
     """Take the site's rows in, reserve all rounds at its ledger, and open its grant; inside the block it answers.
+
+    Before it pays, its operator may look how the rows fit the contract; a site that has paid only goes on.
 
     Args:
         site: what the site holds for itself.
         spec: its own copy of the federation.
         workspace: the site's.
+        look: how the operator looks; what it raises ends the joining, and nothing is charged.
     Raises:
         GateBroken: no rows, or a declared gate; entered in the site's journal.
         LedgerRefusal: the site's account does not hold it; nothing was drawn.
@@ -125,6 +135,9 @@ def joined(site: SiteFile, spec: FederationSpec, workspace: Workspace) -> Iterat
                 raise
             mark = snapshot_mark(table.keyed_hash, spec.digest)
             key = site_run_key(spec, site.site, mark)
+            charge = ledger.charge(key)
+            if charge is None or charge.status == "returned":
+                look(*_looked(table, known, workspace, folder.path))
             ledger.reserve(
                 known.request(events, run_key=key, account=site.account, source=table.source, snapshot_hash=mark)
             )
@@ -227,6 +240,12 @@ class Answering:
         del header, body
         self._why = PLAIN
         return {"refused": PLAIN}, b""
+
+
+def _looked(table: PrivateTable, known: Federation, workspace: Workspace, folder: Path) -> tuple[Misfits, Path]:
+    """Count how the rows fit and write the private page, in the site's own folder; nothing of it leaves the site."""
+    found = misfits(table, known.contract, folder=folder, memory_limit=workspace.memory_limit)
+    return found, write_misfits(found, release=known.spec.federation, share=workspace.asks_above, folder=folder)
 
 
 def _check_gates(table: PrivateTable, known: Federation, workspace: Workspace, folder: Any) -> None:

@@ -9,6 +9,10 @@ from tasks.source.gates import delivered, readable_somehow
 
 UNPROTECTED: Final = "unprotected: "
 """What a line of what is not protected begins with."""
+OPERATORS: Final = (
+    "that the operator of each site that took part let it, who could see what share of its rows "
+    "does not fit the contract"
+)
 
 
 def person(known: Federation) -> str:
@@ -65,6 +69,7 @@ def unprotected(known: Federation) -> list[str]:
     return [
         *(f"that at each site that took part {gate} (always checked)" for gate in always),
         *(f"that at each site that took part {gate}" for gate in declared),
+        OPERATORS,
         "which sites took part in which rounds",
         "how many attempts of rounds were lost",
     ]

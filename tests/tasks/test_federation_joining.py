@@ -6,19 +6,23 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from console.check import SiteStaysAway, site_accepted
 from contracts.federation import load_site
 from privacy.federation import summing_plan
 from tasks.federation import sockets
 from tasks.federation.flower_sites import FlowerSites
 from tasks.federation.site import OTHER_PLAN, Answering, joined
 from tasks.federation.wire import packed, unpacked
-from tests.tasks.federations import GENERATOR, a_coordinator, a_site, drawn
+from tasks.validation.misfits import ColumnMisfits, Misfits
+from tests.tasks.federations import GENERATOR, a_coordinator, a_site, drawn, ledger_of
 from tests.tasks.test_federation_sites import known_of
 
 
@@ -91,3 +95,41 @@ def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_pat
         server.shutdown()
     assert "a Prefect server that refuses to look for the block 'store'" in done.stderr, done.stderr
     assert any("/block_documents/name/store" in asked for asked in Refusing.asked)
+
+
+def test_a_site_shows_its_operator_how_its_rows_fit_before_it_pays(tmp_path: Path) -> None:
+    """Counted and written down at the site alone; after a no nothing is charged or entered; who paid is not asked."""
+    path, workspace = a_site(tmp_path / "north", "north")
+    source = tmp_path / "north" / "stays.csv"
+    source.write_text(source.read_text() + "41,Z,no\n" * 50)
+    mine, spec = load_site(path)
+    seen: list[tuple[Misfits, Path]] = []
+
+    def refuse(found: Misfits, page: Path) -> None:
+        seen.append((found, page))
+        raise SiteStaysAway(page)
+
+    with pytest.raises(SiteStaysAway, match="nothing was charged"), joined(mine, spec, workspace, look=refuse):
+        pass
+    [(found, page)] = seen
+    assert {each.column: each.unfit for each in found.columns} == {"age": 0, "ward": 50, "long": 0}
+    assert [each.column for each in found.above(workspace.asks_above)] == ["ward"]
+    assert page.is_relative_to(workspace.private)
+    assert page.stat().st_mode & 0o077 == 0
+    with closing(ledger_of(workspace)) as ledger:
+        assert ledger.account("north-2026").spent == 0
+        assert {entry.kind for entry in ledger.journal()} == {"ledger_created", "account_opened", "source_bound"}
+    with joined(mine, spec, workspace, look=lambda found, page: seen.append((found, page))):
+        assert len(seen) == 2
+    with joined(mine, spec, workspace, look=refuse):
+        assert len(seen) == 2
+
+
+def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """To a pipe the same line is said whatever was found; that a site stayed away would be an exact answer."""
+    page = Path("misfits.private.html")
+    for unfit in (0, 50):
+        astray = ColumnMisfits("ward", 100, unfit, 0, 0, "(null)", "(null)", False)
+        found = Misfits(100, (astray,), ())
+        site_accepted(found, page, share=Fraction(1, 100), accept=False, may_ask=True)
+        assert capsys.readouterr().err == f"private: how the rows fit the contract stands in {page}\n"
