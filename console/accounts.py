@@ -42,7 +42,7 @@ def account_object(
             "remaining": pico_to_text(state.remaining),
         },
         "claim": pico_to_text(state.claim),
-        "fits": _fitting(state),
+        "fits": fitting(state),
         "sources": sorted(
             name
             for name, (population, block) in sources.items()
@@ -70,8 +70,11 @@ def account_object(
     }
 
 
-def _fitting(state: AccountState) -> dict[str, str | None]:
-    """Return the largest epsilon of one more release, by its noise: Laplace, or Gaussian at the account's delta."""
+def fitting(state: AccountState) -> dict[str, str | None]:
+    """Return the largest epsilon of one more release, by its noise: Laplace, or Gaussian at the account's delta.
+
+    None where nothing fits, as in an account that is closed.
+    """
     from privacy.accounting.amounts import ATTO
     from privacy.accounting.calculus import PureCalculus
     from privacy.accounting.events import Event, Pure, ZeroConcentrated
@@ -80,9 +83,9 @@ def _fitting(state: AccountState) -> dict[str, str | None]:
     kinds: dict[str, tuple[Event, Fraction]] = {"laplace": (Pure(Fraction(1)), Fraction(0))}
     if not isinstance(state.terms.calculus, PureCalculus):
         kinds["gaussian"] = (ZeroConcentrated(Fraction(1, 100)), Fraction(state.terms.delta, ATTO))
+    left = state.remaining if state.status == "open" else 0
     fits = {
-        name: largest_epsilon((event,), delta, state.terms.calculus, state.remaining)
-        for name, (event, delta) in kinds.items()
+        name: largest_epsilon((event,), delta, state.terms.calculus, left) for name, (event, delta) in kinds.items()
     }
     return {name: None if epsilon is None else f"{float(epsilon):.12g}" for name, epsilon in fits.items()}
 
@@ -161,7 +164,7 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
 
     Losses in the account's own units, in which they add up, are shown where that is asked for.
     """
-    loss = account["loss"]
+    loss, closed = account["loss"], account["status"] == "closed"
     units = [
         ("lost together", f"ε = {account['claim']} at δ = {account['delta']}"),
         ("left", f"{loss['remaining']} of {loss['cap']} {loss['what']}"),
@@ -172,7 +175,7 @@ def print_account(console: Console, account: Mapping[str, Any], *, exact: bool) 
         ("neighbours", account["adjacency"]),
         ("cap", f"ε = {account['epsilon']} at δ = {account['delta']}"),
         ("released", "\n".join(_claims_words(each) for each in account["releases"]) or "nothing yet"),
-        ("can still give", _fits_words(account["fits"], account["delta"])),
+        ("can still give", "nothing: it is closed" if closed else _fits_words(account["fits"], account["delta"])),
         *(units if exact else ()),
         ("charged as well", ", ".join(account["overlaps"]) or "no other account: these days have this one only"),
         ("sources", "\n".join(account["sources"]) or "none is bound: sudare budget bind --help"),

@@ -1,14 +1,21 @@
-"""The pages of accounts: what is left of each, how it burned down, and when it runs out."""
+"""The pages of accounts: what each can still give, how it burned down, and when it runs out.
+
+Every ε is a release's own: what it claims, or what one more may claim, as in `sudare budget show`. What the account
+adds up, in the units of its calculus, is folded away.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from console.accounts import fitting
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
-from console.site.burn_down import burn_down
+from console.site.burn_down import Burnt, burn_down
 from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.admission import loss_name
 from privacy.ledger.terms import AccountState
 
@@ -16,11 +23,11 @@ Says = Callable[..., str]
 
 
 def accounts_page(site: Site, viewer: Viewer, *, after: str) -> Page:
-    """List the accounts, with what is left of each."""
+    """List the accounts, with what each can still give."""
     found = site.view.accounts(after=after, limit=PAGE + 1)
     calendar = _forecast(site, found[:PAGE])
     told = {
-        "accounts": [{**_object(state), "forecast": _known(calendar, state, viewer)} for state in found[:PAGE]],
+        "accounts": [{**_object(site, state), "forecast": _known(calendar, state, viewer)} for state in found[:PAGE]],
         "forecast": calendar["state"],
         "next": found[PAGE - 1].terms.name if len(found) > PAGE else None,
     }
@@ -39,13 +46,14 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
     forecast = _known(calendar, state, viewer)
     runs_out = None if forecast is None or forecast["runs_out"] is None else forecast["runs_out"]["at"]
     told = {
-        **_object(state),
-        "charges": [{**vars(line), "amount": pico_to_text(line.amount)} for line in charges[:PAGE]],
+        **_object(site, state),
+        "charges": [
+            {**vars(line), "amount": pico_to_text(line.amount), **_claim(line.epsilon, line.delta)}
+            for line in charges[:PAGE]
+        ],
         "next": charges[PAGE - 1].number if len(charges) > PAGE else None,
         "first_page": before is None,
-        "spent_by": [
-            {"release": release, "spent": pico_to_text(amount)} for release, amount in burnt.by_release[:10]
-        ],
+        "spent_by": _spent_by(burnt),
         "spenders": len(burnt.by_release),
         "burn_down": [{"at": at, "left": pico_to_text(left)} for at, left in burnt.steps],
         "forecast": forecast,
@@ -53,12 +61,40 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
     }
     if viewer.auditor is not None:
         told["sources"] = list(site.view.sources(state))
-    words = {"label": says("burn.label", account=name, left=told["left"], cap=told["cap"])}
+    share = f"{math.floor(1000 * told['share_left']) / 10:g} %"
+    words = {"label": says("burn.label", account=name, share=share)}
     words |= {"now": says("burn.now"), "out": says("burn.out")}
     return Page("account", told, drawn={"burn_down": burn_down(state, burnt.steps, runs_out, words, now)})
 
 
-def _object(state: AccountState) -> dict[str, Any]:
+def _spent_by(burnt: Burnt) -> list[dict[str, Any]]:
+    """Return the ten releases that took most, with what their runs claim, each by itself."""
+    return [
+        {
+            "release": release,
+            "spent": pico_to_text(amount),
+            "runs": sum(each.runs for each in burnt.claimed if each.release == release),
+            "claims": [_claim(each.epsilon, each.delta) for each in burnt.claimed if each.release == release],
+        }
+        for release, amount in burnt.by_release[:10]
+    ]
+
+
+def _claim(epsilon: int, delta: int) -> dict[str, str]:
+    return {"epsilon": pico_to_text(epsilon), "delta": atto_to_text(delta)}
+
+
+def _fits(site: Site, state: AccountState) -> dict[str, str | None]:
+    """Return what the account can still give, by kind of noise; found once for each state of an account."""
+    key = (state.terms.calculus, state.terms.delta, state.remaining, state.status)
+    fits = site.fits.get(key)
+    if fits is None:
+        fits = fitting(state)
+        site.fits.keep(key, fits)
+    return fits
+
+
+def _object(site: Site, state: AccountState) -> dict[str, Any]:
     """Return an account as JSON values; amounts are exact decimal texts."""
     terms = state.terms
     return {
@@ -69,8 +105,10 @@ def _object(state: AccountState) -> dict[str, Any]:
         "adjacency": terms.adjacency,
         "status": state.status,
         "loss": loss_name(terms.calculus),
+        "order": f"{float(terms.calculus.order):g}" if isinstance(terms.calculus, RenyiCalculus) else None,
         "epsilon": pico_to_text(terms.epsilon),
         "delta": atto_to_text(terms.delta),
+        "fits": _fits(site, state),
         "claim": pico_to_text(state.claim),
         "cap": pico_to_text(state.cap),
         "spent": pico_to_text(state.spent),

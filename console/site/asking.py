@@ -69,6 +69,7 @@ class Site:
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
     comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))
+    fits: Kept[dict[str, str | None]] = field(default_factory=lambda: Kept(1024))
 
     @property
     def error_log(self) -> Path:

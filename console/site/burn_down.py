@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from console.site.folders import Kept
 from privacy.ledger.terms import AccountState
-from privacy.ledger.view import LedgerView
+from privacy.ledger.view import Claimed, LedgerView
 from tasks.page import drawing as svg
 
 _POINTS: Final = 300
@@ -29,10 +29,12 @@ class Burnt:
         steps: when something was charged (ISO 8601, UTC) and what was left after it [10⁻¹² units], in order; of many
             charges at most 300, the first and the last among them.
         by_release: what each release took [same units], those that took most first.
+        claimed: what the runs of each release claim, each by itself.
     """
 
     steps: tuple[tuple[str, int], ...]
     by_release: tuple[tuple[str, int], ...]
+    claimed: tuple[Claimed, ...]
 
 
 class BurnDowns:
@@ -67,7 +69,8 @@ def _burnt(view: LedgerView, state: AccountState) -> Burnt:
     steps = thinned([(each.entry, after) for each, after in zip(spent, left, strict=True)])
     times = view.times([entry for entry, _ in steps])
     ranked = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
-    return Burnt(tuple((times[entry], after) for entry, after in steps), tuple(ranked))
+    timed = tuple((times[entry], after) for entry, after in steps)
+    return Burnt(timed, tuple(ranked), view.claimed(state.terms.name))
 
 
 def thinned(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -112,13 +115,10 @@ def burn_down(
     content += f'<path class="curve" d="{path}"/>'
     if runs_out is not None:
         content += f'<path class="ahead" d="M{right} {1000 - svg.place(left, up)}L1000 1000"/>'
-    return svg.figure(
-        "burn", words["label"], svg.plot(content, _BOX) + _ticks(state, (began, end, now), across, words)
-    )
+    return svg.figure("burn", words["label"], svg.plot(content, _BOX) + _ticks((began, end, now), across, words))
 
 
 def _ticks(
-    state: AccountState,
     times: tuple[datetime, datetime, datetime],
     across: tuple[float, float],
     words: Mapping[str, str],
@@ -126,7 +126,7 @@ def _ticks(
     """Write the ends of both axes, and where now is."""
     x, y, width, height = _BOX
     began, end, now = times
-    shares = ((0.0, f"{state.cap / _PICO:.4g}"), (0.5, f"{state.cap / _PICO / 2:.4g}"), (1.0, "0"))
+    shares = ((0.0, "100 %"), (0.5, "50 %"), (1.0, "0 %"))
     drawn = [svg.text(x - 1, y + share * height + 1.2, told, "end") for share, told in shares]
     drawn.append(svg.text(x, 97, f"{began:%Y-%m-%d}", "start"))
     if end > now:
@@ -135,7 +135,7 @@ def _ticks(
             drawn.append(svg.text(x + place * width, 97, words["now"], "middle"))
         drawn.append(svg.text(x + width, 97, f"{words['out']} {end:%Y-%m-%d}", "end"))
     else:
-        drawn.append(svg.text(x + width, 97, f"{words['now']}, {now:%Y-%m-%d}", "end"))
+        drawn.append(svg.text(x + width, 97, f"{words['now']} {now:%Y-%m-%d}", "end"))
     return "".join(drawn)
 
 

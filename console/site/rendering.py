@@ -1,4 +1,8 @@
-"""Pages out of templates, in the reader's language. Every text is escaped; there is no script to run."""
+"""Pages out of templates, in the reader's language. Every text is escaped; there is no script to run.
+
+`t` looks up a text of the site, `say` writes what a record says: sentences of ours in the reader's language, words of
+the publisher as they are.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from console.site import words_en, words_ja
 from console.site.asking import Page, Site, Viewer
 from privacy.ledger.entries import KINDS
 from privacy.ledger.signing import key_id
+from tasks.page.language import language
 
 TEXTS: Final[Mapping[str, Mapping[str, str]]] = {"en": words_en.TEXTS, "ja": words_ja.TEXTS}
 LANGUAGES: Final = (("en", "English"), ("ja", "日本語"))
@@ -54,6 +59,7 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             drawn=page.drawn,
             page=page,
             t=says(viewer.language),
+            say=language("ja" if viewer.language == "ja" else "en").say,
             lang=viewer.language,
             languages=LANGUAGES,
             in_language=lambda code: link(path, **{**query, "lang": code}),

@@ -6,12 +6,13 @@ million entries waits as long as the reader of a new one. Nothing here writes, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import JSON, BigInteger, ColumnElement, Connection, Row, and_, cast, func, select
 
 from privacy.ledger import schema
 from privacy.ledger.publishing import VISIBLE
@@ -47,6 +48,8 @@ class ChargeLine:
         release: name of the product.
         status: reserved, opened, published or returned.
         amount: what it took from the account that was asked about [10⁻¹² units of its calculus].
+        epsilon: what the release claims [10⁻¹²].
+        delta: at this δ [10⁻¹⁸].
         version: the version that the run was published as; None without one.
     """
 
@@ -55,7 +58,26 @@ class ChargeLine:
     release: str
     status: str
     amount: int
+    epsilon: int
+    delta: int
     version: int | None
+
+
+@dataclass(frozen=True, order=True)
+class Claimed:
+    """What runs of a release claim, each by itself.
+
+    Args:
+        release: name of the product.
+        epsilon: of each run [10⁻¹²].
+        delta: of each run [10⁻¹⁸].
+        runs: how many runs claim this.
+    """
+
+    release: str
+    epsilon: int
+    delta: int
+    runs: int
 
 
 @dataclass(frozen=True, order=True)
@@ -208,13 +230,26 @@ class LedgerView:
         # From the newest charge backwards until enough are found; there is no other way to avoid sorting all of them.
         part = (parts.run_key == charges.run_key) & (parts.account == account)
         amount = select(parts.amount).where(part).scalar_subquery()
-        query = select(charges.number, charges.run_key, charges.release, charges.status, amount, _V.number)
+        asked = charges.number, charges.run_key, charges.release, charges.status, amount, charges.request, _V.number
+        query = select(*asked)
         query = query.outerjoin(schema.versions, and_(_V.run_key == charges.run_key, _V.status.in_(VISIBLE)))
         query = query.where(select(parts.run_key).where(part).exists()).order_by(charges.number.desc()).limit(limit)
         if before is not None:
             query = query.where(charges.number < before)
         with self.reading() as connection:
-            return tuple(ChargeLine(*row) for row in connection.execute(query))
+            rows = connection.execute(query).all()
+        return tuple(_charge_line(row) for row in rows)
+
+    def claimed(self, account: str) -> tuple[Claimed, ...]:
+        """Return what the releases that stand charged to an account claim, by name."""
+        parts, charges = schema.parts.c, schema.charges.c
+        with self.reading() as connection:
+            what = [charges.release, *(_requested(connection, name) for name in ("epsilon", "delta"))]
+            query = select(*what, func.count()).join_from(
+                schema.parts, schema.charges, charges.run_key == parts.run_key
+            )
+            query = query.where(parts.account == account, charges.status != "returned").group_by(*what)
+            return tuple(sorted(Claimed(*row) for row in connection.execute(query)))
 
     def spent(self, account: str) -> tuple[Spent, ...]:
         """Return all that stands charged to an account, in the order in which it was first reserved."""
@@ -261,6 +296,20 @@ def published_at(connection: Connection, runs: Sequence[str]) -> dict[str, tuple
         schema.journal, journal.sequence == found.c.entry
     )
     return {row.run_key: (row.sequence, row.at) for row in connection.execute(query)}
+
+
+def _requested(connection: Connection, name: str) -> ColumnElement[int]:
+    """Return a whole number of a charge's request; the text is JSON, for which each database has its own words."""
+    text = schema.charges.c.request
+    if connection.dialect.name == "sqlite":
+        return func.json_extract(text, f"$.{name}")
+    return cast(cast(text, JSON)[name].as_string(), BigInteger)
+
+
+def _charge_line(row: Row[Any]) -> ChargeLine:
+    number, run_key, release, status, amount, request, version = row
+    claim = json.loads(request)
+    return ChargeLine(number, run_key, release, status, amount, claim["epsilon"], claim["delta"], version)
 
 
 def _version(row: Row[Any]) -> VersionEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.merkle import root_from_proof
 from privacy.ledger.search import Wanted, entries, entry_at, prove
 from privacy.ledger.signing import Signer
-from privacy.ledger.view import LedgerView, published_at
+from privacy.ledger.view import Claimed, LedgerView, published_at
 from tests.privacy.ledgers import Place, bind, laplace, opened, published, request
 
 SIGNER = Signer(bytes(range(32)))
@@ -173,6 +174,11 @@ def test_what_stands_charged_to_an_account_is_what_it_has_spent(past: Ledger, pl
             charge.request.run_key for charge in reversed(past.charges(account=name))
         ]
         assert view.charges(name, limit=2, before=charges[0].number) == charges[1:3]
+        asked = [(each.request.epsilon, each.request.delta) for each in reversed(past.charges(account=name))]
+        assert [(line.epsilon, line.delta) for line in charges] == asked
+        standing = [each.request for each in past.charges(account=name) if each.status != "returned"]
+        claims = Counter((each.release, each.epsilon, each.delta) for each in standing)
+        assert view.claimed(name) == tuple(Claimed(*claim, runs) for claim, runs in sorted(claims.items()))
         assert view.account(name) == state
     assert {each.run_key for each in view.spent("people-2024")} == {"run-0", "run-2", "run-4", "run-5"}
     assert [line.version for line in view.charges("people-2024", limit=9)] == [None, None, 2, 1, 1]

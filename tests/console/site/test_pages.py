@@ -404,15 +404,6 @@ def test_a_sealed_entry_still_has_its_place_and_its_hash(client: TestClient) -> 
     assert client.get("/api/journal", params={"kind": "gate_failed"}).json()["entries"] == []
 
 
-def test_an_account_burns_down_to_what_the_ledger_says(client: TestClient) -> None:
-    told = client.get("/api/account", params={"name": ACCOUNT}).json()
-    assert told["burn_down"][-1]["left"] == told["left"]
-    assert [each["release"] for each in told["spent_by"]] == ["adult-tables", "adult-old"]
-    assert len(told["charges"]) == len(told["burn_down"]) == 4
-    assert 'role="img"' in client.get("/account", params={"name": ACCOUNT}).text
-    assert client.get("/account", params={"name": "nobody's"}).status_code == 404
-
-
 def test_the_language_is_kept_in_a_cookie(client: TestClient) -> None:
     japanese = client.get("/", params={"lang": "ja"})
     cookie = japanese.headers["set-cookie"]

@@ -1,0 +1,112 @@
+"""The pages of accounts: each release's own ε first, as `sudare budget show` tells it; the account's units folded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from console.main import execute
+from console.serve import make_site
+from console.site.app import make_app
+from console.site.asking import Site
+from console.site.words_ja import TEXTS
+from tests.console.conftest import ADULT
+from tests.console.site.conftest import Shown, copied
+
+ACCOUNT = "adult-1994"
+
+
+@pytest.fixture(scope="module")
+def accounts(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
+    """The site over a workspace with two more accounts: one of δ = 0, and one that is closed."""
+    workspace = copied(shown.workspace, tmp_path_factory.mktemp("accounts") / "w")
+    at = ("--workspace", str(workspace.root))
+    for name, words in (("pure", ()), ("shut", ())):
+        source = workspace.root / f"{name}.parquet"
+        source.write_bytes((ADULT / "adult.parquet").read_bytes())
+        people = ("--population", name, "--block", "1994", "--unit", "row", "--adjacency", "add_remove")
+        cap = ("--calculus", "pure", "--epsilon", "3", "--delta", "0", "--source", str(source), *words)
+        assert execute(["budget", "open", name, *people, *cap, *at]) == 0
+    assert execute(["budget", "close", "shut", *at]) == 0
+    site = make_site(workspace, None)
+    yield site, workspace.root
+    site.view.close()
+
+
+@pytest.fixture(scope="module")
+def client(accounts: tuple[Site, Path]) -> TestClient:
+    return TestClient(make_app(accounts[0]), base_url="http://localhost")
+
+
+def _told(client: TestClient, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = client.get("/api/account", params={"name": name}).json()
+    return told
+
+
+def _page(client: TestClient, name: str, language: str = "en") -> tuple[str, str]:
+    """The page before what is folded away, and what is folded away."""
+    page = client.get("/account", params={"name": name, "lang": language}).text
+    first, folded = page.split("<details>", 1)
+    return first, folded
+
+
+def test_an_account_burns_down_to_what_the_ledger_says(client: TestClient) -> None:
+    told = _told(client, ACCOUNT)
+    assert told["burn_down"][-1]["left"] == told["left"]
+    assert [each["release"] for each in told["spent_by"]] == ["adult-tables", "adult-old"]
+    assert len(told["charges"]) == len(told["burn_down"]) == 4
+    assert 'role="img"' in client.get("/account", params={"name": ACCOUNT}).text
+    assert client.get("/account", params={"name": "nobody's"}).status_code == 404
+
+
+@pytest.mark.parametrize("name", [ACCOUNT, "pure", "shut"])
+def test_the_page_says_what_budget_show_says(
+    client: TestClient, accounts: tuple[Site, Path], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What fits by kind of noise, and what each release and each charge claims."""
+    capsys.readouterr()
+    assert execute(["budget", "show", name, "--json", "--workspace", str(accounts[1])]) == 0
+    shown, told = json.loads(capsys.readouterr().out), _told(client, name)
+    assert told["fits"] == shown["fits"]
+    claims = [(each["release"], each["runs"], each["claims"]) for each in shown["releases"]]
+    assert [(each["release"], each["runs"], each["claims"]) for each in told["spent_by"]] == claims
+    charges = [(each["run_key"], each["epsilon"], each["delta"]) for each in shown["charges"]]
+    assert [(each["run_key"], each["epsilon"], each["delta"]) for each in reversed(told["charges"])] == charges
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str) -> None:
+    """Rényi losses, what is left of them and what each run took stand behind the fold alone."""
+    told = _told(client, ACCOUNT)
+    first, folded = _page(client, ACCOUNT, language)
+    units = [told[name][:6] for name in ("left", "cap", "claim")] + [each["amount"][:6] for each in told["charges"]]
+    assert [unit for unit in units if unit in first] == []
+    assert [unit for unit in units if unit not in folded] == []
+    assert f"ε {told['fits']['laplace']}" in first
+    assert f"ε {told['fits']['gaussian']}" in first
+    cards = client.get("/accounts", params={"lang": language}).text
+    assert f"ε {told['fits']['gaussian']}" in cards
+    assert told["left"][:6] not in cards
+
+
+def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(client: TestClient) -> None:
+    assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[0]
+    assert _page(client, "shut")[0].count("The account is closed.") == 2
+    assert TEXTS["account.laplace_only"] in _page(client, "pure", "ja")[0]
+    assert client.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
+
+
+def test_claims_are_counted_in_the_database_for_both_databases(accounts: tuple[Site, Path]) -> None:
+    """Each claim once, with how many runs claim it; charges that were given back are no claims."""
+    claimed = accounts[0].view.claimed(ACCOUNT)
+    assert [(each.release, each.epsilon // 10**10, each.runs) for each in claimed] == [
+        ("adult-old", 20, 1),
+        ("adult-tables", 30, 1),
+        ("adult-tables", 50, 1),
+        ("adult-tables", 100, 1),
+    ]
