@@ -18,9 +18,9 @@ DEV := $(VENV)/.dev-installed
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
-BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% spark_kills,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench clean
+.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
+	@echo "make bench-spark  kill the processes of releases that Spark counts; needs what make test-spark needs, an hour or two"
 	@echo "make clean    remove build/ and all caches; $(VENV) and $(SPARK) stay"
 
 demo: $(RUNTIME)
@@ -74,6 +75,9 @@ $(SPARK)/.installed:
 
 bench: $(DEV)
 	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+
+bench-spark: $(DEV) $(SPARK)/.installed
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_kills
 
 neural: $(NEURAL)
 

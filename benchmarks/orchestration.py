@@ -78,9 +78,10 @@ def release_plainly(
     with (
         hold(workspace.runs, name, keep_snapshot=False) as run,
         closing(workspace.open_ledger()) as ledger,
+        run.charge_seen(ledger),
     ):
         table = intake(run, request, workspace, supersede=supersede)
-        key = run_key(request.spec, request.contract, table)
+        key = run.run_key = run_key(request.spec, request.contract, table)
         request = as_charged(request, ledger.charge(key))
         spec_, contract, plan = request.spec, request.contract, request.plan
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
@@ -101,6 +102,7 @@ def release_plainly(
             report(facts, folder=folder, auditors=Auditors(workspace.records, signer))
 
         publish(ledger, signer, key, request.store(workspace), write_files)
+        run.published = True
     return 0
 
 
