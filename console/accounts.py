@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -75,18 +74,10 @@ def fitting(state: AccountState) -> dict[str, str | None]:
 
     None where nothing fits, as in an account that is closed.
     """
-    from privacy.accounting.amounts import ATTO
-    from privacy.accounting.calculus import PureCalculus
-    from privacy.accounting.events import Event, Pure, ZeroConcentrated
-    from privacy.accounting.scale import largest_epsilon
+    from privacy.accounting.scale import further_epsilons
 
-    kinds: dict[str, tuple[Event, Fraction]] = {"laplace": (Pure(Fraction(1)), Fraction(0))}
-    if not isinstance(state.terms.calculus, PureCalculus):
-        kinds["gaussian"] = (ZeroConcentrated(Fraction(1, 100)), Fraction(state.terms.delta, ATTO))
     left = state.remaining if state.status == "open" else 0
-    fits = {
-        name: largest_epsilon((event,), delta, state.terms.calculus, left) for name, (event, delta) in kinds.items()
-    }
+    fits = further_epsilons(state.terms.calculus, state.terms.delta, left)
     return {name: None if epsilon is None else f"{float(epsilon):.12g}" for name, epsilon in fits.items()}
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from privacy.accounting.amounts import PICO, AmountRefused, Number, probability
-from privacy.accounting.calculus import Calculus
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, Number, probability
+from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.calibrate import laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.curves import pure_total
@@ -110,6 +110,25 @@ def largest_epsilon(events: Sequence[Event], delta: Number, calculus: Calculus, 
     if rho is not None:
         return _largest_that_fits(lambda epsilon: fits(_rho_factor(epsilon, delta, rho)))
     return _largest_by_factor(counted, delta, fits)
+
+
+def further_epsilons(calculus: Calculus, delta: int, remaining: int) -> dict[str, Fraction | None]:
+    """Find the largest epsilon of one more release, by its noise: Laplace, or Gaussian at the account's delta.
+
+    Args:
+        calculus: the account's; one of pure losses holds no Gaussian noise.
+        delta: the account's [10^-18].
+        remaining: what the account has left [10^-12].
+    Returns:
+        dict: "laplace" and, where the account holds it, "gaussian"; None where nothing fits.
+    Privacy: reads no data.
+    """
+    laplace: Event = Pure(Fraction(1))
+    found = {"laplace": largest_epsilon((laplace,), 0, calculus, remaining)}
+    if not isinstance(calculus, PureCalculus):
+        gaussian: Event = ZeroConcentrated(Fraction(1, 100))
+        found["gaussian"] = largest_epsilon((gaussian,), Fraction(delta, ATTO), calculus, remaining)
+    return found
 
 
 def _cost(counted: Counter[Event], factor: Fraction, calculus: Calculus) -> float:

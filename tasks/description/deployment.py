@@ -1,9 +1,9 @@
 """deployment.yaml: the version as an entry of the OpenDP deployments registry, tiers 1 to 3.
 
-The form is that of opendp/deployments-registry-data at commit 406334b42a035ea1f22388239e779a122a273a7d: `url_slug`,
-`status` and `tier` at the top, `deployment` below with the groups that are written here, and no other key. What the
-record has no source for is left out and named in the first lines: a person fills it in before the entry is sent to
-the registry.
+The form is that of schemas/deployments-schema.yaml in opendp/deployments-registry-data at commit
+aebc41b9e4ca5d2d5355c18fa6ee02e752fcb0d5: `url_slug`, `status` and `tier` at the top, `deployment` below with the
+groups that are written here, and no other key. What the record has no source for is left out. The first lines name
+what the schema requires of it, and what to declare.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import Any, Final
 import yaml
 
 from tasks.description.told import Values, bullets, plain, public_values, said, sentence, told
-from tasks.page.words import subject
+from tasks.page.words import further, loss_unit, subject
 
-SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
-CURATORS: Final = {"government": "Government", "nonprofit": "Nonprofit", "industry": "Industry"}
+SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
 PRODUCTS: Final = {"tables": "Summary statistics", "synthetic": "Synthetic data", "model": "Machine learning model"}
-REQUIRED: Final = (
-    "basic.name",
-    "basic.data_curators",
-    "basic.description",
-    "basic.intended_use",
-    "basic.data_product_type",
-    "basic.data_product_region",
-    "basic.publication_date",
-)
+_USES = "a purpose in the contract's description, or audience: or permitted_uses:"
+REQUIRED: Final = {
+    "product.name": "a name in the contract",
+    "product.data_curators": "curator: who publishes",
+    "product.description": "population: in the contract",
+    "product.intended_use": _USES,
+    "product.data_product_type": "product: in the spec",
+    "product.data_product_region": "region: where the people are, or whose law holds",
+    "product.publication_date": "nothing: the run knows it",
+}
 TIERS: Final = {
-    2: ("dp_variant.variant_name", "privacy_loss.privacy_unit", "deployment_model.model_name"),
+    2: ("dp_flavor.name", "privacy_loss.privacy_unit", "model.model_name"),
     3: (
-        "deployment_model.actors",
-        "implementation.preprocessing_and_hyperparameter_tuning",
+        "model.actors",
+        "implementation.pre_processing_eda_hyperparameter_tuning",
         "implementation.justification",
     ),
 }
@@ -56,7 +56,9 @@ def deployment_yaml(record: dict[str, Any]) -> bytes:
     missing = missing_fields(entry["deployment"])
     head = [f"# Written by Sudare from record.json of {record['release']} v{record['version']}; verify checks it."]
     if missing:
-        head.append("# Required by the registry, and declared nowhere: " + ", ".join(missing) + ".")
+        head.append("# The registry requires what nobody declared. Write in about: of the spec, or in [publisher] of")
+        head.append("# sudare.toml, and the next version has it:")
+        head += [f"#   {path}: {REQUIRED[path]}" for path in missing]
     body = yaml.dump(entry, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return ("\n".join(head) + "\n" + body).encode()
 
@@ -65,16 +67,16 @@ def deployment(record: dict[str, Any]) -> dict[str, Any]:
     """Return the entry; parts that the record has no source for are left out."""
     values = public_values(record)
     parts = {
-        "basic": _basic(values),
-        "dp_variant": _variant(values),
+        "product": _product(values),
+        "dp_flavor": _flavor(values),
         "privacy_loss": _loss(values),
-        "deployment_model": _model(values, record),
+        "model": _model(values, record),
         "accounting": _accounting(values),
         "implementation": _implementation(values),
     }
     kept = {name: {key: part for key, part in fields.items() if said(part)} for name, fields in parts.items()}
     version = plain(values.get("J.packages", {}).get("sudare")) if isinstance(values.get("J.packages"), dict) else ""
-    kept["administrative"] = {
+    kept["resources"] = {
         "sources": _sources(values, record),
         "registry_authors": [f"Sudare {version}".strip() + f", from the record of {record['release']}"],
     }
@@ -84,11 +86,7 @@ def deployment(record: dict[str, Any]) -> dict[str, Any]:
 
 def missing_fields(entry: dict[str, Any]) -> list[str]:
     """List the fields that the registry requires and the entry has not."""
-    missing = [path for path in REQUIRED if not _has(entry, path)]
-    for curator in entry["basic"].get("data_curators", []):
-        if "data_curator_type" not in curator:
-            missing.append("basic.data_curators.data_curator_type")
-    return missing
+    return [path for path in REQUIRED if not _has(entry, path)]
 
 
 def _has(entry: dict[str, Any], path: str) -> bool:
@@ -103,14 +101,12 @@ def _tier(entry: dict[str, Any]) -> int:
     return 3 if all(_has(entry, path) for path in TIERS[3]) else 2
 
 
-def _basic(values: Values) -> dict[str, Any]:
+def _product(values: Values) -> dict[str, Any]:
     curator, sector = sentence(values, "B.curator"), sentence(values, "A.sector")
-    kind = CURATORS.get(sector.casefold())
-    named: dict[str, Any] = {"data_curator_name": curator} | ({"data_curator_type": kind} if kind else {})
     place, when = sentence(values, "A.region"), plain(values["A.measured_hour"])[:10]
     return {
         "name": plain(values["A.title"]),
-        "data_curators": [named] if curator else None,
+        "data_curators": [curator] if curator else None,
         "description": _description(values),
         "intended_use": bullets(
             sentence(values, "B.purpose"), _labelled("For", values, "B.audience"), *_uses(values)
@@ -135,11 +131,11 @@ def _description(values: Values) -> str:
     )
 
 
-def _variant(values: Values) -> dict[str, Any]:
+def _flavor(values: Values) -> dict[str, Any]:
     columns = values["D.columns"]
     names = ", ".join(column["name"] for column in columns) if isinstance(columns, list) else plain(columns)
     return {
-        "variant_name": "Pure DP" if values["F.delta"] == "0" else "Approximate DP",
+        "name": "Pure DP" if values["F.delta"] == "0" else "Approximate DP",
         "data_domain": (
             f"All tables with the columns {names}, each with the domain that contract {values['D.contract_id']} "
             f"{values['D.contract_version']} declares, about {plain(values['C.population'])} in "
@@ -156,15 +152,15 @@ def _loss(values: Values) -> dict[str, Any]:
     account = values["G.account_epsilon"]
     return {
         "privacy_unit": subject(values),
-        "privacy_unit_details": bullets(
+        "privacy_unit_description": bullets(
             sentence(values, "E.neighbours"), sentence(values, "E.truncation"), sentence(values, "E.group_privacy")
         ),
         "privacy_parameters": parameters,
-        "privacy_parameters_details": bullets(
+        "privacy_parameters_description": bullets(
             sentence(values, "F.definition"),
             sentence(values, "F.delta_rationale"),
-            f"Charged to the account {values['G.account']}: its cap is epsilon {account['cap']} at delta "
-            f"{account['delta']}, and after this release it had lost {account['lost']}.",
+            f"Charged to the account {values['G.account']}, whose cap is epsilon {account['cap']} at delta "
+            f"{account['delta']} over all its releases together.",
         ),
     }
 
@@ -174,18 +170,35 @@ def _model(values: Values, record: dict[str, Any]) -> dict[str, Any]:
         "model_name": "Central",
         "actors": sentence(values, "C.trust_model"),
         "release_type": "Many releases" if record["version"] > 1 else "One release",
-        "release_type_details": bullets(
-            f"This is version {record['version']}; every version is charged to the account {values['G.account']}, "
-            f"which had {values['G.left']} of {values['G.cap']} left after this one.",
+        "release_type_description": bullets(
+            f"This is version {record['version']}, which claims {_claim(values)}. Every version is charged to the "
+            f"account {values['G.account']}.",
+            _further(values),
+            f"In the account's own units ({loss_unit(values)}) {values['G.left']} of {values['G.cap']} was left "
+            "after this version.",
             _labelled("A new account is opened", values, "G.refresh_rule"),
         ),
         "data_source_type": "Static",
-        "data_source_type_details": (
+        "data_source_type_description": (
             f"One snapshot of the table, for {plain(values['C.time_block'])}; {_another(values)} makes another "
             "version."
         ),
         "access_type": "Non-interactive",
     }
+
+
+def _claim(values: Values) -> str:
+    return f"epsilon {values['F.epsilon']} at delta {values['F.delta']}"
+
+
+def _further(values: Values) -> str:
+    """Say which epsilon one more release can have, by its noise."""
+    fits, delta = further(values), values["G.account_epsilon"]["delta"]
+    noises = {"laplace": "Laplace noise", "gaussian": f"Gaussian noise (delta {delta})"}
+    parts = [f"epsilon {epsilon} with {noises[noise]}" for noise, epsilon in fits.items() if epsilon is not None]
+    if not parts:
+        return "After this version the account could give nothing more."
+    return f"After this version one more release could have {', or '.join(parts)}."
 
 
 def _another(values: Values) -> str:
@@ -201,7 +214,7 @@ def _accounting(values: Values) -> dict[str, Any]:
 
 def _implementation(values: Values) -> dict[str, Any]:
     return {
-        "preprocessing_and_hyperparameter_tuning": bullets(
+        "pre_processing_eda_hyperparameter_tuning": bullets(
             *(f"{step['step']}: {step['what']} ({step['accounted']})" for step in values["I.steps"]),
             _labelled("Exploratory access", values, "I.exploratory_access"),
             _labelled("Hyperparameter search", values, "I.hyperparameter_search"),

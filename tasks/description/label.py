@@ -45,8 +45,9 @@ def label_html(record: dict[str, Any]) -> bytes:
         lost=lambda amount: words.brief(amount, up=True),
         left=lambda amount: words.brief(amount, up=False),
         loss_unit=words.loss_unit(values),
+        further=words.further(values),
         budget=charts.budget_bar(parts),
-        spent=_percent(values["G.after"], values["G.cap"]),
+        spent=words.share(values["G.after"], values["G.cap"], up=True),
         unprotected=_unprotected(values),
         more=max(0, len(_listed(values)) - MOST_LINES),
         people=_people(values),
@@ -70,13 +71,6 @@ def _learned(values: dict[str, Any]) -> list[tuple[str, list[words.Belief]]]:
 def _beliefs(stated: dict[str, Any]) -> list[words.Belief]:
     drawn = words.beliefs(stated["epsilon"], stated["delta"], priors=PRIORS)
     return [replace(belief, most=stated["at_most"][belief.before]) for belief in drawn]
-
-
-def _percent(part: str, whole: str) -> str:
-    """Write a share in percent, rounded up; of nothing, nothing."""
-    if Decimal(whole) == 0:
-        return "0"
-    return words.brief(str(100 * Decimal(part) / Decimal(whole)), up=True)
 
 
 def _listed(values: dict[str, Any]) -> list[Any]:

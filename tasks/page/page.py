@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -96,6 +97,9 @@ def render_page(
         lost=partial(words.brief, up=True),
         left=partial(words.brief, up=False),
         loss_unit=words.loss_unit(values),
+        further=words.further(values),
+        share=words.share,
+        summed=_summed,
         budget=_budget(values),
         lineage=lineage_graph(values, lang),
         tables=views.tables,
@@ -141,6 +145,10 @@ def _expected_from(facts: RunFacts) -> str:
     if earlier is None:
         return "estimated from the noisy counts"
     return f"what this noise would err on the counts of {earlier.release} v{earlier.number}"
+
+
+def _summed(one: str, other: str) -> str:
+    return format(Decimal(one) + Decimal(other), "f")
 
 
 def _budget(values: dict[str, Any]) -> Markup:

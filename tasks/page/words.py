@@ -9,7 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import calculus_from_json
 from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
+from privacy.accounting.scale import further_epsilons
 from privacy.audit.learnable import ANY_COLUMN
 from tasks.page.charts import belief_bar
 from tasks.record.terms import SCOPE_WORDS
@@ -122,6 +125,20 @@ def loss_unit(values: Values) -> str:
     """Name the unit of the account's amounts."""
     calculus = values["F.native_loss"]["calculus"]
     return "pure ε" if calculus["kind"] == "pure" else f"Rényi loss of order {calculus['order']}"
+
+
+def further(values: Values) -> dict[str, str | None]:
+    """Return the largest ε of one more release, by its noise, as `sudare budget show` does; None where none fits."""
+    calculus = calculus_from_json(values["F.native_loss"]["calculus"])
+    delta = int(Decimal(values["G.account_epsilon"]["delta"]) * ATTO)
+    found = further_epsilons(calculus, delta, int(Decimal(values["G.left"]) * PICO))
+    shown = {noise: None if epsilon is None else f"{float(epsilon):.12g}" for noise, epsilon in found.items()}
+    return {"gaussian": None, **shown}
+
+
+def share(part: str, whole: str, *, up: bool) -> str:
+    """Write an amount as a share of another, rounded like `brief`; of nothing, nothing."""
+    return "0 %" if Decimal(whole) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(whole)), up=up)} %"
 
 
 def relative_error(half_width: int, size: float) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from contracts.errors import Finding
+from contracts.errors import Finding, SudareError
 from privacy.audit.identity import DESCRIPTIONS
 from privacy.audit.readable import LARGEST_JSON, read_json, shown
 from privacy.audit.statements import Manifest
@@ -65,7 +65,7 @@ def _made(make: Any, record: Any) -> bytes | None:
     """Make a description again; None where the record has not what it is made of."""
     try:
         made: bytes = make(record)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, IndexError):
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, IndexError, SudareError):
         return None
     return made
 
@@ -116,7 +116,7 @@ def _check_deployment(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
     pairs: list[tuple[str, Any, Any]] = [
         ("privacy_parameters.epsilon", _as_float(found), _as_float(epsilon)),
         ("privacy_parameters.delta", _as_float(_amount(_at(entry, *parameters, "delta") or 0)), _as_float(delta)),
-        ("basic.name", _at(entry, "deployment", "basic", "name"), fields.get("A.title")),
+        ("product.name", _at(entry, "deployment", "product", "name"), fields.get("A.title")),
     ]
     yield from _differences(DEPLOYMENT, pairs)
 

@@ -1,9 +1,9 @@
 """The forms that other people's programs expect, by their field names: OpenDP's registry, and OpenLineage.
 
 Written from opendp/deployments-registry-data and OpenLineage (spec 2-0-2 and its facets): names, types and
-enumerations only. Of the registry: the keys and places of its entries at commit
-406334b42a035ea1f22388239e779a122a273a7d, the enumerations of schemas/deployments-schema.yaml at commit
-aebc41b9e4ca5d2d5355c18fa6ee02e752fcb0d5; every other key is refused, as its schema does.
+enumerations only. Of the registry: keys, required keys, types and enumerations of schemas/deployments-schema.yaml at
+commit aebc41b9e4ca5d2d5355c18fa6ee02e752fcb0d5, all of them; every other key is refused, as that schema does. Texts
+are held to more than there: none may be empty, and a date is one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,8 @@ def texts(*names: str) -> dict[str, Schema]:
     return dict.fromkeys(names, TEXT)
 
 
-CURATOR = an_object(
-    ["data_curator_name", "data_curator_type"],
-    data_curator_name=TEXT,
-    data_curator_type=one_of("Government", "Industry", "Nonprofit"),
-)
-BASIC = an_object(
+ANYTHING: Schema = {}
+PRODUCT = an_object(
     [
         "name",
         "data_curators",
@@ -54,16 +50,11 @@ BASIC = an_object(
         "data_product_region",
         "publication_date",
     ],
-    data_curators=a_list(CURATOR, 1),
+    data_curators=a_list(TEXT, 1),
     data_product_type=one_of(
-        "Summary statistics",
-        "Machine learning model",
-        "Dataset",
-        "Synthetic data",
-        "Interactive API",
-        "SQL queries",
+        "Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API"
     ),
-    data_product_sector=one_of("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+    data_product_sector=one_of("Technology", "Healthcare", "Education", "Government", "Energy"),
     publication_date={"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
     **texts("name", "description", "intended_use", "data_product_region"),
 )
@@ -81,37 +72,40 @@ DEPLOYMENT = an_object(
     ),
     tier={"enum": [1, 2, 3]},
     deployment=an_object(
-        ["basic", "administrative"],
-        basic=BASIC,
-        dp_variant=an_object(
+        ["product"],
+        product=PRODUCT,
+        dp_flavor=an_object(
             [],
-            variant_name=one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
-            **texts("data_domain", "unprotected_quantities"),
+            name=one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
+            **texts(
+                "input_metric",
+                "bound_on_input_distance",
+                "output_measure",
+                "bound_on_output_distance",
+                "data_domain",
+                "unprotected_quantities",
+            ),
         ),
         privacy_loss=an_object(
             [],
             privacy_parameters=an_object([], epsilon=NUMBER, delta=NUMBER, rho=NUMBER),
-            **texts("privacy_unit", "privacy_unit_details", "privacy_parameters_details"),
+            privacy_parameters_description=ANYTHING,
+            **texts("privacy_unit", "privacy_unit_description"),
         ),
-        deployment_model=an_object(
+        model=an_object(
             [],
             model_name=one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
             release_type=one_of("One release", "Many releases"),
             data_source_type=one_of("Static", "Dynamic"),
+            data_source_type_description=ANYTHING,
             access_type=one_of("Interactive", "Non-interactive"),
-            **texts(
-                "model_name_details",
-                "actors",
-                "release_type_details",
-                "data_source_type_details",
-                "access_type_details",
-            ),
+            **texts("model_name_description", "actors", "release_type_description", "access_type_description"),
         ),
         accounting=an_object([], **texts("post_processing", "composition")),
         implementation=an_object(
-            [], **texts("preprocessing_and_hyperparameter_tuning", "mechanisms", "justification")
+            [], **texts("pre_processing_eda_hyperparameter_tuning", "mechanisms", "justification")
         ),
-        administrative=an_object(["registry_authors"], sources=TEXT, registry_authors=a_list(TEXT, 1)),
+        resources=an_object(["registry_authors"], registry_authors=a_list(TEXT, 1), **texts("sources", "notes")),
     ),
 )
 

@@ -75,7 +75,8 @@ def test_the_entry_has_the_form_of_the_registry(record: Json) -> None:
 def test_what_nobody_declared_is_named_and_not_invented(record: Json) -> None:
     """What the schema misses is what the first lines name, no more; the rest has its form."""
     text = deployment_yaml(record).decode()
-    assert "# Required by the registry, and declared nowhere: basic.data_curators, basic.data_product_region." in text
+    assert "#   product.data_curators: curator: who publishes\n" in text
+    assert "#   product.data_product_region: region: where the people are, or whose law holds\n" in text
     messages = wrong(DEPLOYMENT, yaml.safe_load(text))
     assert sorted(re.findall(r"'(\w+)' is a required property", " ".join(messages))) == [
         "data_curators",
@@ -88,10 +89,13 @@ def test_the_form_that_is_asked_for_is_strict(record: Json) -> None:
     """The test of the form can fail: another name, a missing field, a text for a number."""
     entry = deployment(with_declared(record))
     for spoil in (
-        lambda e: e["deployment"]["basic"].pop("name"),
-        lambda e: e["deployment"]["basic"].update(title="x"),
+        lambda e: e["deployment"]["product"].pop("name"),
+        lambda e: e["deployment"]["product"].update(title="x"),
+        lambda e: e["deployment"].update(basic=e["deployment"].pop("product")),
+        lambda e: e["deployment"]["product"].update(data_curators=[{"data_curator_name": "x"}]),
+        lambda e: e["deployment"]["product"].update(data_product_sector="Finance"),
         lambda e: e.pop("status"),
-        lambda e: e["deployment"]["administrative"].update(status="Draft", tier=3),
+        lambda e: e["deployment"]["resources"].update(status="Draft", tier=3),
         lambda e: e["deployment"]["implementation"].update(composition="x"),
         lambda e: e["deployment"]["privacy_loss"]["privacy_parameters"].update(epsilon="2.5"),
     ):
@@ -104,8 +108,8 @@ def test_the_entry_has_the_numbers_of_the_record(record: Json) -> None:
     entry = yaml.safe_load(deployment_yaml(record))["deployment"]
     parameters = entry["privacy_loss"]["privacy_parameters"]
     assert parameters == {"epsilon": 2.499999995191, "delta": 1e-8}
-    assert entry["dp_variant"]["variant_name"] == "Approximate DP"
-    assert "the check domain:wage held" in entry["dp_variant"]["unprotected_quantities"]
+    assert entry["dp_flavor"]["name"] == "Approximate DP"
+    assert "the check domain:wage held" in entry["dp_flavor"]["unprotected_quantities"]
 
 
 def test_the_event_has_the_form_of_openlineage(versions: dict[str, Version]) -> None:

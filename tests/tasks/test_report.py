@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import stat
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,12 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from console.accounts import fitting
 from contracts.contract import Contract
 from contracts.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.ledger.signing import Signer
 from privacy.refine.tables import refine_table
+from tasks.description.told import public_values
 from tasks.facts import RunFacts
+from tasks.page.words import brief, loss_unit
 from tasks.record.auditors import Auditors
 from tasks.record.terms import SCOPE_WORDS
 from tasks.report import report
@@ -369,6 +373,31 @@ def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: 
         assert f"<b>±{draw['half_width_95']}</b>" in guild.page
     gaps = [path for path in guild.record["not_available"] if told[path] != "withheld"]
     assert guild.page.count("not available") > len(gaps) > 0
+
+
+def test_the_first_screens_say_what_the_account_can_still_give(reported: Reported) -> None:
+    """In a release's own ε, as budget show does; the units of the account's calculus are folded, or come last."""
+    fits, values = fitting(reported.facts.account), public_values(reported.record)
+    unit = loss_unit(values)
+    said = [f"ε\xa0{fits['laplace']}", *([f"ε {fits['gaussian']}"] if fits.get("gaussian") else [])]
+    for name in ("record.html", "record.ja.html"):
+        page = unescape((reported.folder / name).read_text(encoding="utf-8")).replace("&nbsp;", "\xa0")
+        first_screen = page[page.index('<dl class="glance">') : page.index("</header>")]
+        assert all(each in first_screen for each in said)
+        cost = page[page.index('id="cost"') : page.index('id="unprotected"')]
+        before, folded = cost.split("<details>")
+        assert brief(values["G.left"], up=False) in folded
+        assert all(each.replace("\xa0", " ") in before for each in said)
+        claim = brief(values["F.epsilon"], up=True)
+        assert f"claims ε = {claim}" in before or f"この公表物の ε は {claim}" in before
+    above, _, below = unescape(reported.page).partition('id="cost"')
+    assert unit not in above + below.partition("<details>")[0]
+    assert unit in below
+    entry = (reported.folder / "deployment.yaml").read_text(encoding="utf-8")
+    claim = entry.index(f"claims epsilon {values['F.epsilon']} at delta {values['F.delta']}")
+    assert claim < entry.index(f"epsilon {fits['laplace']} with Laplace noise") < entry.index("own units")
+    label = (reported.folder / "label.html").read_text(encoding="utf-8")
+    assert f"One more release can have ε {fits['laplace']} with Laplace noise" in label
 
 
 def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
