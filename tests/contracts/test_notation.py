@@ -296,4 +296,6 @@ def test_engines_take_texts_only_of_a_declared_notation() -> None:
         [finding] = portable_findings(contract_of(plain), {"x": "text"}, where="t")
         assert f"declare `{word}:` in the contract" in finding.remedy
         assert portable_findings(contract_of(notated), {"x": "text"}, where="t") == []
-    assert allowed_kinds(days_column("%Y%m%d")) == ("text", "whole", "real", "fixed", "flag", "day")
+    others = {"whole", "real", "fixed", "flag", "day", "moment", "nothing"}
+    assert set(allowed_kinds(days_column(None))) == others
+    assert set(allowed_kinds(days_column("%Y%m%d"))) == {"text", *others}
