@@ -106,10 +106,9 @@ def published(table: Table, noisy: Counts, event: DiscreteLaplace) -> Ends:
         noisy,
         Refine(method="auto"),
         impossible=impossible,
-        total=estimate_total([table_sum(noisy, impossible, event)]).value,
+        total=estimate_total([table_sum(noisy, impossible, event)]),
         event=event,
         ordered=table.ordered,
-        estimated=True,
     )
     return made.intervals.lower, made.intervals.upper
 

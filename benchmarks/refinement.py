@@ -38,7 +38,7 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import estimate_total, table_sum
+from privacy.refine.total import NoisySum, estimate_total, table_sum
 
 SEED: Final = 20262
 Counts = NDArray[np.int64]
@@ -98,16 +98,18 @@ def noise(event: NoiseEvent, shape: tuple[int, ...], source: SeededBytes) -> Cou
     return discrete_laplace(prod(shape), inverse_scale=event.inverse_scale, source=source).reshape(shape)
 
 
-def refined(noisy: Counts, terms: Refine, event: NoiseEvent, total: int, ordered: tuple[int, ...]) -> Counts:
-    """Refine as a release of this table alone does."""
+def refined(
+    noisy: Counts, terms: Refine, event: NoiseEvent, total: int | NoisySum, ordered: tuple[int, ...]
+) -> Counts:
+    """Refine as a release does: onto the average of its noisy sums, or onto a whole number."""
     possible = np.zeros(noisy.shape, np.bool_)
-    made = refine_table(noisy, terms, impossible=possible, total=total, event=event, ordered=ordered, estimated=True)
+    made = refine_table(noisy, terms, impossible=possible, total=total, event=event, ordered=ordered)
     return np.asarray(made.values, np.int64)
 
 
-def own_total(noisy: Counts, event: NoiseEvent) -> int:
+def own_total(noisy: Counts, event: NoiseEvent) -> NoisySum:
     """Return the total that a release of this table alone estimates."""
-    return estimate_total([table_sum(noisy, np.zeros(noisy.shape, np.bool_), event)]).value
+    return estimate_total([table_sum(noisy, np.zeros(noisy.shape, np.bool_), event)])
 
 
 def rmse(made: Counts, truth: Counts) -> float:
@@ -252,12 +254,12 @@ def together(data: Path, draws: int, base: dict[str, Setting]) -> list[Row]:
         for _ in range(draws):
             noisy = [truth + noise(event, truth.shape, source) for truth in truths]
             possible = [np.zeros(truth.shape, np.bool_) for truth in truths]
-            kept = estimate_total(table_sum(*each, event) for each in zip(noisy, possible, strict=True)).value
+            kept = estimate_total(table_sum(*each, event) for each in zip(noisy, possible, strict=True))
             measured = [MeasuredTable(*each, event) for each in zip(cliques, noisy, possible, strict=True)]
             found["none"].append(_of_all(noisy, truths))
             for name, terms in TOGETHER.items():
                 if terms.consistent:
-                    tables = refine_together(measured, terms, total=KnownTotal(kept, None))
+                    tables = refine_together(measured, terms, total=KnownTotal(kept.value, None))
                     values = [table.values for table in tables]
                 else:
                     values = [refined(each, terms, event, kept, ()) for each in noisy]

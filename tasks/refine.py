@@ -112,7 +112,8 @@ class Totals:
     """The totals of a release.
 
     Args:
-        kept: what tables with a count for every cell add up to; None where they keep no total [units].
+        kept: what tables with a count for every cell add up to, if they keep it (`kept_total`); None where they keep
+            no total [units].
         listed: what sparse tables add up to: the drawn total or the declared one; None without one [units].
         estimated: the average of all sums where `kept` is that, with the variance of its noise.
     """
@@ -199,12 +200,11 @@ def _refined(
         measurement.values,
         product.refine,
         impossible=contract.impossible(table.columns),
-        total=totals.kept,
+        total=totals.kept if totals.estimated is None else totals.estimated,
         event=measurement.event,
         ordered=contract.ordered_axes(table.columns),
         reference=reference,
         threshold=measurement.threshold,
-        estimated=totals.estimated is not None,
     )
     return DenseTable(table.name, table.columns, measurement, refined)
 

@@ -6,9 +6,9 @@ Pure functions over arrays; `tasks.verification.tables` brings the arrays and tu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose, prod
+from math import inf, isclose, prod
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +26,7 @@ from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Chosen, Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import total_kind
+from privacy.refine.total import NoisySum, average_variance, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
 
 CONFIDENCE: Final = 0.95
@@ -110,9 +110,8 @@ def refined_again(
     table: TableSpec,
     meaning: Meaning,
     *,
-    total: int | None,
+    total: int | NoisySum | None,
     events: Sequence[NoiseEvent],
-    estimated: bool,
     reference: NDArray[np.int64] | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
@@ -122,9 +121,9 @@ def refined_again(
             row [units].
         table: the table, as the product has it.
         meaning: contract and product.
-        total: the total that the record states [units].
+        total: the total that the record states; with the variance of its noise where it says that it is an average
+            of noisy sums, which tables keep only where they gain [units].
         events: the noise of each.
-        estimated: the record says that the total is an estimate.
         reference: counts of the table in the version on which λ is chosen, if there is one [units].
     Returns:
         Refined: in the shape of the table, with its levels.
@@ -136,7 +135,8 @@ def refined_again(
         try:
             if table.hierarchy is not None:
                 tree = measured_tree(table, contract, noisy, events)
-                return refine_tree(tree, total=total, integers=terms.integers)
+                known = total.value if isinstance(total, NoisySum) else total
+                return refine_tree(tree, total=known, integers=terms.integers)
             impossible = contract.impossible(table.columns)
             return refine_table(
                 noisy[-1].reshape(impossible.shape),
@@ -147,10 +147,31 @@ def refined_again(
                 ordered=contract.ordered_axes(table.columns),
                 reference=reference,
                 threshold=meaning.threshold(events[-1]),
-                estimated=estimated,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search
             raise ValueError(str(error)) from error
+
+
+def stated_total(
+    replay: Replay, meaning: Meaning, measured: Iterable[tuple[NDArray[np.bool_], NoiseEvent]]
+) -> int | NoisySum | None:
+    """Return the total that the record states; with its variance, if it is the average of noisy sums.
+
+    Args:
+        replay: the record's replay block; its draws are those of the product.
+        meaning: contract and product.
+        measured: structural zeros and noise of every dense measurement whose sum is in the average.
+    Returns:
+        The average has an infinite variance where all tables keep it: in versions that were published before tables
+        kept sums of their own.
+    """
+    stated = replay.total
+    if stated.kind != "estimated" or stated.value is None or meaning.product.refine.consistent:
+        return stated.value
+    if stated.kept == "by_all":
+        return NoisySum(stated.value, inf)
+    spread = (np.count_nonzero(~impossible) * variance(event) for impossible, event in measured)
+    return NoisySum(stated.value, average_variance(spread))
 
 
 def with_stated_lambda(meaning: Meaning, table: TableStatement) -> Meaning:
@@ -273,6 +294,10 @@ def check_total(
         "invariant": (declared, "the contract's declared total"),
         "none": (None, "no total is used"),
     }[kind]
+    alone = kind != "estimated" or meaning.product.refine.consistent
+    if alone and stated.kept != "by_all":
+        allowed = "by_all: only an average of sums may be left where tables are refined one by one"
+        return [Finding(where, "replay.total.kept", stated.kept, allowed, _NOT_POST_PROCESSED)]
     unread = kind in ("estimated", "noisy") and expected is None
     if unread or stated.value == expected:
         return []

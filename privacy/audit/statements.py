@@ -167,10 +167,11 @@ class DrawStatement(Statement):
 
 
 class TotalStatement(Statement):
-    """The total that the tables were refined to."""
+    """The total that the tables were refined to; an average of noisy sums may be kept only where a table gains."""
 
     kind: Literal["estimated", "noisy", "invariant", "none"]
     value: Value | None
+    kept: Literal["by_all", "where_it_gains"] = "by_all"
 
 
 class ChosenStatement(Statement):

@@ -20,6 +20,7 @@ from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
 from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
 from privacy.refine.noise_mass import NoiseEvent
+from privacy.refine.total import NoisySum, kept_total
 
 NO_SUM = "The noisy total was below zero and was set to zero."
 ALL_ZERO = "The total is zero, so every cell is zero and nothing was left to choose."
@@ -84,12 +85,11 @@ def refine_table(
     terms: Refine,
     *,
     impossible: NDArray[np.bool_],
-    total: int | None,
+    total: int | NoisySum | None,
     event: NoiseEvent,
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
-    estimated: bool = False,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
 
@@ -97,13 +97,13 @@ def refine_table(
         noisy: noisy counts over the declared domain, any shape [units].
         terms: method, how λ is found, and whether the counts are whole; method "none" only sets structural zeros.
         impossible: declared structural zeros, same shape.
-        total: sum to reach, estimated, drawn or declared public; a negative one becomes 0 with a note; None only with
-            method "none" [units].
+        total: sum to reach, drawn or declared public; or the average of all tables' noisy sums: then whole numbers
+            keep it only where that gains (`kept_total`), and method "auto" may leave the counts as they are. A
+            negative one becomes 0 with a note; None only with method "none" [units].
         event: the noise.
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
         threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
-        estimated: the total is an estimate from noisy sums: then method "auto" may leave the counts as they are.
     Returns:
         Refined: same shape.
     Raises:
@@ -119,6 +119,9 @@ def refine_table(
         raise ValueError(f"method {terms.method!r} reads all cells: a threshold goes with method 'none'")
     if total is None:
         raise ValueError(f"method {terms.method!r} needs a total")
+    estimated = isinstance(total, NoisySum)
+    if isinstance(total, NoisySum):
+        total = kept_total(noisy, impossible, event, shared=total) if terms.integers else total.value
     notes = () if total >= 0 else (NO_SUM,)
     chosen = _chosen(terms)
     if total <= 0:

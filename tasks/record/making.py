@@ -209,12 +209,14 @@ def suppressed_cells(table: ReleasedTable) -> NDArray[np.bool_] | None:
 
 
 def total_from(run: Run, table: ReleasedTable) -> str:
-    """Say where a table's total comes from: the release's, or the levels of a hierarchy themselves."""
-    kind = total_kind(run)
+    """Say where a table's total comes from: the release's, its own sum, or the levels of a hierarchy themselves."""
+    kind, estimated = total_kind(run), run.facts.estimated_total
     if table.refined.total is None:
         return NONE
     if kind == "estimated" and isinstance(table, SparseTable):
         return "noisy"
+    if estimated is not None and table.refined.total != max(0, estimated.value):
+        return "own"
     return "levels" if table.levels and kind == NONE else kind
 
 

@@ -63,7 +63,7 @@ def _tables_part(run: Run) -> dict[str, Any]:
     facts = run.facts
     return {
         "draws": _draws(facts),
-        "total": {"kind": total_kind(run), "value": _total(facts)},
+        "total": {"kind": total_kind(run), "value": _total(facts), **_kept(facts)},
         "reference": _reference(facts),
         "tables": [_table(facts, table) for table in facts.tables],
     }
@@ -144,6 +144,12 @@ def _total(facts: RunFacts) -> int | None:
     if facts.estimated_total is not None:
         return facts.estimated_total.value
     return facts.plan.public_total if facts.total is None else int(facts.total.values)
+
+
+def _kept(facts: RunFacts) -> dict[str, str]:
+    """Say that tables keep an average of sums only where they gain, as those do that are refined one by one."""
+    alone = facts.estimated_total is None or facts.spec.tables_product.refine.consistent
+    return {} if alone else {"kept": "where_it_gains"}
 
 
 def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:

@@ -98,10 +98,14 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
 
 def _of_tables() -> dict[str, Any]:
     """Describe what only a release of tables states."""
-    total = {"kind": {"enum": ["estimated", "noisy", "invariant", "none"]}, "value": {"type": ["integer", "null"]}}
+    total = {
+        "kind": {"enum": ["estimated", "noisy", "invariant", "none"]},
+        "value": {"type": ["integer", "null"]},
+        "kept": {"enum": ["by_all", "where_it_gains"]},
+    }
     return {
         "draws": {"type": "array", "items": _draw()},
-        "total": _object(total),
+        "total": _object(total, optional=("kept",)),
         "reference": {
             "anyOf": [
                 _object({"release": _TEXT, "version": {"type": "integer", "minimum": 1}, "manifest": _HEX}),

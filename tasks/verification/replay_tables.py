@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from privacy.audit.replay import (
     check_total,
     refined_again,
     refined_together_again,
+    stated_total,
     values_sha256,
     with_stated_lambda,
 )
@@ -85,6 +87,10 @@ def replay_tables(
         _Part(table, planned, _resolutions(table, planned, meaning.contract, drawn))
         for table, planned in zip(replay.tables, meaning.tables, strict=True)
     ]
+    alone = [(np.zeros((), np.bool_), drawn["total"][1])] if "total" in drawn else []
+    dense = (each for part in parts for each in part.resolutions if each.draw.listed is None)
+    masks = ((each.cells.impossible(each.draw.clique), each.event) for each in dense)
+    tables.shared = stated_total(replay, meaning, chain(alone, masks))
     if meaning.product.refine.consistent:
         tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
         tables.check_total(total)
@@ -173,6 +179,7 @@ class _Tables:
         self.refined: list[Finding] = []
         self.unrefined: list[str] = []
         self.distances: Distances = {}
+        self.shared: int | NoisySum | None = None
         self._sums: list[NoisySum | None] = []
         self.earlier = neighbour(folder.path, replay, meaning, where=where)
         self.refined += self.earlier.findings
@@ -233,32 +240,26 @@ class _Tables:
     def replayed(self, part: _Part) -> None:
         """Check a refined table, its levels and their CSV copies against the refinement of the noisy values."""
         noisy, again = self._noisy(part), None
-        where, total = printable(part.stated.data), self._replay.total.value
+        where = printable(part.stated.data)
         if noisy is None:
             self.unrefined.append(f"{where}: its measurements cannot be read")
         else:
             events = [each.event for each in part.resolutions]
             try:
-                again = self._again(part, noisy, total, events)
+                again = self._again(part, noisy, events)
             except ValueError as error:
                 self.refined.append(_impossible(where, error))
         self._measure(part, noisy, again)
         self._compared(part, again)
 
-    def _again(
-        self, part: _Part, noisy: Sequence[NDArray[np.int64]], total: int | None, events: Sequence[NoiseEvent]
-    ) -> Refined:
+    def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[NoiseEvent]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
-        table, meaning, counts = part.stated, self._meaning, self.earlier.counts
-        estimated = self._replay.total.kind == "estimated"
+        table, meaning, counts, total = part.stated, self._meaning, self.earlier.counts, self.shared
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
-            return refined_again(
-                noisy, part.planned, meaning, total=total, events=events, estimated=estimated, reference=reference
-            )
+            return refined_again(noisy, part.planned, meaning, total=total, events=events, reference=reference)
         meaning = with_stated_lambda(meaning, table)
-        again = refined_again(noisy, part.planned, meaning, total=total, events=events, estimated=estimated)
-        return as_stated(again, table)
+        return as_stated(refined_again(noisy, part.planned, meaning, total=total, events=events), table)
 
     def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""

@@ -120,7 +120,7 @@ def meaning(about: Contract, **refine: object) -> Meaning:
 
 def again(noisy: list[int], about: Contract, total: int | None, **refine: object) -> Refined:
     values = np.array(noisy, dtype=np.int64)
-    return refined_again([values], AB, meaning(about, **refine), total=total, events=[EVENT], estimated=False)
+    return refined_again([values], AB, meaning(about, **refine), total=total, events=[EVENT])
 
 
 def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:

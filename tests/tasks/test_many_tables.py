@@ -97,6 +97,44 @@ def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: 
     assert forgery.says in "\n".join(map(str, report.findings))
 
 
+@pytest.fixture(scope="module")
+def sharp(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """Noise so small that moving whole cells costs more than the average of all sums gains."""
+    base = many_tables()
+    return publish_version(replace(base, spec=base.spec.replace("2.5", "19")), tmp_path_factory.mktemp("sharp"))
+
+
+def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(sharp: Version) -> None:
+    report = verify(sharp.folder, public_key=sharp.key)
+    assert report.ok, report.findings
+    record = load(sharp.folder / "record.json")
+    shared = record["replay"]["total"]
+    assert (shared["kind"], shared["kept"]) == ("estimated", "where_it_gains")
+    totals = {table["table"]: table for table in record["groups"]["K"]["fields"]["tables"]["value"]}
+    assert {table["total_from"] for table in totals.values()} == {"own", "estimated"}
+    for name, table in totals.items():
+        measured = pq.read_table(sharp.folder / f"measurements/{name}.parquet")
+        possible = ~measured.column("structural_zero").to_numpy()
+        own = int(measured.column("noisy").to_numpy()[possible].sum())
+        assert table["total"] == (own if table["total_from"] == "own" else shared["value"])
+        assert counts(sharp, name).sum() == table["total"]
+
+
+def test_a_record_that_says_that_all_tables_keep_the_average_is_caught(sharp: Version, tmp_path: Path) -> None:
+    version = sharp.copy(tmp_path / "v")
+    forge(version, record=replay(lambda r: r["total"].update(kept="by_all")))
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}, report.findings
+
+
+def test_a_version_from_before_tables_had_a_choice_is_verified(many: Version, tmp_path: Path) -> None:
+    """Its record does not say how the average is kept; here every table gains by it, so that both rules agree."""
+    version = many.copy(tmp_path / "v")
+    forge(version, record=replay(lambda r: r["total"].pop("kept")))
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+
+
 CONSISTENT = "{method: simplex, consistent: true}"
 UNBIASED = "{method: none, integers: false, consistent: true}"
 
@@ -133,6 +171,14 @@ def test_consistent_tables_are_published_and_verified(consistent: Version) -> No
     margins = hired(consistent)
     gap = max(float(np.abs(one - other).max()) for one in margins for other in margins)
     assert gap <= max(float(table["disagreement"]) for table in tables) < 10
+
+
+def test_consistent_tables_cannot_say_that_some_left_the_average(consistent: Version, tmp_path: Path) -> None:
+    version = consistent.copy(tmp_path / "v")
+    forge(version, record=replay(lambda r: r["total"].update(kept="where_it_gains")))
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}, report.findings
+    assert "replay.total.kept" in "\n".join(map(str, report.findings))
 
 
 def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path) -> None:
