@@ -135,7 +135,9 @@ def _named(block: str | None, periods: str | None) -> Iterator[tuple[str, Callab
     from contracts.period import PLACEHOLDER, read_any_periods
 
     if (block is None) == (periods is None):
-        raise UsageRefused("name the days of the account by --block, or those of many accounts by --periods A..B")
+        raise UsageRefused(
+            "sudare budget open", "no days", "--block for one account, or --periods A..B for many, and not both"
+        )
     if block is not None:
         yield time_block(block).text, str
         return

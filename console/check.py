@@ -11,7 +11,7 @@ from rich.console import Console
 
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, seen_by_a_person, table, terminal
-from contracts.errors import SudareError
+from contracts.errors import Finding, Refused
 from tasks.run_folder import hold, sheltered
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 GATE_BREAKS, WOULD_ASK = 3, 1
 MOST_COLUMNS = 30
+_ACCEPTED = "rows that fit up to the workspace's share ([run] asks_above), or the operator's word"
 
 
-class OperatorDecides(SudareError):
+class OperatorDecides(Refused):
     """A run waits for its operator's word; in the same words whether nobody was there to ask, or somebody said no.
 
     Args:
@@ -31,25 +32,33 @@ class OperatorDecides(SudareError):
         page: the private page.
     """
 
+    exit_code = 1
+
     def __init__(self, spec: Path, page: Path) -> None:
-        super().__init__(
-            f"not released: the operator has not accepted how the rows fit the contract. Private page: {page}. "
-            f"Look: sudare check {spec}. Correct the contract, or run again with --accept-misfits"
+        found = "not released, nothing was charged: the operator has not accepted how the rows fit the contract"
+        remedy = (
+            f"look: sudare check {spec}, or the private page {page}; then correct the contract, or run again with "
+            "--accept-misfits"
         )
+        super().__init__([Finding(str(spec), "rows and contract", found, _ACCEPTED, remedy)])
 
 
-class SiteStaysAway(SudareError):
+class SiteStaysAway(Refused):
     """A site does not join, since its operator said no.
 
     Args:
         page: the private page.
     """
 
+    exit_code = 1
+
     def __init__(self, page: Path) -> None:
-        super().__init__(
-            f"not joined, nothing was charged: the operator has not accepted how the rows fit the contract. "
-            f"Private page: {page}. Correct the contract with the other parties, or join with --accept-misfits"
+        found = "not joined, nothing was charged: the operator has not accepted how the rows fit the contract"
+        remedy = (
+            f"look at the private page {page}; then correct the contract with the other parties, or join with "
+            "--accept-misfits"
         )
+        super().__init__([Finding("federation", "rows and contract", found, _ACCEPTED, remedy)])
 
 
 def check(

@@ -27,10 +27,17 @@ class Interrupted(SudareError):
     exit_code = INTERRUPTED
 
 
-class UsageRefused(SudareError):
-    """The command line cannot be understood."""
+class UsageRefused(Refused):
+    """The command line cannot be understood.
 
-    exit_code = 2
+    Args:
+        command: the command that was typed, as far as it was understood.
+        found: what it could not understand.
+        allowed: what it could.
+    """
+
+    def __init__(self, command: str, found: str, allowed: str = "what its help lists") -> None:
+        super().__init__([Finding(command, "command line", found, allowed, f"see {command} --help")])
 
 
 def present(error: SudareError, *, as_json: bool) -> int:

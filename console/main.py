@@ -152,4 +152,8 @@ def _understand(arguments: list[str]) -> object:
     except TyperException as error:
         if not error.format_message():  # the help was asked for by leaving the command out, and is printed
             return error.exit_code
-        raise UsageRefused(f"{error.format_message()} (sudare --help)") from error
+        context = getattr(error, "ctx", None)
+        command = "sudare" if context is None else context.command_path
+        found = str(getattr(error, "message", "") or error.format_message()).rstrip(".")
+        meant = [name for name in getattr(error, "possibilities", None) or () if name != "--help"]
+        raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"])) from error

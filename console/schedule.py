@@ -258,7 +258,9 @@ def _checked(cron: str | None) -> str | None:
     try:
         next(CronSim(cron, datetime(2026, 1, 1)))
     except (CronSimError, StopIteration):
-        raise UsageRefused(f"--cron {cron[:60]!r}: five fields that occur, such as '0 6 1 * *'") from None
+        raise UsageRefused(
+            "sudare deploy", f"--cron {cron[:60]!r}", "five fields that occur, such as '0 6 1 * *'"
+        ) from None
     return cron
 
 
@@ -271,7 +273,9 @@ def _check_zone(timezone: str | None) -> None:
     try:
         ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageRefused(f"--timezone {str(timezone)[:60]!r}: a zone such as Europe/Oslo") from None
+        raise UsageRefused(
+            "sudare deploy", f"--timezone {str(timezone)[:60]!r}", "a zone such as Europe/Oslo"
+        ) from None
 
 
 def _print(console: Console, deployed: Deployed, url: str, budget: str) -> None:

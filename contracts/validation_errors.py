@@ -160,6 +160,9 @@ def _problems(item: Mapping[str, Any], block: Any) -> Iterable[Problem]:
     limits = limits_in_words(kind, context, _keys(block)[last] if _has(block, last) else None)
     if limits is not None:
         return [Problem(show(value), limits)]
+    if kind in ("tuple_type", "list_type"):
+        scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
+        return [Problem(show(value), "a list", f"write [{value}]" if scalar and len(str(value)) <= _LONGEST else "")]
     allowed, remedy = _SHAPES.get(kind, (str(item["msg"]).removeprefix("Value error, "), ""))
     return [Problem(show(value), allowed, remedy)]
 
@@ -192,10 +195,9 @@ def _has(block: Any, key: str) -> bool:
     return isinstance(block, type) and issubclass(block, BaseModel) and key in _keys(block)
 
 
+_LONGEST = 40
 _SHAPES = {
     "dict_type": ("a mapping of keys", ""),
-    "tuple_type": ("a list", ""),
-    "list_type": ("a list", ""),
     "string_type": ("a text", "put quotes around it"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ ProductT = TypeVar("ProductT", SyntheticProduct, ModelProduct)
 PlanT = TypeVar("PlanT")
 
 OPTIONS = ("product", "options")
+_OF_THE_CHARGE = re.compile(r"\b(epsilon|noise_multiplier) is ")
 _PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
 
 
@@ -87,4 +89,5 @@ def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str
     option = next((word for word in named if word in options), None)
     if option is not None:
         return (*OPTIONS, option), problem
-    return ("charge", "epsilon") if found.startswith(TOO_SMALL) else ("product",), problem
+    of_the_charge = found.startswith(TOO_SMALL) or _OF_THE_CHARGE.search(found) is not None
+    return ("charge", "epsilon") if of_the_charge else ("product",), problem

@@ -147,6 +147,10 @@ class Schedule:
         if self.batch > self.rows_about:
             allowed = f"at most the declared number of rows, {self.rows_about}"
             raise CannotTrain("batch", self.batch, allowed, "take a smaller batch, or correct the declared number")
+        if self.batch > MOST_BATCH:
+            raise CannotTrain(
+                "batch", self.batch, f"at most {MOST_BATCH} rows", f"write batch: {MOST_BATCH}, or less"
+            )
         if type(self.epochs) is not Fraction or self.epochs <= 0:
             raise CannotTrain("epochs", self.epochs, "a Fraction above 0")
 

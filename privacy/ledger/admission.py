@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -218,11 +219,23 @@ def cost_of(terms: AccountTerms, request: ChargeRequest) -> int:
     return _cost(terms.calculus, request.events)
 
 
+_NOISES: Final = {
+    "zero_concentrated": "Gaussian noise on tables that are chosen as it goes (zCDP)",
+    "discrete_gaussian": "Gaussian noise on tables or sums",
+    "gaussian": "Gaussian noise",
+    "poisson_sampled_gaussian": "the Gaussian noise of a training by DP-SGD",
+}
+
+
 def _no_loss(
     connection: Connection, terms: AccountTerms, request: ChargeRequest, reckoning: Reckoning, error: UnsupportedEvent
 ) -> LedgerRefusal:
     """Return the refusal of noise that has no finite loss in the account's calculus, with what would work."""
-    found, allowed = str(error).partition("; allowed")[0], "noise whose loss in it is finite: Laplace noise, δ = 0"
+    event = next((each for each in request.events if pure_loss(each) is None), None)
+    noise = str(error).partition("; allowed")[0]
+    if event is not None:
+        noise = f"{_NOISES.get(event.kind, event.kind)}, which has no finite loss in the pure calculus"
+    found, allowed = f"{request.release} with {noise}", "noise whose loss in it is finite: Laplace noise, δ = 0"
     if is_unused(connection, terms.name, reckoning):
         delta = atto_to_text(request.delta or _USUAL_DELTA)
         remedy = (
@@ -234,7 +247,10 @@ def _no_loss(
     elif all(_may_be_laplace(event, request.rows_per_unit) for event in request.events):
         remedy = "ask for `delta: 0` in `charge`; of tables with `mechanism: laplace`"
     else:
-        remedy = "this product has no Laplace form: release it for people or days whose account is renyi"
+        remedy = (
+            "this product has no Laplace form: release it for people or days whose account is opened with "
+            "--calculus renyi and a δ (sudare budget open --help)"
+        )
     return refusal(f"account {terms.name}", "calculus", found, allowed, remedy)
 
 

@@ -163,7 +163,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         (BudgetExceeded("a", 2, 1, [FINDING]), 4),
         (LedgerConflict("a race"), 1),
         (RunBusy([FINDING]), 1),
-        (errors.UsageRefused("no such option"), 2),
+        (errors.UsageRefused("sudare run", "No such option: --label"), 2),
         (errors.Interrupted("stopped"), 130),
         (SudareError("something"), 1),
     ],
@@ -176,8 +176,8 @@ def test_each_error_has_its_exit_code_its_words_and_its_json(
     assert errors.present(error, as_json=False) == code
     words = capsys.readouterr()
     assert words.out == ""
-    told = ("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
-    assert all(part in words.err for part in (told if errors.findings_of(error) else (str(error),)))
+    told = [part for finding in errors.findings_of(error) for part in vars(finding).values()]
+    assert all(part in words.err for part in told or (str(error),))
     assert errors.present(error, as_json=True) == code
     answer = capsys.readouterr()
     assert answer.err == ""
@@ -199,7 +199,7 @@ def test_a_command_line_that_cannot_be_understood_exits_2(words: tuple[str, ...]
     """In words and as JSON."""
     said = typed(*words)
     assert said.code == 2
-    assert "sudare --help" in said.err
+    assert "--help" in said.err
     assert typed(*words, "--json").json["error"]["kind"] == "UsageRefused"
 
 
@@ -241,7 +241,7 @@ def test_the_command_is_installed_under_its_name() -> None:
     """`main` is what the `sudare` script calls; its exit code is the process's."""
     done = subprocess.run([*COMMAND, "budget", "shw"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "sudare --help" in done.stderr
+    assert "sudare budget --help" in done.stderr
 
 
 def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp_path: Path) -> None:
@@ -268,3 +268,50 @@ def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed:
     assert said.code == 2
     assert "Commands" in said.out
     assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("run", "spec.yaml", "--label", "x"), "No such option: --label"),
+        (("budget", "open", "people"), "Missing option '--population'"),
+        (("budget", "opne"), "No such command 'opne'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_understood_names_what_was_found_and_what_to_type(
+    typed: Typed, words: tuple[str, ...], found: str
+) -> None:
+    """In the pattern of every other error, for the very command that was typed."""
+    said = typed(*words)
+    lines = said.err.splitlines()
+    assert (said.code, lines[0].endswith(": command line")) == (2, True)
+    assert lines[1].strip().startswith(f"found:   {found}")
+    assert lines[3].strip() == f"do:      see {lines[0].removesuffix(': command line')} --help"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "rows_about: 48000",
+            "rows_about: 48000, hidden: 200000",
+            ("hidden", "'200000'", "a list", "write [200000]"),
+        ),
+        ("48000", "48000, batch: 60000", ("batch", "60000", "48000", "a smaller batch")),
+        ("48000", "48000, batch: 9000", ("batch", "9000", "8192 rows", "write batch: 8192")),
+        ("epsilon: 1.0", "epsilon: 0.001", ("epsilon", "0.001", "noise multiplier", "an epsilon of at least")),
+    ],
+)
+def test_an_option_of_a_training_that_does_not_fit_is_named_with_what_to_write(
+    place: Place, typed: Typed, old: str, new: str, said: tuple[str, ...]
+) -> None:
+    """At its own line, with what was found, what is allowed and what to do."""
+    spec = place.adult / "other.yaml"
+    spec.write_text((place.adult / "model.yaml").read_text().replace(old, new))
+    told = typed("plan", str(spec), at=place.workspace)
+    where, found, allowed, remedy = told.err.splitlines()[:4]
+    field, *parts = said
+    assert told.code == 2
+    assert where.endswith(f".{field}")
+    assert [part in line for part, line in zip(parts, (found, allowed, remedy), strict=True)] == [True] * 3
+    assert remedy.strip().startswith("do:")
