@@ -134,17 +134,15 @@ def day_sql(raw: str, notation: DayNotation | None = None, zone: str | None = No
         notation: how texts write days; None for YYYY-MM-DD.
         zone: the time zone whose day counts of an instant; None for UTC. The zone of the process is never asked.
     """
-    text = f"trim({text_sql(raw)})"
-    in_zone = f"TRY_CAST(timezone({literal(zone or 'UTC')}, TRY_CAST({{}} AS TIMESTAMPTZ)) AS DATE)"
-    moment = text
+    text = moment = f"trim({text_sql(raw)})"
     for found, written in _INSTANT_SPELLED:
         moment = f"regexp_replace({moment}, '{found}', '{written}')"
     if notation is None:
         instant = f"length({text}) > 10 AND regexp_full_match({text}, {literal(INSTANT)})"
-        read = f"CASE WHEN {instant} THEN {in_zone.format(moment)} ELSE TRY_CAST({raw} AS DATE) END"
+        there = f"TRY_CAST({moment_sql(moment, zone)} AS DATE)"
+        read = f"CASE WHEN {instant} THEN {there} ELSE TRY_CAST({raw} AS DATE) END"
     else:
-        order = "-".join(f"\\{notation.group(part)}" for part in "Ymd")
-        pattern = literal(notation.pattern)
+        order, pattern = "-".join(f"\\{notation.group(part)}" for part in "Ymd"), literal(notation.pattern)
         day = f"TRY_CAST(regexp_replace({text}, {pattern}, '{order}') AS DATE)"
         read = f"CASE WHEN regexp_full_match({text}, {pattern}) THEN {day} END"
     other = f"TRY_CAST({raw} AS DATE)"
@@ -154,8 +152,15 @@ def day_sql(raw: str, notation: DayNotation | None = None, zone: str | None = No
         spelled = f"try_strptime(CAST(CAST({number} AS BIGINT) AS VARCHAR), '{notation.written}')"
         day = f"CASE WHEN {digits} THEN TRY_CAST({spelled} AS DATE) END"
         other = f"CASE WHEN {_is_number(raw)} THEN {day} ELSE {other} END"
-    stored = f"WHEN typeof({raw}) = 'TIMESTAMP WITH TIME ZONE' THEN {in_zone.format(raw)}"
+    stored = f"WHEN typeof({raw}) = 'TIMESTAMP WITH TIME ZONE' THEN TRY_CAST({moment_sql(raw, zone)} AS DATE)"
     return f"CASE WHEN {_is_text(raw)} THEN {read} {stored} ELSE {other} END"
+
+
+def moment_sql(raw: str, zone: str | None = None) -> str:
+    """Return SQL for the local moment of an instant, cut 285,000 years from 1970: beyond, DuckDB fails on some."""
+    low, high = (f"make_timestamptz({sign}9000000000000000000)" for sign in "-+")
+    cut = f"CASE WHEN {{0}} < {low} THEN {low} WHEN {{0}} > {high} THEN {high} ELSE {{0}} END"
+    return f"timezone({literal(zone or 'UTC')}, {cut.format(f'TRY_CAST({raw} AS TIMESTAMPTZ)')})"
 
 
 _INSTANT_SPELLED = (

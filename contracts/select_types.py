@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from contracts.column import Column
 from contracts.contract import Contract
 from contracts.value_types import VALUE_TYPES, ValueType
 from contracts.written import Problem, listed
@@ -40,6 +41,20 @@ def handed_fields(node: Tree) -> tuple[str, ...]:
     """List the fields of records that a parsed SELECT hands on as they are stored, as `used_columns` writes them."""
     paths = (path_of(item, node) for item in node["select_list"] if item["class"] == "COLUMN_REF")
     return tuple(dict.fromkeys(".".join(path) for path in paths if len(path) > 1))
+
+
+def read_as(node: Tree, contract: Contract) -> dict[str, Column]:
+    """Return how the contract reads what a parsed SELECT hands on, by the source's names in lower case.
+
+    A column that is handed on twice is read in one way, the first.
+    """
+    paths = (path_of(item, node) for item in node["select_list"] if item["class"] == "COLUMN_REF")
+    named = {path[0] for path in paths if len(path) == 1}
+    if any(item["class"] == "STAR" for item in node["select_list"]):
+        named |= {column.name.lower() for column in contract.columns}
+    columns = {column.name.lower(): column for column in contract.columns}
+    found = {name: [columns[each] for each in _handed_as(name, node) if each in columns] for name in named}
+    return {name: handed[0] for name, handed in found.items() if handed}
 
 
 def whole_rows(node: Tree) -> list[Tree]:

@@ -25,6 +25,7 @@ from contracts.value_types import ValueType
 from contracts.written import Label, Problem, Sql, listed, refuse, show
 
 if TYPE_CHECKING:
+    from contracts.column import Column
     from contracts.contract import Contract
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
@@ -179,6 +180,15 @@ class Source(Frozen):
         from contracts.selection import select_tree
 
         return types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
+
+    def read_as(self, contract: Contract) -> dict[str, Column]:
+        """Return how the contract reads columns of the source that reach it as they are, by names in lower case."""
+        if self.select is None:
+            return {column.name.lower(): column for column in contract.columns}
+        from contracts.select_types import read_as
+        from contracts.selection import select_tree
+
+        return read_as(select_tree(self.select), contract)
 
 
 def _misfits(source: Source) -> list[Problem]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from contracts.code_sql import NATIVE, literal, number_sql, text_sql
+from contracts.code_sql import NATIVE, literal, moment_sql, number_sql, text_sql
 from contracts.spellings import MOMENT
 
 ValueType = Literal["text", "number", "flag", "day", "moment", "numbers"]
@@ -61,6 +61,11 @@ def _text(raw: str) -> str:
     )
 
 
+def _moment(raw: str) -> str:
+    instant = f"typeof({raw}) = 'TIMESTAMP WITH TIME ZONE'"
+    return f"CASE WHEN {instant} THEN {moment_sql(raw)} ELSE TRY_CAST({raw} AS TIMESTAMP) END"
+
+
 def _written(moment: str) -> str:
     """Return the text of a moment; at midnight that of its day."""
     midnight = f"date_trunc('day', {moment}) = {moment}"
@@ -90,6 +95,6 @@ _READ: Final[Mapping[ValueType, Callable[[str], str]]] = {
     "number": _number,
     "flag": _flag,
     "day": lambda raw: f"TRY_CAST({raw} AS DATE)",
-    "moment": lambda raw: f"TRY_CAST({raw} AS TIMESTAMP)",
+    "moment": _moment,
     "numbers": lambda raw: f"TRY_CAST({raw} AS DOUBLE[])",
 }

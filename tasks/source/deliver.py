@@ -160,7 +160,8 @@ def _copies(
     written = {path: _stored(connection, reading, path, explain) for path in (*types, *fields)}
     copies = [f"{typed_sql(kind, written[path])} AS {identifier(TYPED + path)}" for path, kind in types.items()]
     copies += [f"{written[path]} AS {identifier(STORED + path)}" for path in fields]
-    return ", ".join(["*", *copies])
+    beside = ", ".join(identifier(each) for each in reading.typed.values())
+    return ", ".join([f"* EXCLUDE ({beside})" if beside else "*", *copies])
 
 
 def _stored(connection: duckdb.DuckDBPyConnection, reading: Reading, path: str, explain: Explanation) -> str:
@@ -173,6 +174,8 @@ def _stored(connection: duckdb.DuckDBPyConnection, reading: Reading, path: str, 
         remedy = "correct the name; what the select computes cannot be used in it again"
         raise SpecRefused([Finding(reading.where, "source.select", found, allowed, remedy)])
     value = f"stored.{identifier(names[column])}"
+    if path in reading.typed:
+        return f"stored.{identifier(reading.typed[path])}"
     for field in fields:
         value = f"struct_extract({value}, {literal(field)})"
         probe = f"DESCRIBE SELECT {value} FROM {reading.relation} AS stored"

@@ -21,8 +21,7 @@ from tasks.object_store import Listed, ObjectStore
 from tasks.snapshot.snapshot import FETCHED
 from tasks.source.folder import Part, parts_named
 from tasks.source.lake import ABOVE, check_plain
-from tasks.source.origin import Origin, checked, read_file
-from tasks.source.read_folder import read_folder
+from tasks.source.origin import Origin, checked, read_file, read_parts
 from tasks.source.reading import Reading, refuse, told_as
 
 AT_ONCE: Final = 8
@@ -45,10 +44,7 @@ def objects_origin(source: Source, address: S3Address, contract: Contract) -> Or
         if source.files is None:
             near = told_as(lambda: read_file(source, parts[0].path, contract), parts[0].path, source.name)
             return checked(near.told_as(parts[0].path, source.name), source, contract)
-        whole = read_folder(
-            source.name, parts, source.files, delimiter=source.delimiter, expected=contract.source_columns
-        )
-        return checked(whole, source, contract)
+        return checked(read_parts(source.name, parts, source, contract), source, contract)
 
     return Origin(_marks(found), lambda: _marks(_listed(source, store)), reading, fetches=True)
 

@@ -107,9 +107,21 @@ def _folder(source: Source, path: Path, contract: Contract) -> Origin:
     if source.files is None:
         raise ValueError("a folder needs the format of its files")
     form, parts = source.files, parts_of(path, source.files)
-    reading = read_folder(path, parts, form, delimiter=source.delimiter, expected=contract.source_columns)
-    reading = checked(reading, source, contract)
+    reading = checked(read_parts(path, parts, source, contract), source, contract)
     return Origin(marks_of(parts), lambda: marks_of(parts_of(path, form)), lambda _folder, _advance: reading)
+
+
+def read_parts(where: object, parts: Sequence[Part], source: Source, contract: Contract) -> Reading:
+    """Look at the files of a folder, which is here or was fetched."""
+    return read_folder(
+        where,
+        parts,
+        source.files or "parquet",
+        delimiter=source.delimiter,
+        expected=contract.source_columns,
+        types=source.select_types(contract)[0],
+        columns=source.read_as(contract),
+    )
 
 
 def marks_of(parts: Sequence[Part]) -> list[list[Any]]:

@@ -11,16 +11,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.code_sql import identifier, literal, number_sql
+from contracts.code_sql import identifier, literal, number_sql, value_sql
+from contracts.column import Column
+from contracts.contract import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.source import Files
-from contracts.value_types import typed_sql
+from contracts.value_types import ValueType, typed_sql
 from tasks.duckdb_session import one_file
 from tasks.source.folder import HIVE_NULL, Part, check_different, drift
 from tasks.source.read_csv import read_csv
 from tasks.source.read_tables import damaged, read_parquet
 from tasks.source.reading import MANY, Reading, refuse, told_as
 
+_COPY: Final = "\x04"
+"""How the names of copies begin that have the type which a select uses."""
 _FILE: Final = "\x01file"
 """The name under which DuckDB tells the file of a row; no column of a table has it."""
 NUMBER, TEXT, TIME, INSTANT = "DOUBLE", "VARCHAR", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"
@@ -29,7 +33,14 @@ _WORDS: Final = {TIME: "dates", INSTANT: "timestamps with a time zone", RECORD: 
 
 
 def read_folder(
-    where: object, parts: Sequence[Part], form: Files, *, delimiter: str | None, expected: Sequence[str]
+    where: object,
+    parts: Sequence[Part],
+    form: Files,
+    *,
+    delimiter: str | None,
+    expected: Sequence[str],
+    types: Mapping[str, ValueType],
+    columns: Mapping[str, Column],
 ) -> Reading:
     """Look at the files of a folder and prepare their reading, file after file in the order of their paths.
 
@@ -39,6 +50,8 @@ def read_folder(
         form: the format that they have.
         delimiter: as for `read_csv`.
         expected: the names of the contract's columns.
+        types: of the columns that a select uses, by names in lower case.
+        columns: how the contract reads the columns that reach it as they are, likewise.
     Returns:
         The reading: the columns of the files, then those of the partitions, as text.
     Raises:
@@ -60,10 +73,10 @@ def read_folder(
     if twice:
         found = f"the column {twice[0]!r} in the files and in their paths"
         refuse(where, "files", found, "each column in one place", "drop it from the files, or rename the folders")
-    columns = (*first.columns, *keys)
+    names = (*first.columns, *keys)
     if form == "parquet":
-        return replace(_parquet(where, parts, columns), stored=_stored(readings))
-    return _csv(where, parts, readings, columns)
+        return replace(_parquet(where, parts, names, types, columns), stored=_stored(readings))
+    return _csv(where, parts, readings, names)
 
 
 def _one(part: Part, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
@@ -94,19 +107,27 @@ def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], colu
     return replace(made[0], more=tuple(made[1:]))
 
 
-def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> Reading:
+def _parquet(
+    where: object,
+    parts: Sequence[Part],
+    names: tuple[str, ...],
+    types: Mapping[str, ValueType],
+    columns: Mapping[str, Column],
+) -> Reading:
     """Read Parquet files, fitting their types to each other; partitions come out of the paths."""
     _check_types(where, parts)
-    inside = columns[: len(columns) - len(parts[0].partition)]
+    inside = names[: len(names) - len(parts[0].partition)]
     schemas = [pq.read_schema(part.path) for part in parts]
     found = {name: _common(schema.field(name).type for schema in schemas) for name in inside}
-    common = {name: into for name, into in found.items() if into is not None}
+    mixed = {name: into for name, into in found.items() if into is not None}
+    common = {name: _into(columns.get(name.lower()), into) for name, into in mixed.items()}
+    copied = {name: types[name.lower()] for name in mixed if name.lower() in types}
     families = [{name: _family(schema.field(name).type) for name in inside} for schema in schemas]
     alike = groupby(
         zip(parts, schemas, families, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside]
     )
     reads = [
-        _read([part for part, *_ in group], inside, group[0][2], common)
+        _read([part for part, *_ in group], inside, group[0][2], common, copied)
         for group in (list(group) for _, group in alike)
     ]
     relation = f"({' UNION ALL '.join(reads)})"
@@ -116,10 +137,32 @@ def _parquet(where: object, parts: Sequence[Part], columns: tuple[str, ...]) -> 
         labels = [part.label for part in parts if f'"{part.path}"' in str(error)]
         return damaged(error, labels[0] if len(labels) == 1 else where, "Parquet")
 
-    return Reading(str(where), columns, True, relation, explain=explain)
+    typed = {name.lower(): _COPY + name for name in copied}
+    return Reading(str(where), names, True, relation, explain=explain, typed=typed)
 
 
-def _read(parts: Sequence[Part], inside: Sequence[str], kinds: Mapping[str, str], common: Mapping[str, str]) -> str:
+def _into(column: Column | None, common: str) -> str | Column:
+    """Return what the files' values become: where texts alone would lose something, what the contract reads of them.
+
+    Days of an instant follow a declared zone, a declared notation is of texts alone, and categories are texts.
+    """
+    if column is None or common in (LIST, RECORD):
+        return common
+    domain = column.domain
+    if isinstance(domain, DateDomain) or (
+        isinstance(domain, IntegerDomain | DecimalDomain) and domain.notation is not None
+    ):
+        return column
+    return TEXT if common == INSTANT and isinstance(domain, CategoryDomain | MappingDomain) else common
+
+
+def _read(
+    parts: Sequence[Part],
+    inside: Sequence[str],
+    kinds: Mapping[str, str],
+    common: Mapping[str, str | Column],
+    copied: Mapping[str, ValueType],
+) -> str:
     """Write the SELECT that reads files whose columns are stored alike."""
     files = ", ".join(one_file(part.path) for part in parts)
     options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
@@ -127,6 +170,8 @@ def _read(parts: Sequence[Part], inside: Sequence[str], kinds: Mapping[str, str]
     for name in inside:
         raw, into = identifier(name), common.get(name)
         pieces.append(raw if into is None else f"{_converted(raw, kinds[name], into)} AS {raw}")
+        if name in copied:
+            pieces.append(f"{typed_sql(copied[name], raw)} AS {identifier(_COPY + name)}")
     for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
         part = f"string_split({identifier(_FILE)}, '/')[{place}]"
         value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
@@ -134,8 +179,10 @@ def _read(parts: Sequence[Part], inside: Sequence[str], kinds: Mapping[str, str]
     return f"SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options})"
 
 
-def _converted(raw: str, kind: str, into: str) -> str:
+def _converted(raw: str, kind: str, into: str | Column) -> str:
     """Write a column of one file as the common type, value by value: null where it has none there, never an error."""
+    if isinstance(into, Column):
+        return value_sql(into, raw)
     if into == TEXT:
         return typed_sql("text", raw)
     if into == NUMBER:

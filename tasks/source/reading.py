@@ -35,6 +35,8 @@ class Reading:
         broken: runs beside the reading and says what is wrong with the file itself; the event asks it to stop.
         more: further readings with the same columns, whose rows follow.
         stored: what columns surely hold, as the source declares it; see `tasks.source.retyped`.
+        typed: columns that the relation also has as their select uses them, by names in lower case, and the names
+            of these copies.
     """
 
     where: str
@@ -47,6 +49,7 @@ class Reading:
     broken: Callable[[Event], Finding | None] = lambda stop: None
     more: tuple[Reading, ...] = ()
     stored: Mapping[str, str] = field(default_factory=dict)
+    typed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[Reading, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,16 @@ from contracts.portable.kinds import Kind, allowed_kinds
 from contracts.portable.staging import SOURCE, staged
 from contracts.select_types import types_of
 from contracts.selection import select_tree
+from contracts.spec import Source
 from contracts.value_types import VALUE_TYPES, ValueType
 from contracts.violations import violation_sql
 from tasks.source.deliver import deliver, explanation
 from tasks.source.folder import parts_of
+from tasks.source.origin import read_parts
 from tasks.source.read_csv import read_csv
-from tasks.source.read_folder import read_folder
 from tasks.source.read_tables import read_parquet
 from tasks.source.reading import Reading
-from tests.contracts.samples import contract_of
+from tests.contracts.samples import column, contract_of
 from tests.contracts.test_storage_types import DATES, DOMAINS
 
 Values = list[Any]
@@ -99,7 +100,7 @@ def rows_of(reading: Reading, column: Column, select: str | None = None, **types
     """Read a column as ingest does; without a select its codes, with one the rows that it gives."""
     contract, outputs = contract_of(column), ["x"]
     if select is not None:
-        outputs = [item["alias"] for item in select_tree(select)["select_list"]]
+        outputs = [item["alias"] or "x" for item in select_tree(select)["select_list"]]
         types = types_of(select_tree(select), types, contract, by=None)[0]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -116,13 +117,15 @@ def in_a_file(folder: Path, array: pa.Array) -> Reading:
     return read_parquet(folder / "x.parquet")
 
 
-def in_two_files(folder: Path, values: Values, writer: Callable[[Values], pa.Array]) -> Reading:
+def in_two_files(
+    folder: Path, values: Values, writer: Callable[[Values], pa.Array], column: Column, **given: Any
+) -> Reading:
     """The first row is in a file of its own, whose writer knows of no other row."""
     for name, part in (("1", values[:1]), ("2", values[1:])):
         table = pa.table([writer(part)], names=["x"]).replace_schema_metadata({"file": name})
         pq.write_table(table, folder / f"{name}.parquet")
-    parts = parts_of(folder, "parquet")
-    return read_folder(folder, parts, "parquet", delimiter=None, expected=["x"])
+    source = Source(path=folder, files="parquet", **given)
+    return read_parts(folder, parts_of(folder, "parquet"), source, contract_of(column))
 
 
 def in_csv(folder: Path, values: Values) -> Reading:
@@ -149,9 +152,9 @@ def test_one_row_changes_one_code_whatever_it_makes_of_the_type(folder: Path, na
     assert distance(here, there) == 1
     inside = folder / "files"
     inside.mkdir(exist_ok=True)
-    assert rows_of(in_two_files(inside, [extra, *values], writer), column) == [there[-1], *here]
+    assert rows_of(in_two_files(inside, [extra, *values], writer, column), column) == [there[-1], *here]
     turned = [*values[1:], extra]
-    assert distance(rows_of(in_two_files(inside, [values[0], *turned], writer), column), here) == 1
+    assert distance(rows_of(in_two_files(inside, [values[0], *turned], writer, column), column), here) == 1
 
 
 EXPRESSIONS: dict[ValueType, tuple[str, ...]] = {
@@ -185,7 +188,7 @@ def test_behind_a_select_one_row_changes_one_row(
     found = []
     for each in (values, [*values, extra]):
         if form == "files" and len(each) > 1:
-            reading = in_two_files(inside, each, writer)
+            reading = in_two_files(inside, each, writer, COLUMNS["words"], select=select, types={"x": kind})
         else:
             reading = in_csv(folder, each) if form == "csv" else in_a_file(folder, writer(each))
         found.append(rows_of(reading, COLUMNS["words"], select, x=kind))
@@ -238,6 +241,68 @@ def portable_rows(column: Column, array: pa.Array, kind: Kind) -> list[Any]:
         codes = connection.execute(encode_select(contract, columns_present=["x"], relation=SOURCE)).fetchall()
     assert [row[: -len(broken)] for row in found] == codes
     return found
+
+
+COMMA = column("decimal", "number", decimal=",", bounds=[0, 10], bins={"width": "0.5"})
+GROUPED = column("decimal", "number", decimal=",", grouping=".", bounds=[0, 10000], bins={"width": 500})
+GERMAN = column("date", "date", format="%d.%m.%Y", bounds=["2020-01-01", "2024-12-31"], granularity="year")
+TOKYO = column("date", "date", time_zone="Asia/Tokyo", bounds=["2020-01-01", "2024-12-31"], granularity="year")
+LATE = datetime(2021, 12, 31, 23, 30, tzinfo=UTC)
+MIXED: dict[str, tuple[Column, list[Any], Any]] = {
+    "decimal comma": (COMMA, [1.5, 2.5, 3.5], "1,5"),
+    "groups of digits": (GROUPED, [1.234, 2345.678], "1.234,5"),
+    "german days": (GERMAN, [date(2021, 1, 1), date(2023, 5, 6)], "31.12.2024"),
+    "instants": (TOKYO, [LATE, LATE], "2021-12-31 23:30:00"),
+    "texts beside an instant": (TOKYO, ["2021-12-31 23:30:00", "2020-01-01 10:00Z"], LATE),
+    "words beside an instant": (DATES["listed texts"], ["2020-02-29", "no day"], LATE),
+}
+
+
+@pytest.mark.parametrize("selected", [False, True])
+@pytest.mark.parametrize("name", MIXED)
+def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path, name: str, selected: bool) -> None:
+    """A declared notation or zone: beside one text, or one instant, the values of all other files are what they were.
+
+    With a select the column is also computed with, as the type that the contract's has; it is handed on all the same.
+    """
+    column, values, extra = MIXED[name]
+    select = "SELECT x FROM source WHERE x IS NOT NULL OR true" if selected else None
+    found = []
+    for person in (None, extra):
+        given: dict[str, Any] = {} if select is None else {"select": select}
+        reading = in_two_files(tmp_path, [person, *values], pa.array, column, **given)
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            how: Any = {"types": Source(path=tmp_path, files="parquet", **given).select_types(contract_of(column))[0]}
+            how |= {"expected": ["x"], "explain": explanation(reading, select, tmp_path), "advance": lambda _: None}
+            deliver(connection, reading, select=select, **how)
+            codes = encode_select(contract_of(column), columns_present=["x"], relation="raw")
+            found.append(connection.execute(codes).fetchall())
+    assert found[0][1:] == found[1][1:]
+    assert found[0][0] != found[1][0]
+
+
+@pytest.mark.parametrize("kind", ["text", "day", "moment"])
+def test_a_select_sees_each_file_s_values_as_its_types_say(tmp_path: Path, kind: ValueType) -> None:
+    """The column has a notation, too, by which it is handed on; one person's text changes nothing of what is kept."""
+    select, found = "SELECT x FROM source WHERE CAST(x AS VARCHAR) > '2020-12-31 12:00:00'", []
+    days = [datetime(2021, 1, 1, 9), datetime(2020, 12, 31, 13)]
+    for person in (None, "31.12.1999"):
+        reading = in_two_files(tmp_path, [person, *days], pa.array, GERMAN, select=select, types={"x": kind})
+        found.append(len(rows_of(reading, GERMAN, select, x=kind)))
+    kept = 1 if kind == "day" else 2
+    assert found == [kept, kept + (kind == "text")]
+
+
+@pytest.mark.parametrize("micros", [2**63 - 2, -(2**63) + 10**9])
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/Los_Angeles"])
+def test_no_instant_stops_the_reading_however_far_it_is(tmp_path: Path, micros: int, zone: str | None) -> None:
+    keys = {} if zone is None else {"time_zone": zone}
+    column_ = column("date", "date", **keys, bounds=["2020-01-01", "2024-12-31"], granularity="year")
+    array = pa.array([int(LATE.timestamp()) * 10**6, micros], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    codes = rows_of(in_a_file(tmp_path, array), column_)
+    assert codes[1] == ((4,) if micros > 0 else (0,))
+    assert len(rows_of(in_a_file(tmp_path, array), column_, "SELECT hour(x) AS h FROM source", x="moment")) == 2
 
 
 def test_the_property_finds_a_select_that_sees_stored_types() -> None:
