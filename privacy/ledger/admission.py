@@ -248,8 +248,8 @@ def _no_loss(
         remedy = "ask for `delta: 0` in `charge`; of tables with `mechanism: laplace`"
     else:
         remedy = (
-            "this product has no Laplace form: release it for people or days whose account is opened with "
-            "--calculus renyi and a δ (sudare budget open --help)"
+            "this product has no Laplace form: release it for people or days whose account is renyi, one "
+            "that is opened with --calculus renyi and a δ (sudare budget open --help)"
         )
     return refusal(f"account {terms.name}", "calculus", found, allowed, remedy)
 
