@@ -46,13 +46,14 @@ def handed_fields(node: Tree) -> tuple[str, ...]:
 def read_as(node: Tree, contract: Contract) -> dict[str, Column]:
     """Return how the contract reads what a parsed SELECT hands on, by the source's names in lower case.
 
-    A column that is handed on twice is read in one way, the first.
+    A column that is handed on twice is read in one way, the first. One with a field in use is left out.
     """
     paths = (path_of(item, node) for item in node["select_list"] if item["class"] == "COLUMN_REF")
     named = {path[0] for path in paths if len(path) == 1}
     if any(item["class"] == "STAR" for item in node["select_list"]):
         named |= {column.name.lower() for column in contract.columns}
     columns = {column.name.lower(): column for column in contract.columns}
+    named -= {path.partition(".")[0] for path in (*used_columns(node), *handed_fields(node)) if "." in path}
     found = {name: [columns[each] for each in _handed_as(name, node) if each in columns] for name in named}
     return {name: handed[0] for name, handed in found.items() if handed}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from contracts.code_sql import identifier, literal, number_sql, value_sql
 from contracts.column import Column
-from contracts.contract import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.contract import CategoryDomain, DateDomain, DecimalDomain, ImageDomain, IntegerDomain, MappingDomain
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.source import Files
 from contracts.value_types import ValueType, typed_sql
@@ -118,7 +118,9 @@ def _parquet(
     _check_types(where, parts)
     inside = names[: len(names) - len(parts[0].partition)]
     schemas = [pq.read_schema(part.path) for part in parts]
-    found = {name: _common(schema.field(name).type for schema in schemas) for name in inside}
+    flat = {name for name in inside if _reads_no_nested(columns.get(name.lower()))}
+    kinds = {name: [schema.field(name).type for schema in schemas] for name in inside}
+    found = {name: _common(kinds[name], nested=name not in flat) for name in inside}
     mixed = {name: into for name, into in found.items() if into is not None}
     common = {name: _into(columns.get(name.lower()), into) for name, into in mixed.items()}
     copied = {name: types[name.lower()] for name in mixed if name.lower() in types}
@@ -127,7 +129,7 @@ def _parquet(
         zip(parts, schemas, families, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside]
     )
     reads = [
-        _read([part for part, *_ in group], inside, group[0][2], common, copied)
+        _read([part for part, *_ in group], inside, group[0][2], common, copied, flat)
         for group in (list(group) for _, group in alike)
     ]
     relation = f"({' UNION ALL '.join(reads)})"
@@ -162,14 +164,18 @@ def _read(
     kinds: Mapping[str, str],
     common: Mapping[str, str | Column],
     copied: Mapping[str, ValueType],
+    flat: Collection[str],
 ) -> str:
-    """Write the SELECT that reads files whose columns are stored alike."""
+    """Write the SELECT that reads files whose columns are stored alike; lists and records of `flat` ones are null."""
     files = ", ".join(one_file(part.path) for part in parts)
     options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
     pieces = []
     for name in inside:
         raw, into = identifier(name), common.get(name)
-        pieces.append(raw if into is None else f"{_converted(raw, kinds[name], into)} AS {raw}")
+        if name in flat and kinds[name] in (LIST, RECORD):
+            pieces.append(f"NULL AS {raw}")
+        else:
+            pieces.append(raw if into is None else f"{_converted(raw, kinds[name], into)} AS {raw}")
         if name in copied:
             pieces.append(f"{typed_sql(copied[name], raw)} AS {identifier(_COPY + name)}")
     for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
@@ -192,13 +198,24 @@ def _converted(raw: str, kind: str, into: str | Column) -> str:
     return f"TRY_CAST({raw} AS {into})"
 
 
-def _common(kinds: Iterable[pa.DataType]) -> str | None:
+def _reads_no_nested(column: Column | None) -> bool:
+    """Say whether the contract reads a column, and no list or record in it: those of one file decide nothing then.
+
+    Without a select such a file is refused (`tasks.source.retyped`); behind one it is read, as missing values.
+    """
+    return column is not None and not isinstance(column.domain, ImageDomain)
+
+
+def _common(kinds: Iterable[pa.DataType], *, nested: bool) -> str | None:
     """Return what a column becomes where files store it differently, so that no value changes; None where all agree.
 
     DuckDB's common type would round: a whole number beside 4-byte floats becomes one of these. A file in which nobody
-    has a value may store the column as anything, so hardly a mixture is refused (`_check_types`).
+    has a value may store the column as anything, so hardly a mixture is refused (`_check_types`). Lists and records
+    count only with `nested`.
     """
     different = {kind for kind in kinds if not pa.types.is_null(kind)}
+    if not nested:
+        different = {kind for kind in different if _family(kind) not in (LIST, RECORD)}
     if len(different) < 2:
         return None
     families = {_family(kind) for kind in different}

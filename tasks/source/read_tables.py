@@ -69,6 +69,11 @@ def read_duckdb(path: Path, *, table: str) -> Reading:
         schema, name = there[table]
         relation = ".".join(identifier(part) for part in (ORIGIN, schema, name))
         types = {row[0]: row[1] for row in probe.execute(f"DESCRIBE {relation}").fetchall()}
+    coarse = [identifier(column) for column, kind in types.items() if kind in ("TIMESTAMP_S", "TIMESTAMP_MS")]
+    if coarse:
+        # Those out of the range of microseconds are missing values: DuckDB fails on them even in TRY_CAST.
+        replaced = ", ".join(f"TRY(CAST({column} AS TIMESTAMP)) AS {column}" for column in coarse)
+        relation = f"(SELECT * REPLACE ({replaced}) FROM {relation})"
     reading = Reading(f"{path}::{table}", tuple(types), True, relation, attach, stored=stored_as(types))
     return replace(reading, explain=lambda error: damaged(error, path, "DuckDB"))
 
@@ -172,6 +177,10 @@ def _not_duckdb(error: duckdb.Error, path: Path) -> SudareError:
 
 def damaged(error: duckdb.Error, where: object, kind: str) -> SudareError | None:
     """Say that a file which opened well cannot be read to its end; errors about memory and disk are not its own."""
+    if isinstance(error, duckdb.ConversionException) and "Could not convert Timestamp(" in str(error):
+        found, allowed = "a timestamp that does not fit into microseconds", "timestamps up to 290,000 years from 1970"
+        remedy = "deliver the file again, with a missing value in its place"
+        return GateBroken([Finding(str(where), "rows", found, allowed, remedy)])
     if not isinstance(error, duckdb.IOException | duckdb.InvalidInputException | duckdb.SerializationException):
         return None
     if is_storage(error):

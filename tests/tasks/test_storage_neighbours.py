@@ -258,6 +258,16 @@ MIXED: dict[str, tuple[Column, list[Any], Any]] = {
 }
 
 
+def codes_behind(reading: Reading, column: Column, select: str | None, types: Any) -> list[Any]:
+    """Read a column as ingest does; its codes, behind the select if there is one."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        how: Any = {"types": types, "expected": ["x"], "advance": lambda _: None}
+        deliver(connection, reading, select=select, explain=explanation(reading, select, Path("/nowhere")), **how)
+        codes = encode_select(contract_of(column), columns_present=["x"], relation="raw")
+        return connection.execute(codes).fetchall()
+
+
 @pytest.mark.parametrize("selected", [False, True])
 @pytest.mark.parametrize("name", MIXED)
 def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path, name: str, selected: bool) -> None:
@@ -271,13 +281,8 @@ def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path
     for person in (None, extra):
         given: dict[str, Any] = {} if select is None else {"select": select}
         reading = in_two_files(tmp_path, [person, *values], pa.array, column, **given)
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            how: Any = {"types": Source(path=tmp_path, files="parquet", **given).select_types(contract_of(column))[0]}
-            how |= {"expected": ["x"], "explain": explanation(reading, select, tmp_path), "advance": lambda _: None}
-            deliver(connection, reading, select=select, **how)
-            codes = encode_select(contract_of(column), columns_present=["x"], relation="raw")
-            found.append(connection.execute(codes).fetchall())
+        types = Source(path=tmp_path, files="parquet", **given).select_types(contract_of(column))[0]
+        found.append(codes_behind(reading, column, select, types))
     assert found[0][1:] == found[1][1:]
     assert found[0][0] != found[1][0]
 
