@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -206,10 +207,10 @@ def _float(number: int | None) -> float | None:
     return None if number is None else float(number)
 
 
-def tables() -> tuple[Contract, dict[str, Kind], pa.Table]:
+def tables(cases: Sequence[tuple[str, Kind]] = CASES) -> tuple[Contract, dict[str, Kind], pa.Table]:
     """Return one wide contract with a column a case, its kinds, and rows that go through all values of each."""
     columns, kinds, arrays = [], {}, []
-    lists = {case: values_of(COLUMNS[case[0]], case[1]) for case in CASES}
+    lists = {case: values_of(COLUMNS[case[0]], case[1]) for case in cases}
     rows = max(map(len, lists.values()))
     for place, ((name, kind), values) in enumerate(lists.items()):
         column = COLUMNS[name].model_copy(update={"name": f"{name} {place}"})
