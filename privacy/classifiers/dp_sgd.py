@@ -28,7 +28,7 @@ from privacy.generators.training_run import Timer, train
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
-from privacy.learning.plan import MOST_BATCH, Schedule
+from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 from privacy.learning.trained import unpacked
 from privacy.ledger.grant import Grant
 
@@ -57,11 +57,13 @@ class DpSgdOptions(TrainingOptions):
         """How rows are sampled, and for how long: a twentieth of the declared rows where no batch is given.
 
         Raises:
-            CannotTrain: a batch of more than the declared rows.
+            CannotTrain: a batch of more than the declared rows, or than a step holds.
         """
         batch = self.batch or max(1, min(MOST_BATCH, self.rows_about, max(100, self.rows_about // 20)))
         epochs = Fraction(self.epochs).limit_denominator(10**6)
-        return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+        schedule = Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+        check_batch(batch)  # after the declared rows, which bound it too
+        return schedule
 
 
 class DpSgd:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypedDict
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from privacy.learning.layout import RowLayout
-from privacy.learning.plan import MOST_BATCH, Schedule
+from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
 Labels = Literal["components", "joined"]
 NumberLoss = Literal["cross_entropy", "squared_error"]
@@ -76,12 +76,14 @@ class TrainingOptions(BaseModel):
         """How rows are sampled, and for how long.
 
         Raises:
-            CannotTrain: a batch of more than the declared rows.
+            CannotTrain: a batch of more than the declared rows, or than a step holds.
         """
         hundredth = min(MOST_BATCH, max(_SMALLEST_BATCH, self.rows_about // _BATCHES))
         batch = self.batch or min(self.rows_about, hundredth)
         epochs = Fraction(self.epochs).limit_denominator(10**6)
-        return Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+        schedule = Schedule(self.rows_about, batch, epochs, self.checkpoints, self.reserve)
+        check_batch(batch)  # after the declared rows, which bound it too
+        return schedule
 
 
 class LatentOptions(TrainingOptions):

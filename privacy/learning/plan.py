@@ -24,6 +24,16 @@ _LARGEST_NORM: Final = Fraction(10**6)
 _SMALLEST_NORM: Final = Fraction(1, 10**6)
 
 
+def check_batch(batch: int) -> None:
+    """Refuse a batch that somebody asks for and no plan holds.
+
+    Raises:
+        CannotTrain: more than `MOST_BATCH` rows a step.
+    """
+    if batch > MOST_BATCH:
+        raise CannotTrain("batch", batch, f"at most {MOST_BATCH} rows", f"write batch: {MOST_BATCH}, or less")
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """DP-SGD as it is accounted for.
@@ -147,10 +157,6 @@ class Schedule:
         if self.batch > self.rows_about:
             allowed = f"at most the declared number of rows, {self.rows_about}"
             raise CannotTrain("batch", self.batch, allowed, "take a smaller batch, or correct the declared number")
-        if self.batch > MOST_BATCH:
-            raise CannotTrain(
-                "batch", self.batch, f"at most {MOST_BATCH} rows", f"write batch: {MOST_BATCH}, or less"
-            )
         if type(self.epochs) is not Fraction or self.epochs <= 0:
             raise CannotTrain("epochs", self.epochs, "a Fraction above 0")
 
