@@ -23,6 +23,7 @@ from contracts.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.ledger.signing import Signer
 from privacy.refine.tables import refine_table
+from privacy.refine.total import estimate_total, kept_total, table_sum
 from tasks.description.told import public_values
 from tasks.facts import RunFacts
 from tasks.page.words import brief, loss_unit
@@ -196,17 +197,28 @@ def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -
     replay = reported.record["replay"]
     contract = Contract.model_validate(replay["contract"])
     assert contract.digest == replay["contract_digest"]
+    measured = {}
     for table in replay["tables"]:
         shape = contract.shape(table["columns"])
         noisy = pq.read_table(reported.folder / table["measurements"])["noisy"].to_numpy().reshape(shape)
-        given = {"lambda": table["lambda"]} if table["lambda"] is not None else {}
         event = event_from_json(next(d["event"] for d in replay["draws"] if d["key"] == f"table:{table['name']}"))
         assert isinstance(event, DiscreteLaplace | DiscreteGaussian)
+        measured[table["name"]] = (noisy, contract.impossible(table["columns"]), event)
+    total = replay["total"]["value"]
+    for table in replay["tables"]:
+        noisy, impossible, event = measured[table["name"]]
+        shape = noisy.shape
+        given = {"lambda": table["lambda"]} if table["lambda"] is not None else {}
+        kept = total
+        if replay["total"].get("kept") == "where_it_gains" and table["integers"]:
+            shared = estimate_total(table_sum(*each) for each in measured.values())
+            assert shared.value == total
+            kept = kept_total(noisy, impossible, event, shared=shared)
         again = refine_table(
             noisy,
             Refine(method=table["method"], integers=table["integers"], **given),
-            impossible=contract.impossible(table["columns"]),
-            total=replay["total"]["value"],
+            impossible=impossible,
+            total=kept,
             event=event,
             ordered=contract.ordered_axes(table["columns"]),
         )
