@@ -108,7 +108,7 @@ def rewrite_refinement(version: Version) -> None:
 
     folder = version.folder
     noisy = pq.read_table(folder / MEASURED).column("noisy").to_numpy()
-    total = load(folder / "record.json")["replay"]["total"]["value"]
+    total = int(pq.read_table(folder / "data/age.parquet").column("count").to_numpy().sum())  # not moved
     made = refine_table(
         noisy,
         Refine(method="simplex"),
