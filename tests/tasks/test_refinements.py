@@ -47,7 +47,7 @@ def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str) 
             assert not column[zeros].any()
         assert (lower <= counts).all()
         assert (counts <= upper).all()
-        if method != "none":
+        if table["method"] != "none":
             assert counts.min() >= 0
             assert lower.min() >= 0
             assert counts.sum() == pytest.approx(max(0, replay["total"]["value"]))
