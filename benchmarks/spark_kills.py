@@ -10,7 +10,8 @@ What is left alive ends by itself or with an error of ours. Then, and after the 
     drawn before the kill is what is published; the journal only grows; no process of the run is left.
 
 `make bench-spark` names the Python that has pyspark in SUDARE_SPARK_PYTHON. Arguments: one of these ways, whose
-results then replace its own alone; the seed of the delays; how many runs at once.
+results then replace its own alone; the seed of the delays; how many runs at once. Each outcome is kept at once in
+build/spark_kills, a file a way, so that a benchmark that is stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -51,6 +52,7 @@ WAYS: Final = {
 """What each way of killing is called, and how often each victim is killed at random."""
 PATIENCE_SECONDS: Final = 900.0
 LOOK_SECONDS: Final = 0.05
+KEPT: Final = Path("build") / "spark_kills"
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class Kill:
     instant: str = ""
     seconds: float = 0.0
     charged: bool = False
+
+    @property
+    def way(self) -> str:
+        """One of `WAYS`."""
+        return "named" if self.instant else "charge" if self.charged else "life"
 
 
 @dataclass(frozen=True)
@@ -141,10 +148,14 @@ def kill_at_random(
     lanes: int,
     lives: Mapping[str, float],
     charged: bool,
+    outcomes: Sequence[Outcome] = (),
 ) -> list[Outcome]:
-    """Kill each of the victims at a random instant; one that has ended before is tried again."""
-    outcomes: list[Outcome] = []
-    left, tries = list(victims), 0
+    """Kill each of the victims at a random instant; one that has ended before is tried again.
+
+    `outcomes` of kills that were made before are kept: each takes one of the victims.
+    """
+    outcomes, tries = list(outcomes), 0
+    left = list((Counter(victims) - Counter(outcome.kill.victim for outcome in outcomes)).elements())
     while left:
         within = [lives["charge" if charged else victim] for victim in left]
         seconds = [source.uniform(0, most) for most in within]
@@ -173,7 +184,22 @@ def _all(kills: Sequence[Kill], folders: Sequence[Path], python: Path, lanes: in
         for outcome in pool.map(kill_and_run_again, kills, folders, [python] * len(kills)):
             print(outcome, flush=True)
             outcomes.append(outcome)
+            if outcome is not None:
+                _keep(outcome)
     return outcomes
+
+
+def _keep(outcome: Outcome) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / outcome.kill.way).open("a") as file:
+        file.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def _kept(way: str) -> list[Outcome]:
+    """Return what a benchmark that was stopped has measured."""
+    file = KEPT / way
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [Outcome(**line | {"kill": Kill(**line["kill"]), "wrong": tuple(line["wrong"])}) for line in lines]
 
 
 def _pool(lanes: int) -> ProcessPoolExecutor:
@@ -298,14 +324,25 @@ def main() -> None:
         for way in ways:
             folder = Path(name) / way
             folder.mkdir()
+            before = _kept(way)
             if way == "named":
+                known = {outcome.kill.instant for outcome in before}
                 kills = [Kill(VICTIMS[number % len(VICTIMS)], instant) for number, instant in enumerate(NAMED)]
-                outcomes = kill_at_named(folder, python, kills, lanes=lanes)
+                kills = [kill for kill in kills if kill.instant not in known]
+                outcomes = [*before, *kill_at_named(folder, python, kills, lanes=lanes)]
             else:
-                victims = VICTIMS * WAYS[way][1]
-                source, charged = Random(seed), way == "charge"
-                outcomes = kill_at_random(folder, python, victims, source, lanes=lanes, lives=lives, charged=charged)
+                outcomes = kill_at_random(
+                    folder,
+                    python,
+                    VICTIMS * WAYS[way][1],
+                    Random(seed),
+                    lanes=lanes,
+                    lives=lives,
+                    charged=way == "charge",
+                    outcomes=before,
+                )
             write("spark_kills", [*_of_other_ways(way), *_rows(way, outcomes, settings)])
+            (KEPT / way).unlink(missing_ok=True)
 
 
 def _of_other_ways(way: str) -> list[Row]:
