@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console import ledger_copies
-from console.balance import JournalBroken, answer_account, history, show
+from console.balance import answer_account, history, show
 from console.errors import UsageRefused
 from console.options import AsJson, At, ledger_at
 from console.render import answer
@@ -223,22 +223,6 @@ def return_charge(
     with ledger_at(workspace) as ledger:
         ledger.return_charge(run)
         answer({"run_key": run, "status": "returned"}, lambda c: c.print(f"{run} is returned"), as_json=as_json)
-
-
-@app.command()
-def migrate(workspace: At = None, as_json: AsJson = False) -> None:
-    """Bring the ledger's database to the schema of this version; back it up before.
-
-    Examples:
-
-        sudare budget migrate
-    """
-    with ledger_at(workspace, migrate=True) as ledger:
-        findings = ledger.verify()
-    if findings:
-        raise JournalBroken(findings)
-    told = "The ledger has the schema of this version, and its journal holds."
-    answer({"migrated": True, "verified": True}, lambda console: console.print(told), as_json=as_json)
 
 
 def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None) -> Calculus:

@@ -31,9 +31,9 @@ def workspace_at(folder: Path | None) -> Workspace:
 
 
 @contextmanager
-def ledger_at(folder: Path | None, *, migrate: bool = False) -> Iterator[Ledger]:
+def ledger_at(folder: Path | None) -> Iterator[Ledger]:
     """Open the ledger of the workspace that was named, or of the nearest one, inside the block."""
-    ledger = workspace_at(folder).open_ledger(migrate=migrate)
+    ledger = workspace_at(folder).open_ledger()
     try:
         yield ledger
     finally:

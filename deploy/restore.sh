@@ -15,7 +15,7 @@ if [ -e "$workspace/sudare.toml" ]; then
 fi
 mkdir -p "$workspace"
 tar -C "$workspace" -xpf "$backup/files.tar"
-[ ! -f "$backup/draws.tar" ] || tar -C "$workspace" -xpf "$backup/draws.tar" # older backups have all in files.tar
+tar -C "$workspace" -xpf "$backup/draws.tar"
 mkdir -p -m 0700 "$workspace/.sudare/runs"
 sudare budget restore "$backup/ledger.ndjson" --workspace "$workspace"
 sudare budget history --verify --workspace "$workspace" > /dev/null

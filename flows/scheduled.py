@@ -24,7 +24,7 @@ from contracts.spec import pattern_of, redraw_of
 from flows.clock import today
 from flows.outcome import Outcome
 from flows.release import release
-from privacy.ledger.errors import LedgerConflict, LedgerOutdated, LedgerUnavailable
+from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
 from tasks.credentials import CredentialsAway
 from tasks.liveness import alive, note_end
 from tasks.object_store import StoreAway
@@ -116,7 +116,7 @@ def patiently(make: Callable[[], Outcome]) -> Outcome:
     for pause in PAUSES:
         try:
             return make()
-        except LedgerOutdated:
+        except SchemaUnknown:
             raise
         except PASSING as error:
             _say(error, pause)

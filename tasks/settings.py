@@ -127,7 +127,7 @@ class Workspace:
             raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
         return seed
 
-    def open_ledger(self, *, migrate: bool = False) -> Ledger:
+    def open_ledger(self) -> Ledger:
         """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
         from privacy.ledger.ledger import Ledger
         from privacy.ledger.signing import Signer
@@ -136,7 +136,7 @@ class Workspace:
         public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
         at_hand = public_key is not None and (_told_seed() is not None or (self.keys / "signing.key").is_file())
         signer = Signer(self.signing_seed()) if at_hand else None
-        return Ledger(self.ledger_url, draws=self.draws, migrate=migrate, signer=signer, public_key=public_key)
+        return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
 
     def snapshot_key(self) -> bytes:
         """Return the 32 secret bytes that snapshots are hashed under."""

@@ -19,8 +19,7 @@ from sqlalchemy import Connection, Table, insert
 
 from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
 from privacy.ledger.fold import Checkpoint, check_ledger
-from privacy.ledger.migrate import CURRENT
-from privacy.ledger.schema import head, metadata
+from privacy.ledger.schema import VERSION, head, metadata
 from privacy.ledger.store import Store
 
 FORM: Final = "sudare-ledger-copy/1"
@@ -91,7 +90,7 @@ def restore(file: Path, url: str, *, public_key: str | None, published: Iterable
 def _write(connection: Connection, out: IO[str]) -> dict[str, int]:
     """Write all rows, table by table in the order of their references, and a last line that counts them."""
     counts = {}
-    _line(out, {"form": FORM, "schema": CURRENT})
+    _line(out, {"form": FORM, "schema": VERSION})
     for table in metadata.sorted_tables:
         counts[table.name] = 0
         for row in connection.execute(table.select().order_by(*table.primary_key.columns)):
@@ -122,7 +121,7 @@ def _batches(lines: IO[str], told: dict[str, Any], file: Path) -> Iterator[tuple
     table, rows = "", list[dict[str, Any]]()
     try:
         first = json.loads(lines.readline() or "{}")
-        if first != {"form": FORM, "schema": CURRENT}:
+        if first != {"form": FORM, "schema": VERSION}:
             raise _no_copy(file, str(first.get("schema")))
         for line in lines:
             value = json.loads(line)
@@ -146,9 +145,11 @@ def _too_old(file: Path, unknown: list[str]) -> LedgerRefusal:
 
 
 def _no_copy(file: Path, schema: str | None = None) -> Exception:
-    found = f"a copy of schema {schema}" if schema not in (None, "None", CURRENT) else "no whole copy of a ledger"
-    remedy = "copies are restored by the version of Sudare that made them; then: sudare budget migrate"
-    return refusal(str(file), "copy", found, f"a whole file that `sudare budget backup` wrote, of {CURRENT}", remedy)
+    found = f"a copy of schema {schema}" if schema not in (None, "None", VERSION) else "no whole copy of a ledger"
+    remedy = "copies are restored by the version of Sudare that made them"
+    return refusal(
+        str(file), "copy", found, f"a whole file that `sudare budget backup` wrote, of schema {VERSION}", remedy
+    )
 
 
 def _line(out: IO[str], value: dict[str, Any]) -> None:

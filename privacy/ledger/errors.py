@@ -62,7 +62,7 @@ class LedgerUnavailable(SudareError):
     """The ledger's database does not answer or cannot be written."""
 
 
-class LedgerOutdated(LedgerUnavailable):
+class SchemaUnknown(LedgerUnavailable):
     """The ledger's database has a schema that this version of Sudare does not know."""
 
 

@@ -2,7 +2,7 @@
 
 The database refuses to change or delete an entry or a checkpoint (triggers), to hold two of a kind (keys and unique
 constraints), and to refer to nothing (foreign keys). Who owns it can drop these rules; nothing that is written
-afterwards shows it. So they are compared with those that the migrations make.
+afterwards shows it. So they are compared with those that `schema` makes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from privacy.ledger import schema
 from privacy.ledger.entries import Entry
 
 _SLACK: Final = timedelta(days=1)  # clocks of several machines differ, and public times are cut to the hour
-_GUARDED: Final = ("journal", "checkpoints")
 _RESTORE: Final = (
     "somebody changed the database's rules: find out who, and what was written since; then `sudare budget backup`, "
     "and `sudare budget restore` into an empty database, which has them all"
@@ -30,7 +29,6 @@ _POSTGRES_TRIGGERS: Final = text(
     "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE NOT t.tgisinternal AND n.nspname = current_schema()"
 )
 _REFUSAL: Final = {"sqlite": "RAISE(ABORT,", "postgresql": "RAISE EXCEPTION"}
-_ACTIONS: Final = {"sqlite": ("UPDATE", "DELETE"), "postgresql": ("UPDATE", "DELETE", "TRUNCATE")}
 
 
 class Dates:
@@ -86,8 +84,8 @@ def missing_guards(connection: Connection) -> Iterator[Finding]:
     kind = connection.dialect.name
     query = _SQLITE_TRIGGERS if kind == "sqlite" else _POSTGRES_TRIGGERS
     triggers = {str(name): str(source) for name, source in connection.execute(query)}
-    for table_name in _GUARDED:
-        for action in _ACTIONS[kind]:
+    for table_name in schema.APPEND_ONLY:
+        for action in schema.REFUSED_ACTIONS[kind]:
             name = f"{table_name}_refuses_{action}"
             body = triggers.get(name, triggers.get(name.lower(), ""))
             if _REFUSAL[kind] not in body:

@@ -25,9 +25,9 @@ from privacy.ledger.errors import LedgerCorrupt, refusal
 from privacy.ledger.fold import Checkpoint, check_ledger
 from privacy.ledger.grant import Grant
 from privacy.ledger.journal import Clock, Journal
-from privacy.ledger.migrate import CURRENT
 from privacy.ledger.reckoning import check_accounts
 from privacy.ledger.rows import charges_of_account, charges_of_spec, find_charge, known_account, known_charge
+from privacy.ledger.schema import VERSION
 
 from privacy.ledger.rows import set_account, set_charge, state_of, versions_of  # isort: skip
 from privacy.ledger.run_entries import check_charge, check_draws
@@ -51,10 +51,9 @@ class Ledger:
         signer: signs statements of all balances, at which the next charge begins to add up; see `books`.
         public_key: key whose statements are believed, where there is no signer.
         clock: gives the time written into entries (order comes from the sequence alone).
-        migrate: bring an older schema to the current one instead of refusing it.
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
-        LedgerOutdated: it has another schema.
+        SchemaUnknown: it has another schema.
     """
 
     def __init__(
@@ -63,11 +62,10 @@ class Ledger:
         *,
         draws: Path,
         clock: Clock = utc_now,
-        migrate: bool = False,
         signer: Signer | None = None,
         public_key: str | None = None,
     ) -> None:
-        self._store = Store(url, migrate=migrate)
+        self._store = Store(url)
         self._journal = Journal(clock)
         identity = self._identity()
         self._draws = DrawFiles(draws, identity)
@@ -84,7 +82,7 @@ class Ledger:
         if first is None:
             with self._store.writing() as transaction:
                 if transaction.size == 0:
-                    created = {"schema_version": CURRENT, "id": token_hex(16)}
+                    created = {"schema_version": VERSION, "id": token_hex(16)}
                     self._journal.append(transaction, "ledger_created", created, subject="")
             first = self._first_hash()
         if first is None:

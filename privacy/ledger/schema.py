@@ -1,11 +1,30 @@
-"""The tables of the ledger's database. Money columns are integers; every change of the schema is a migration."""
+"""The tables of the ledger's database, and the triggers that keep what is only ever appended. Money is in integers.
+
+A database says which schema it has. There is one, `VERSION`; a ledger of another is refused.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    inspect,
+    select,
+    text,
+)
 
+VERSION: Final = "1"
 LONGEST_NAME: Final = 200
 metadata = MetaData()
 _LONG = BigInteger().with_variant(Integer, "sqlite")
@@ -113,3 +132,44 @@ statements = Table(
     Column("balances", Text, nullable=False),
     Column("signature", String(128), nullable=False),
 )
+# Outside `metadata`: a copy of a ledger names its schema in its first line, not among its rows.
+version = Table("sudare_ledger_version", MetaData(), Column("version_num", String(32), primary_key=True))
+
+APPEND_ONLY: Final = ("journal", "checkpoints")
+REFUSED_ACTIONS: Final = {"sqlite": ("UPDATE", "DELETE"), "postgresql": ("UPDATE", "DELETE", "TRUNCATE")}
+_FUNCTION: Final = """
+CREATE OR REPLACE FUNCTION ledger_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'the journal is append-only'; END $$
+"""
+_TRIGGER: Final = {
+    "sqlite": "CREATE TRIGGER {table}_refuses_{action} BEFORE {action} ON {table} "
+    "BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END",
+    "postgresql": "CREATE TRIGGER {table}_refuses_{action} BEFORE {action} ON {table} "
+    "FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_append_only()",
+}
+
+
+def version_of(connection: Connection) -> str | None:
+    """Return the schema version of a database; None where it holds no ledger."""
+    if not inspect(connection).has_table(version.name):
+        return None
+    return str(connection.execute(select(version.c.version_num)).scalar())
+
+
+def create_tables(connection: Connection) -> None:
+    """Make the tables of a new ledger, and their triggers, inside the caller's transaction."""
+    # Without a check: tables of these names that are there already are somebody else's.
+    metadata.create_all(connection, checkfirst=False)
+    version.metadata.create_all(connection, checkfirst=False)
+    connection.execute(version.insert().values(version_num=VERSION))
+    refuse_changes(connection)
+
+
+def refuse_changes(connection: Connection) -> None:
+    """Let the database itself refuse to change or delete what is only ever appended."""
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        connection.execute(text(_FUNCTION))
+    for table in APPEND_ONLY:
+        for action in REFUSED_ACTIONS[kind]:
+            connection.execute(text(_TRIGGER[kind].format(table=table, action=action)))

@@ -20,8 +20,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from privacy.ledger.entries import GENESIS
-from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerOutdated, LedgerUnavailable
-from privacy.ledger.migrate import CURRENT, revision_of, upgrade
+from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
+from privacy.ledger.schema import VERSION, create_tables, version_of
 from privacy.ledger.schema import head as head_table
 
 _PATIENCE_SECONDS: Final = 60
@@ -65,21 +65,20 @@ class Store:
 
     Args:
         url: SQLAlchemy URL, `sqlite:///…` or `postgresql://…`.
-        migrate: bring an older schema to the current one instead of refusing it.
         create: make the tables of a new ledger; without it, a database that holds none is refused.
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
-        LedgerOutdated: it has another schema version.
+        SchemaUnknown: it has another schema.
     """
 
-    def __init__(self, url: str, *, migrate: bool = False, create: bool = True) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self._url = _parsed(url)
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = self._make_engine()
         try:
             if not create:
                 self._refuse_none()
-            self._prepare(migrate)
+            self._prepare()
         except BaseException:
             self._engine.dispose()
             raise
@@ -122,29 +121,33 @@ class Store:
         held = not self._is_sqlite or Path(self._url.database or "").is_file()
         if held:
             with self.reading() as connection:
-                held = revision_of(connection) is not None
+                held = version_of(connection) is not None
         if not held:
             where = self._url.render_as_string(hide_password=True)
             raise LedgerUnavailable(f"there is no ledger at {where}; make a workspace: sudare init")
 
-    def _prepare(self, migrate: bool) -> None:
+    def _prepare(self) -> None:
         """Make the tables of a new ledger; refuse a schema that this version does not know."""
         with self.reading() as connection:
-            found = revision_of(connection)
-        if found == CURRENT:
-            return
-        if found is not None and not migrate:
-            raise LedgerOutdated(_outdated(found))
+            found = version_of(connection)
+        if found is None:
+            found = self._create()
+        if found != VERSION:
+            raise SchemaUnknown(
+                f"the ledger has schema {found}, and this version of Sudare knows {VERSION}; use the version "
+                "of Sudare that made it, or make another workspace with a ledger of its own: sudare init DIR"
+            )
+
+    def _create(self) -> str:
+        """Make the tables, unless another process was quicker; return the schema that is there now."""
         with self._told(), self._queue(), self._engine.begin() as connection:
             if not self._is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-            found = revision_of(connection)
-            if found is not None and found > CURRENT:
-                raise LedgerOutdated(_outdated(found))
-            if found != CURRENT:
-                upgrade(connection)
-                if connection.execute(head_table.select()).first() is None:
-                    connection.execute(head_table.insert().values(id=1, size=0, last=GENESIS, frontier="[]"))
+            found = version_of(connection)
+            if found is None:
+                create_tables(connection)
+                connection.execute(head_table.insert().values(id=1, size=0, last=GENESIS, frontier="[]"))
+            return found or VERSION
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -214,15 +217,6 @@ def _about_tls(said: str) -> str:
     if "certificate" not in said and "SSL error" not in said:
         return ""
     return "; sslrootcert of its URL must be the authority of the server's certificate, and its host the name in that"
-
-
-def _outdated(found: str) -> str:
-    """Say what to do about another schema version."""
-    if found < CURRENT:
-        remedy = "back it up, then bring it up to date: sudare budget migrate"
-    else:
-        remedy = "a newer Sudare wrote it: pip install --upgrade sudare, then: sudare budget migrate"
-    return f"the ledger has schema {found}, and this version of Sudare knows {CURRENT}; {remedy}"
 
 
 def _take_over_transactions(engine: Engine) -> None:

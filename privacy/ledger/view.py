@@ -127,7 +127,7 @@ class LedgerView:
         url: SQLAlchemy URL of the database.
     Raises:
         LedgerUnavailable: there is no ledger there, or it does not answer.
-        LedgerOutdated: it has another schema.
+        SchemaUnknown: it has another schema.
     """
 
     def __init__(self, url: str) -> None:

@@ -115,7 +115,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "budget bind",
         "budget close",
         "budget history",
-        "budget migrate",
         "budget open",
         "budget restore",
         "budget return",

@@ -43,8 +43,8 @@ class Place:
     def kind(self) -> str:
         return make_url(self.url).get_backend_name()
 
-    def open(self, *, clock: Clock = utc_now, migrate: bool = False) -> Ledger:
-        ledger = Ledger(self.url, draws=self.folder / "draws", clock=clock, migrate=migrate)
+    def open(self, *, clock: Clock = utc_now) -> Ledger:
+        ledger = Ledger(self.url, draws=self.folder / "draws", clock=clock)
         self.opened.append(ledger)
         return ledger
 

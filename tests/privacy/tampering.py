@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,13 @@ KEY = SIGNER.public_key
 SMALL = laplace(0.25)
 FIRST, SECOND, SIZE = 7, 12, 13
 MONEY = (3 * 10**12, 9 * 10**12)
-TRIGGERS = {"sqlite": ("UPDATE", "DELETE"), "postgresql": ("UPDATE", "DELETE", "TRUNCATE")}
 
 
 def unguard(connection: Connection) -> None:
     """Drop the triggers that keep the journal and the checkpoints append-only."""
     kind = connection.dialect.name
-    for table in ("journal", "checkpoints"):
-        for action in TRIGGERS[kind]:
+    for table in schema.APPEND_ONLY:
+        for action in schema.REFUSED_ACTIONS[kind]:
             where = "" if kind == "sqlite" else f" ON {table}"
             connection.execute(text(f"DROP TRIGGER IF EXISTS {table}_refuses_{action}{where}"))
 
@@ -39,15 +37,10 @@ def unguard(connection: Connection) -> None:
 @contextmanager
 def unguarded(place: Place) -> Iterator[Connection]:
     """A transaction without the triggers, of somebody who puts them back afterwards."""
-    made = import_module("privacy.ledger.migrations.versions.0002_global_ledger")
     with place.by_hand() as connection:
         unguard(connection)
         yield connection
-        kind = connection.dialect.name
-        trigger = made._SQLITE_TRIGGER if kind == "sqlite" else made._PG_TRIGGER
-        for table in ("journal", "checkpoints"):
-            for action in TRIGGERS[kind]:
-                connection.execute(text(trigger.format(table=table, action=action)))
+        schema.refuse_changes(connection)
 
 
 def chained(rows: Sequence[Row]) -> list[Row]:

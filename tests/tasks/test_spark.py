@@ -206,7 +206,7 @@ def test_a_release_counted_by_spark_is_published_and_verifies(
 
 def ledger_of(folder: Path) -> Ledger:
     """A ledger with an account for the people."""
-    ledger = Ledger(f"sqlite:///{folder}/ledger.sqlite", draws=folder / "draws", migrate=True)
+    ledger = Ledger(f"sqlite:///{folder}/ledger.sqlite", draws=folder / "draws")
     ledger.open_account(terms(epsilon=9, unit="person"))
     bind(ledger, "2024")
     return ledger
