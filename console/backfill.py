@@ -11,7 +11,7 @@ from rich.console import Console
 
 from console.errors import Interrupted, as_object, present
 from console.render import answer, table
-from console.run import Asked, Stop, make_release, running
+from console.running import RunOptions, Stop, make_release, running
 from contracts.errors import Finding, Refused, SudareError
 from contracts.period import Period
 from tasks.settings import Workspace
@@ -31,21 +31,23 @@ class BackfillIncomplete(Refused):
                 self.add_note(f"{period}, {note}")
 
 
-def backfill(asked: Asked, where: Workspace, written: str, *, as_json: bool) -> None:
+def backfill(options: RunOptions, where: Workspace, written: str, *, as_json: bool) -> None:
     """Run the periods of a range that are over and not published; with `supersede` the published ones as well."""
     from contracts.period import read_periods
 
-    wanted = missing(asked.spec, where, read_periods(written, granularity_of(asked.spec)), supersede=asked.supersede)
-    release_periods(asked, where, wanted, as_json=as_json)
+    wanted = missing(
+        options.spec, where, read_periods(written, granularity_of(options.spec)), supersede=options.supersede
+    )
+    release_periods(options, where, wanted, as_json=as_json)
 
 
 def release_periods(
-    asked: Asked, where: Workspace, wanted: list[Period], *, as_json: bool, carry_on: bool = False
+    options: RunOptions, where: Workspace, wanted: list[Period], *, as_json: bool, carry_on: bool = False
 ) -> None:
     """Release periods one after the other and tell of each; at the end an error if one of them failed.
 
     Args:
-        asked: what is asked for, of every period alike.
+        options: what is asked for, of every period alike.
         where: the workspace.
         wanted: which periods.
         as_json: how to tell.
@@ -58,7 +60,7 @@ def release_periods(
     if wanted:
         with running(where) as (prefect, stop):
             for period in wanted:
-                one = replace(asked, period=str(period), early=False)
+                one = replace(options, period=str(period), early=False)
                 done.append(_one(one, period, where, prefect, stop, errors))
     failed = BackfillIncomplete(errors) if errors else None
     payload = {"periods": done} | ({"error": as_object(failed)} if failed and as_json else {})
@@ -94,7 +96,7 @@ def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supers
 
 
 def _one(
-    asked: Asked,
+    options: RunOptions,
     period: Period,
     where: Workspace,
     prefect: PrefectServer,
@@ -103,7 +105,7 @@ def _one(
 ) -> dict[str, Any]:
     """Release one period; an error is kept, and the next period is tried."""
     try:
-        return {"period": str(period), "outcome": make_release(asked, where, prefect, stop).to_json()}
+        return {"period": str(period), "outcome": make_release(options, where, prefect, stop).to_json()}
     except Interrupted:
         raise
     except SudareError as error:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
-from console.run import Stop
+from console.running import Stop
 from console.verify import VerificationFailed
 
 if TYPE_CHECKING:

@@ -2,54 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from console.errors import Interrupted
+from console.backfill import backfill as run_missing
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
-from contracts.errors import GateBroken, SudareError
-from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
-from tasks.settings import Workspace
-
-if TYPE_CHECKING:
-    from flows.outcome import Outcome
-    from flows.prefect_server import PrefectServer
-    from flows.request import Request
-    from privacy.private_table import PrivateTable
-
-
-class Stop:
-    """Ctrl-C, SIGTERM and a closed terminal inside a block: all raise `KeyboardInterrupt`, and are remembered.
-
-    A library may turn the exception into one of its own; `asked` tells the two apart.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Stop:
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(each) is not signal.SIG_IGN:
-                self._before[each] = signal.signal(each, self._stop)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
-
-    def _stop(self, _signal: int, _frame: object) -> NoReturn:
-        self.asked = True
-        raise KeyboardInterrupt
+from console.running import RunOptions, make_release, running
 
 
 def run(
@@ -101,168 +62,14 @@ def run(
     """
     where = workspace_at(workspace)
     if backfill is not None:
-        from console.backfill import backfill as run_missing
-
-        asked = Asked(spec, None, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
-        run_missing(asked, where, backfill, as_json=as_json)
+        options = RunOptions(spec, None, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
+        run_missing(options, where, backfill, as_json=as_json)
         return
-    asked = Asked(spec, period, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
+    options = RunOptions(spec, period, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
     with running(where) as (prefect, stop):
-        outcome = make_release(asked, where, prefect, stop)
+        outcome = make_release(options, where, prefect, stop)
     payload = outcome.to_json()
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the command line asks for.
-
-    Args:
-        spec: the release spec.
-        period: which period.
-        supersede: whether what is published gets another version if rows or spec have changed.
-        keep_snapshot: whether the private snapshot outlives the run.
-        early: whether a period is released that is not over.
-        due: the date that the run is due on.
-        accept_misfits: whether it is accepted beforehand that rows do not fit the contract.
-        may_ask: whether a person at the terminal may be asked.
-    """
-
-    spec: Path
-    period: str | None = None
-    supersede: bool = False
-    keep_snapshot: bool = False
-    early: bool = False
-    due: str | None = None
-    accept_misfits: bool = False
-    may_ask: bool = False
-
-
-@contextmanager
-def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
-    """Have a Prefect server inside the block, show progress, and hear when somebody stops the command."""
-    from console.progress import shown
-    from flows.prefect_server import prefect_server
-
-    try:
-        with Stop() as stop, shown(), prefect_server(where) as prefect:
-            yield prefect, stop
-    except Exception as error:
-        if stop.asked and not isinstance(error, Interrupted):
-            raise Interrupted("interrupted before anything was charged") from None
-        raise
-
-
-def make_release(asked: Asked, where: Workspace, prefect: PrefectServer, stop: Stop) -> Outcome:
-    """Read what is asked for, hold the run's folder, and run the flow.
-
-    Raises:
-        SudareError: with a note that says how the charge stands.
-        Interrupted: somebody stopped the command.
-    """
-    from flows.capacity import check_capacity
-    from flows.request import read_request
-
-    request = read_request(asked.spec, where, asked.period, asked.due)
-    check_capacity(request, where)
-    name = run_name(request.spec.release, request.spec.run_digest)
-    with hold(where.runs, name, keep_snapshot=asked.keep_snapshot) as folder:
-        try:
-            return sheltered(lambda: _flow(request, asked, where, prefect, folder), lambda: folder.error_log)
-        except (KeyboardInterrupt, SudareError) as error:
-            if not stop.asked and isinstance(error, GateBroken) and folder.refusal is not None:
-                error = folder.refusal  # what came back through Prefect says less
-            if not stop.asked:
-                error.add_note(f"charge: {CHARGE_STATES[folder.charge]}")
-                raise error from None
-            raise Interrupted(f"{request.spec.release} was interrupted: {CHARGE_STATES[folder.charge]}") from None
-
-
-def _flow(request: Request, asked: Asked, where: Workspace, prefect: PrefectServer, folder: RunFolder) -> Outcome:
-    """Take the data in, show the operator how they fit, and run the flow; a server of our own starts meanwhile.
-
-    Prefect and lineage collectors hear of the run when the operator has let it go on: that a person stopped it
-    because of its rows is told to nobody.
-    """
-    from flows.clock import check_due, check_over, today
-    from flows.lineage import lineage_of
-    from flows.release import release
-    from flows.settled import attempt_noted, settled
-
-    day = None if asked.early else today()
-    check_due(request, day, supersede=asked.supersede)
-    standing = settled(request, where, folder, supersede=asked.supersede)
-    if standing is not None:
-        return standing
-    check_over(request, day)
-    with attempt_noted(request, where, folder):
-        supersede = _let_in(request, asked, where, folder)
-        with lineage_of(request, where) as tell:
-            if folder.unread is not None and prefect.embedded:
-                raise folder.unread
-            prefect.wait()
-            with prefect.connected():
-                period, keep, due = request.spec.block, folder.keep_snapshot, request.spec.due
-                outcome = release(
-                    str(request.spec.path), str(where.root), keep, period, supersede, early=asked.early, due=due
-                )
-            tell(Path(outcome.folder))
-            return outcome
-
-
-def _let_in(request: Request, asked: Asked, where: Workspace, folder: RunFolder) -> bool:
-    """Take the data in and have the operator accept how they fit; the folder learns why they cannot be taken in.
-
-    Returns:
-        Whether what is published may get another version: asked for in the command, or now.
-    Raises:
-        OperatorDecides: nobody accepted it.
-        SecondVersion: it would be a second version, and nobody wants it.
-    """
-    from console.check import accepted
-    from console.progress import paused
-    from flows.misfits import before_charge
-    from flows.settled import SecondVersion
-    from tasks.validation.misfits_page import page_file
-
-    try:
-        table, supersede = _taken_in(request, asked, where, folder)
-    except SecondVersion:
-        raise
-    except SudareError as refusal:
-        folder.unread = refusal
-        return asked.supersede
-    found = before_charge(folder, request, where, table)
-    if found is not None:
-        with paused():
-            accepted(
-                found,
-                share=where.asks_above,
-                spec=asked.spec,
-                page=page_file(folder.path),
-                accept=asked.accept_misfits,
-                may_ask=asked.may_ask,
-            )
-    return supersede
-
-
-def _taken_in(request: Request, asked: Asked, where: Workspace, folder: RunFolder) -> tuple[PrivateTable, bool]:
-    """Take the data in; of a second version that nobody asked for, ask the person at the terminal."""
-    from console.progress import paused
-    from flows.intake import intake
-    from flows.settled import SecondVersion
-
-    try:
-        return intake(folder, request, where, supersede=asked.supersede), asked.supersede
-    except SecondVersion as refused:
-        if not (asked.may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
-            raise
-        [finding] = refused.findings
-        with paused():
-            typer.echo(f"{finding.where}: {finding.found}.", err=True)
-            if not typer.confirm("Make another version, and charge for it?", default=False, err=True):
-                raise
-    return intake(folder, request, where, supersede=True), True
 
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:

@@ -220,10 +220,10 @@ def watch(
 def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json: bool, carry_on: bool) -> None:
     """Run what has arrived here."""
     from console.backfill import release_periods
-    from console.run import Asked
+    from console.running import RunOptions
 
-    asked = Asked(spec, accept_misfits=True)  # nobody watches: what does not fit is told on the private page
-    release_periods(asked, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
+    options = RunOptions(spec, accept_misfits=True)  # nobody watches: what does not fit is told on the private page
+    release_periods(options, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
 
 
 def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:

@@ -36,7 +36,8 @@ from tasks.snapshot.snapshot import (
 )
 from tasks.source.days import Days
 from tasks.source.deliver import Advance, deliver, explanation
-from tasks.source.origin import Origin, origin_of
+from tasks.source.open_source import open_source
+from tasks.source.origin import Origin
 from tasks.source.pictures import check_pictures
 from tasks.source.reading import Reading, refuse
 
@@ -78,7 +79,7 @@ def ingest(
     types = _types(source, contract)
     with step("ingest") as bar, ExitStack() as stack:
         name, digest = source.bound_name(contract), contract.digest
-        origin = stack.enter_context(origin_of(source, contract))
+        origin = stack.enter_context(open_source(source, contract))
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))
         hashed = finished(folder, made_from=made_from, contract_digest=digest, key=key, memory_limit=memory_limit)

@@ -42,7 +42,8 @@ from tasks.snapshot.bounding import choice_keys, refuse_nobody
 from tasks.snapshot.fingerprint import fingerprint
 from tasks.snapshot.snapshot import private_folder, subkey
 from tasks.source.folder import parts_of
-from tasks.source.origin import Origin, origin_of
+from tasks.source.open_source import open_source
+from tasks.source.origin import Origin
 from tasks.source.reading import break_gate, refuse
 
 logger = logging.getLogger(__name__)
@@ -144,7 +145,7 @@ def ingest_in_engine(
         raise SpecRefused([found])
     with step("ingest") as bar, ExitStack() as stack:
         name = source.name
-        origin = stack.enter_context(origin_of(source, contract))
+        origin = stack.enter_context(open_source(source, contract))
         files = _files(source)
         made_from = fingerprint(source, origin.first, key)
         stack.enter_context(private_folder(folder))

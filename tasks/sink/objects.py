@@ -23,7 +23,7 @@ from contracts.canonical import readable_json
 from contracts.errors import Finding
 from tasks.object_store import ObjectStore, StoreRefuses
 from tasks.publish import MANIFEST, PROOF
-from tasks.sink.copying import WholeVersion
+from tasks.sink.whole_version import WholeVersion
 
 LATEST = "latest.json"
 TRIES = 10

@@ -23,7 +23,7 @@ from contracts.address import PostgresAddress
 from contracts.code_sql import identifier
 from contracts.errors import Finding
 from tasks.object_store import StoreAway
-from tasks.sink.copying import CopyRefused, WholeVersion
+from tasks.sink.whole_version import CopyRefused, WholeVersion
 from tasks.source.postgres import connected
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from privacy.ledger.ledger import Ledger
 from tasks import object_store
 from tasks.object_store import StoreAway, StoreRefuses
 from tasks.publish import PROOF
-from tasks.sink.copying import CopyRefused, WholeVersion, copy_published, copy_version, whole_version
+from tasks.sink.copying import copy_published, copy_version
 from tasks.sink.objects import read_version
 from tasks.sink.tables import table_name
+from tasks.sink.whole_version import CopyRefused, WholeVersion, whole_version
 from tasks.verify import verify
 from tests.tasks.postgres_server import PostgresServer
 from tests.tasks.runs import first
