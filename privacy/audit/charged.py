@@ -171,13 +171,11 @@ def _check_blocks(accounts: Sequence[AccountBody], scope: str, where: str) -> li
 
 
 def _check_days(accounts: Sequence[AccountBody], charge: ChargeBody, where: str) -> list[Finding]:
-    """Check that the days of the charge were charged to somebody; charges of the first schema do not tell them."""
+    """Check that the days of the charge were charged to somebody."""
     field = "charge_reserved, block"
     if charge.days is not None and charge.days != charge.block:
         allowed = f"{shown(charge.days)}, the days whose rows are measured"
         return [Finding(where, field, shown(charge.block), allowed, _OVERSPENT)]
-    if charge.block is None:
-        return []
     try:
         days, blocks = time_block(charge.block), [time_block(account.block) for account in accounts]
     except BlockRefused:

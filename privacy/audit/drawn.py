@@ -17,7 +17,6 @@ from typing import Any, Final
 from contracts.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.levels import Level, levels_of
-from contracts.product import TablesProduct
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.audit.budget import check_budget, split
 from privacy.audit.identity import OTHER, Meaning, differences
@@ -25,7 +24,7 @@ from privacy.audit.inclusion import JournalledRun
 from privacy.audit.readable import printable, shown
 from privacy.audit.statements import DrawStatement, Replay, ReplayTerms
 from privacy.marginals.coarsening import coarsening
-from privacy.refine.total import draws_total, may_have_drawn_total
+from privacy.refine.total import draws_total
 
 NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
@@ -114,7 +113,7 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
     """Check that there is one draw for the total, where the product needs one, one for each table and each level."""
     contract, product = meaning.contract, meaning.product
     wanted: list[tuple[str, tuple[str, ...], Level | None]] = []
-    wanted += [("total", (), None)] if draws_total(product, contract) or _earlier_total(replay, product) else []
+    wanted += [("total", (), None)] if draws_total(product, contract) else []
     for table in meaning.tables:
         coarser = levels_of(table, contract)
         wanted += [(f"table:{table.name}/{level.name}", table.columns, level) for level in coarser]
@@ -136,11 +135,6 @@ def check_plan(replay: Replay, meaning: Meaning, *, where: str) -> list[Finding]
         ]
         findings += differences(pairs, where=where, allowed="the whole declared domain of the table")
     return findings
-
-
-def _earlier_total(replay: Replay, product: TablesProduct) -> bool:
-    """Say whether a total was drawn as versions had it before totals were estimated: its event counts like any."""
-    return may_have_drawn_total(product) and any(draw.key == "total" for draw in replay.draws)
 
 
 def check_moves(draws: Sequence[DrawStatement], meaning: Meaning, *, where: str) -> list[Finding]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -63,7 +63,7 @@ class JournalledRun:
     draws: tuple[DrawnBody, ...]
     published: PublishedBody
     reserved_at: int
-    times: tuple[str, ...] = ()
+    times: tuple[str, ...]
 
 
 def check_inclusion(proof: Proof, *, public_key: str, where: str) -> list[Finding]:
@@ -119,16 +119,10 @@ def _check_earlier(proof: Proof, where: str) -> list[Finding]:
 def check_predecessors(proof: Proof, published: PublishedBody, *, where: str) -> list[Finding]:
     """Check that the proof shows every earlier checkpoint that the publication's own entry names.
 
-    The list of earlier checkpoints is outside the checkpoint's signature; the entry is under it. An entry of an older
-    Sudare names none: then a version that supersedes another one must show at least one.
+    The list of earlier checkpoints is outside the checkpoint's signature; the entry is under it.
     """
     shown_here = {(known.size, known.root) for known in proof.earlier}
     remedy = "what shows that the journal was not rewritten was taken away: get PROOF.json from the publisher again"
-    if published.earlier is None:
-        if published.supersedes is None or shown_here:
-            return []
-        allowed = f"a checkpoint at least: the version supersedes v{published.supersedes}"
-        return [Finding(where, "earlier", "no earlier checkpoint", allowed, remedy)]
     found = f"{len(shown_here)} others" if shown_here else "no earlier checkpoint"
     return [
         Finding(where, "earlier", found, _named(known), remedy)
@@ -217,7 +211,7 @@ def read_run(proof: Proof, *, where: str) -> tuple[JournalledRun | None, list[Fi
     if findings:
         return None, findings
     times = (*(proven.entry.at for proven in entries), proof.checkpoint.at)
-    run = replace(_run(accounts, bodies, entries[0].entry.sequence), times=times)
+    run = _run(accounts, bodies, entries[0].entry.sequence, times)
     return run, _one_run(run, where)
 
 
@@ -241,13 +235,15 @@ def _body(entry: EntryStatement, *, where: str) -> tuple[Statement | None, list[
     return read_statement(_KINDS[entry.kind], entry.body, where=where, at=at)
 
 
-def _run(accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int) -> JournalledRun:
+def _run(
+    accounts: dict[str, AccountBody], bodies: Sequence[Statement], reserved_at: int, times: tuple[str, ...]
+) -> JournalledRun:
     """Sort bodies that stand in the checked order."""
     [charge] = [body for body in bodies if isinstance(body, ChargeBody)]
     [opened] = [body for body in bodies if isinstance(body, OpenedBody)]
     [published] = [body for body in bodies if isinstance(body, PublishedBody)]
     draws = tuple(body for body in bodies if isinstance(body, DrawnBody))
-    return JournalledRun(accounts, charge, opened, draws, published, reserved_at)
+    return JournalledRun(accounts, charge, opened, draws, published, reserved_at, times)
 
 
 def _one_run(run: JournalledRun, where: str) -> list[Finding]:

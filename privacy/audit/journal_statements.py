@@ -42,7 +42,7 @@ class TakenStatement(_Body):
     amount: Units
     before: Units
     after: Units
-    returnable: Units | None = None
+    returnable: Units
 
 
 class ChargeBody(_RunBody):
@@ -59,12 +59,12 @@ class ChargeBody(_RunBody):
     events: Listed[dict[str, Any]]
     epsilon: Units
     delta: Units
+    public_total: Count | None
+    days: Text | None
+    due: Text | None
+    noise_epsilon: Units | None
+    block: Text
     parts: Listed[TakenStatement]
-    public_total: Count | None = None
-    block: Text | None = None
-    days: Text | None = None
-    due: Text | None = None
-    noise_epsilon: Units | None = None
 
 
 class OpenedBody(_RunBody):
@@ -97,4 +97,4 @@ class PublishedBody(_RunBody):
     number: Count
     manifest: Hash
     supersedes: Count | None
-    earlier: Listed[CheckpointBody] | None = None
+    earlier: Listed[CheckpointBody]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isclose, prod
+from math import isclose, prod
 from typing import Any, Final
 
 import numpy as np
@@ -161,15 +161,10 @@ def stated_total(
         replay: the record's replay block; its draws are those of the product.
         meaning: contract and product.
         measured: structural zeros and noise of every dense measurement whose sum is in the average.
-    Returns:
-        The average has an infinite variance where all tables keep it: in versions that were published before tables
-        kept sums of their own.
     """
     stated = replay.total
     if stated.kind != "estimated" or stated.value is None or meaning.product.refine.consistent:
         return stated.value
-    if stated.kept == "by_all":
-        return NoisySum(stated.value, inf)
     spread = (np.count_nonzero(~impossible) * variance(event) for impossible, event in measured)
     return NoisySum(stated.value, average_variance(spread))
 
@@ -272,8 +267,6 @@ def check_total(
 ) -> list[Finding]:
     """Check that the tables were refined to the total that the product leads to.
 
-    Versions that were published before totals were estimated keep the drawn one.
-
     Args:
         replay: the record's replay block; its draws are those of the product.
         meaning: contract and product.
@@ -282,8 +275,6 @@ def check_total(
         where: the record's file name.
     """
     kind, stated = total_kind(meaning.product, meaning.contract), replay.total
-    if kind == "estimated" and stated.kind == "noisy" and any(draw.key == "total" for draw in replay.draws):
-        kind = "noisy"
     if stated.kind != kind:
         allowed = f"{kind}, as the product says"
         return [Finding(where, "replay.total.kind", stated.kind, allowed, _NOT_POST_PROCESSED)]
@@ -295,8 +286,9 @@ def check_total(
         "none": (None, "no total is used"),
     }[kind]
     alone = kind != "estimated" or meaning.product.refine.consistent
-    if alone and stated.kept != "by_all":
-        allowed = "by_all: only an average of sums may be left where tables are refined one by one"
+    kept = "by_all" if alone else "where_it_gains"
+    if stated.kept != kept:
+        allowed = f"{kept}: an average of sums may be left where tables are refined one by one, and only there"
         return [Finding(where, "replay.total.kept", stated.kept, allowed, _NOT_POST_PROCESSED)]
     unread = kind in ("estimated", "noisy") and expected is None
     if unread or stated.value == expected:

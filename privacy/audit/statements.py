@@ -17,7 +17,7 @@ from contracts.written import as_tuple
 from privacy.audit.readable import printable, shown
 
 MANIFEST_SCHEMA: Final = "sudare-manifest/1"
-PROOF_SCHEMA: Final = "sudare-proof/2"
+PROOF_SCHEMA: Final = "sudare-proof/1"
 RECORD_SCHEMA: Final = "sudare-record/1"
 
 _MOST_FINDINGS: Final = 20
@@ -97,7 +97,7 @@ class EarlierCheckpoint(Statement):
 class Proof(Statement):
     """PROOF.json: the run's entries and its accounts' openings, each proven under one signed checkpoint."""
 
-    schema_: Literal["sudare-proof/2"] = Field(alias="schema")
+    schema_: Literal["sudare-proof/1"] = Field(alias="schema")
     entries: Listed[ProvenEntry]
     checkpoint: Checkpoint
     earlier: Listed[EarlierCheckpoint]
@@ -111,7 +111,7 @@ class ChargeStatement(Statement):
     account: Text
     epsilon: Text
     delta: Text
-    noise_epsilon: Units | None = None
+    noise_epsilon: Units | None
 
     @property
     def planned_for(self) -> Fraction:
@@ -171,7 +171,7 @@ class TotalStatement(Statement):
 
     kind: Literal["estimated", "noisy", "invariant", "none"]
     value: Value | None
-    kept: Literal["by_all", "where_it_gains"] = "by_all"
+    kept: Literal["by_all", "where_it_gains"]
 
 
 class ChosenStatement(Statement):
@@ -199,7 +199,7 @@ class TableStatement(Statement):
     lambda_: Number | None = Field(alias="lambda")
     chosen: ChosenStatement | None
     estimated_rmse: dict[Text, Number]
-    disagreement: Number | None = None
+    disagreement: Number | None
     integers: bool
     data: Text
     measurements: Text
@@ -233,7 +233,7 @@ class ReplayTerms(Statement):
     after: Units
     cap: Units
     draws: Listed[DrawStatement]
-    due: Text | None = None
+    due: Text | None
 
 
 class Replay(ReplayTerms):

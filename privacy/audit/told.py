@@ -42,7 +42,7 @@ def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifes
     if isinstance(record, Record):
         findings += _check_refinement(record, where)
     findings += _check_period(record, run, where)
-    findings += _check_times(record, run, where)
+    findings += _check_times(run)
     return findings + _check_listed_files(record, manifest, where)
 
 
@@ -69,24 +69,12 @@ def _check_period(record: RecordTerms, run: JournalledRun | None, where: str) ->
     ]
 
 
-def _check_times(record: RecordTerms, run: JournalledRun | None, where: str) -> list[Finding]:
-    """Check that the proof tells times to the hour alone; older records, which do not promise it, have no such field.
-
-    A run that was charged by an older Sudare says that its times are to the second; no run that was charged by the
-    hour does.
-    """
-    group = record.groups.get("O")
-    field = group.fields.get("public_times") if group is not None else None
-    if run is None or field is None:
+def _check_times(run: JournalledRun | None) -> list[Finding]:
+    """Check that the proof tells times to the hour alone."""
+    finer = [] if run is None else [at for at in run.times if not is_to_the_hour(at)]
+    if not finer:
         return []
-    expected = "to the hour" if is_to_the_hour(run.times[0]) else "to the second"
-    if field.value != expected:
-        found, allowed = shown(field.value), f"{shown(expected)}, as the charge in the journal"
-        return [Finding(where, "groups.O.public_times", found, allowed, _MISLEADING)]
-    finer = [at for at in run.times if not is_to_the_hour(at)]
-    if not finer or expected != "to the hour":
-        return []
-    found, allowed = f"{len(finer)} time(s) such as {shown(finer[0])}", "times cut to the hour, as the record says"
+    found, allowed = f"{len(finer)} time(s) such as {shown(finer[0])}", "times cut to the hour"
     remedy = "how long a step took may tell of the rows: tell the publisher, and do not pass the file on"
     return [Finding("PROOF.json", "times of entries and checkpoint", found, allowed, remedy)]
 
@@ -193,10 +181,8 @@ def _expected(record: RecordTerms, run: JournalledRun | None, manifest: Manifest
         "Q.draw_digests": {draw.key: draw.sha256 for draw in replay.draws},
         "Q.spec_digest": replay.spec_digest,
         "Q.contract_digest": replay.contract_digest,
+        "A.due": replay.due or "none",
     }
-    identity = record.groups.get("A")
-    if replay.due is not None or (identity is not None and "due" in identity.fields):
-        expected["A.due"] = replay.due or "none"
     if run is None:
         return expected
     expected |= {"G.run": run.charge.run_key, "A.supersedes": run.published.supersedes or "none"}

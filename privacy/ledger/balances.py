@@ -115,10 +115,8 @@ class Balances:
 
 
 def parts_in(body: Mapping[str, Any]) -> dict[str, int]:
-    """Return what a charge's entry takes from each account; entries of the first schema name one account."""
-    if "parts" in body:
-        return {part["account"]: part["amount"] for part in body["parts"]}
-    return {body["account"]: body["amount"]}
+    """Return what an entry takes from each account, or gives back."""
+    return {part["account"]: part["amount"] for part in body["parts"]}
 
 
 def differences(what: str, field: str, found: Mapping[Any, object], folded: Mapping[Any, object]) -> list[Finding]:

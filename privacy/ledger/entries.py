@@ -3,8 +3,7 @@
     hash(entry) = SHA-256(canonical JSON of sequence, previous, kind, at, body)
 
 The body of a sealed entry, which only auditors may read, holds 32 random bytes (`salt`, hex). Whoever has its hash
-and can guess the rest, which gate and when, cannot hold guesses against the hash. Older entries have none, and stay
-valid.
+and can guess the rest, which gate and when, cannot hold guesses against the hash.
 
 Entries are what is true; accounts, charges and versions are a fold over them (see `fold`).
 """

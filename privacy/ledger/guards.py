@@ -54,14 +54,11 @@ class Versions:
 
     def __init__(self, connection: Connection) -> None:
         self._signed = set(connection.execute(select(schema.checkpoints.c.run_key).distinct()).scalars())
-        self._before_checkpoints: set[str] = set()
         self._without: dict[str, int] = {}
 
     def entry(self, entry: Entry) -> None:
-        """Take one entry in; ledgers of the first schema signed none."""
-        if entry.kind == "charge_reserved" and "parts" not in entry.body:
-            self._before_checkpoints.add(entry.body["run_key"])
-        if entry.kind == "version_published" and entry.body["run_key"] not in self._signed | self._before_checkpoints:
+        """Take one entry in."""
+        if entry.kind == "version_published" and entry.body["run_key"] not in self._signed:
             self._without[entry.body["run_key"]] = entry.sequence
 
     def end(self) -> Iterator[Finding]:

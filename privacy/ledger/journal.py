@@ -34,7 +34,7 @@ from privacy.ledger.signing import Signer, key_id
 from privacy.ledger.store import Transaction
 
 Clock = Callable[[], str]
-PROOF_SCHEMA = "sudare-proof/2"
+PROOF_SCHEMA = "sudare-proof/1"
 
 
 class Journal:
@@ -164,7 +164,8 @@ def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> 
 
 def _named_or_last(transaction: Transaction, entries: Sequence[Entry], follows: str | None) -> list[tuple[int, str]]:
     """Return the checkpoints that a publication among the entries names, and the last ones before this moment."""
-    named = [each for entry in entries for each in entry.body.get("earlier", ()) if entry.kind == "version_published"]
+    published = (entry for entry in entries if entry.kind == "version_published")
+    named = [each for entry in published for each in entry.body["earlier"]]
     return sorted({(each["size"], each["root"]) for each in named} | set(earlier_checkpoints(transaction, follows)))
 
 

@@ -119,7 +119,7 @@ class Lifecycle:
         """An opening with a past is followed by the entry that tells it, and nothing else is."""
         heir, told = self._heir, entry.body["account"] if entry.kind == "charges_inherited" else ""
         yield told == heir, "account", told or "none", heir or "an opening right before it, with something spent"
-        self._heir = entry.body["name"] if entry.kind == "account_opened" and entry.body.get("spent", 0) else ""
+        self._heir = entry.body["name"] if entry.kind == "account_opened" and entry.body["spent"] else ""
 
     def _created(self, entry: Entry) -> Iterator[Rule]:
         yield entry.sequence == 0, "sequence", entry.sequence, "0: once, at the beginning"
@@ -140,7 +140,7 @@ class Lifecycle:
                 terms.unit,
                 f"those of {other.terms.name}",
             )
-        calculus, spent = to_text(body["calculus"]), body.get("spent", 0)
+        calculus, spent = to_text(body["calculus"]), body["spent"]
         past = {
             run_key: _cost(calculus, run.events)
             for run_key, run in self._runs.items()
@@ -190,16 +190,16 @@ class Lifecycle:
         known = self._runs.get(body["run_key"])
         planned = [to_text(event) for event in body["events"]]
         events = intern(f"[{','.join(planned)}]")  # many runs have the same, and each is remembered
-        rows = body["due"] if body.get("due") is not None else body["snapshot_hash"]  # a date's rows may change
+        rows = body["due"] if body["due"] is not None else body["snapshot_hash"]  # a date's rows may change
         release = _digest(events, *(body[name] for name in _RELEASE), rows)
         again = known is not None and (known.status, known.release) == ("returned", release)
         yield known is None or again, "run_key", body["run_key"], "a new run, or the same again after a return"
-        parts, people = parts_in(body), self._people(body)
-        yield body.get("days") in (None, body.get("block")), "days", body.get("days"), body.get("block")
+        parts, people = parts_in(body), (body["population"], _days(body["block"]))
+        yield body["days"] in (None, body["block"]), "days", body["days"], body["block"]
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
         yield bool(planned), "events", "none", "at least one"
-        yield from self._befores(body.get("parts", []))
+        yield from self._befores(body["parts"])
         yield from self._covered(body, people)
         for name, amount in parts.items():
             account = self._accounts[name]
@@ -222,19 +222,12 @@ class Lifecycle:
             people[1],
             "days that all have an account",
         )
-        if body.get("scope") == LIFETIME:
+        if body["scope"] == LIFETIME:
             yield any(each.days.is_lifetime for each in theirs), "scope", LIFETIME, "an account for the lifetime"
         asked = (body["unit"], body["adjacency"])
         for each in theirs:
             terms = (each.terms.unit, each.terms.adjacency)
             yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
-
-    def _people(self, body: Mapping[str, Any]) -> tuple[str, TimeBlock]:
-        """Return whom a charge is on; in the first schema, those of its one account."""
-        if "parts" in body:
-            return body["population"], _days(body["block"])
-        account = self._accounts[body["account"]]
-        return account.terms.population, account.days
 
     def _befores(self, parts: list[dict[str, Any]]) -> Iterator[Rule]:
         for part in parts:
@@ -269,7 +262,7 @@ class Lifecycle:
         else:
             run.planned[event] -= 1
             yield run.planned[event] >= 0, "event", event, "one of the planned events, each once"
-        for name, cost in body.get("costs", {}).items():
+        for name, cost in body["costs"].items():
             expected = _cost(self._accounts[name].calculus, f"[{event}]")
             yield _near(cost, expected), "cost", f"{cost} of {name}", expected
             if chosen:

@@ -231,18 +231,13 @@ def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[st
 
 
 def _check_past(connection: Connection, terms: AccountTerms, found: set[str]) -> None:
-    """Refuse a past that the tables tell otherwise than the entries: what is missing would not be inherited.
-
-    Entries of the first schema do not say whom their source is about; a ledger that begins with them is not held so.
-    """
+    """Refuse a past that the tables tell otherwise than the entries: what is missing would not be inherited."""
     journal, standing = schema.journal.c, set[str]()
     kinds = ("charge_reserved", "charge_returned")
     for row in connection.execute(schema.journal.select().where(journal.kind.in_(kinds)).order_by(journal.sequence)):
         body = checked_entry(row).body
         if row.kind == "charge_returned":
             standing.discard(body["run_key"])
-        elif "parts" not in body:
-            return
         elif body["population"] == terms.population and time_block(body["block"]).overlaps(terms.days):
             standing.add(body["run_key"])
     for run_key in sorted(standing ^ found):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row
@@ -19,14 +20,9 @@ from privacy.ledger import schema
 from privacy.ledger.balances import differences
 from privacy.ledger.entries import Entry
 from privacy.ledger.rows import to_text
-from privacy.ledger.terms import TERMS
+from privacy.ledger.terms import TERMS, ChargeRequest
 
-_REQUEST: Final = (
-    *("run_key", "account", "release", "spec_digest", "contract_digest", "snapshot_hash"),
-    *("adjacency", "unit", "rows_per_unit", "events", "epsilon", "delta"),
-)
-
-
+_REQUEST: Final = tuple(field.name for field in fields(ChargeRequest) if field.name != "source")
 _ORDER: Final = Finding("charges", "number", "another order", "the order in which the journal has reserved them")
 
 
@@ -56,8 +52,7 @@ class Particulars:
                 self._blocks[body["source"]] = (body["population"], block.begins, block.ends)
             case "charge_reserved":
                 self._requests[body["run_key"]] = request_mark(body)
-                if "parts" in body:  # entries of the first schema do not say whom the source is about
-                    self._people[body["run_key"]] = _people_in(body)
+                self._people[body["run_key"]] = _people_in(body)
                 self._randomness.pop(body["run_key"], None)
             case "grant_opened":
                 self._randomness[body["run_key"]] = body["security"]
@@ -96,7 +91,7 @@ class Particulars:
             request = json.loads(row.request)
             named = (request["run_key"], request["release"], request["spec_digest"])
             fits = named == (row.run_key, row.release, row.spec_digest)
-            told = self._people.get(row.run_key, self._sources.get(request["source"], "nobody"))
+            told = self._people.get(row.run_key, "nobody")
             fits = fits and told.startswith(f"{_days_of(row)} (") and self._bound_to(row, request)
             requests[row.run_key] = request_mark(request) if fits else "columns of another request"
             if row.security is not None:
@@ -108,7 +103,7 @@ class Particulars:
         population, begins, ends = self._blocks.get(request["source"], ("", 0, 0))
         days = (row.begins, row.ends)
         within = begins <= row.begins and row.ends <= ends
-        return row.population == population and (within if request.get("days") else days == (begins, ends))
+        return row.population == population and (within if request["days"] else days == (begins, ends))
 
 
 def _people_in(body: Mapping[str, Any]) -> str:
@@ -128,9 +123,8 @@ def _days_of(row: Row[Any]) -> str:
 
 
 def request_mark(request: Mapping[str, Any]) -> str:
-    """Return a digest of what a charge asks for; entries of the first schema know the scope `block` only."""
-    told = [request[name] for name in _REQUEST]
-    return hashlib.sha256(repr((told, request.get("scope", "block"), request.get("days"))).encode()).hexdigest()[:32]
+    """Return a digest of what a charge asks for."""
+    return hashlib.sha256(repr([request[name] for name in _REQUEST]).encode()).hexdigest()[:32]
 
 
 def _after(before: str | None, drawn: tuple[object, ...]) -> str:

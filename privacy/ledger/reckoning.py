@@ -140,7 +140,7 @@ def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry)
             closed = replace(balances[body["name"]], status="closed", entry=entry.sequence)
             return {**balances, body["name"]: closed}
         case "charge_reserved":
-            for part in body.get("parts", ()):
+            for part in body["parts"]:
                 _check_before(balances, entry, part)
             return _moved(balances, entry, parts_in(body))
         case "charge_returned":

@@ -48,8 +48,6 @@ def returned_parts(connection: Connection, entry: Entry) -> dict[str, int]:
     if not before or before[-1].kind != "charge_reserved":
         raise _wrong(run_key, entry, "it returns a charge that is not reserved")
     taken = parts_in(before[-1].body)
-    if "parts" not in entry.body:  # as the first schema wrote it
-        return taken
     given = parts_in(entry.body)
     later = {name: amount for name, amount in given.items() if name not in taken}
     if {**taken, **later} != given or not _inherited(connection, run_key, later):
@@ -108,13 +106,10 @@ def _check_request(connection: Connection, reserved: Entry) -> None:
     run_key, body = reserved.body["run_key"], reserved.body
     row = connection.execute(schema.charges.select().where(schema.charges.c.run_key == run_key)).one()
     request = json.loads(row.request)
-    same = request_mark(request) == request_mark(body)
-    if "parts" in body:  # entries of the first schema do not say whom the source is about
-        days = time_block(body["block"])
-        told = (body["release"], body["spec_digest"], body["population"], days.begins, days.ends)
-        same &= told == (row.release, row.spec_digest, row.population, row.begins, row.ends)
-        same &= all(body.get(name) == value for name, value in request.items() if name != "source")
-    if not same:
+    days = time_block(body["block"])
+    told = (body["release"], body["spec_digest"], body["population"], days.begins, days.ends)
+    same = told == (row.release, row.spec_digest, row.population, row.begins, row.ends)
+    if not (same and request_mark(request) == request_mark(body)):
         raise _wrong(run_key, reserved, "the database has another request")
 
 

@@ -65,9 +65,6 @@ def terms_from_json(value: Mapping[str, Any]) -> AccountTerms:
     return AccountTerms(**{**value, "calculus": calculus_from_json(value["calculus"])})
 
 
-_IF_ANY = ("public_total", "days", "due", "noise_epsilon")
-
-
 @dataclass(frozen=True)
 class ChargeRequest:
     """What a release may cost, and all that ties the charge to that release.
@@ -114,9 +111,8 @@ class ChargeRequest:
     noise_epsilon: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as a JSON object; without what is `_IF_ANY` where there is none."""
-        told = {name: value for name, value in vars(self).items() if name not in _IF_ANY or value is not None}
-        return {**told, "events": [event.to_json() for event in self.events]}
+        """Return the request as a JSON object."""
+        return {**vars(self), "events": [event.to_json() for event in self.events]}
 
     def public_json(self) -> dict[str, Any]:
         """Return the request as the journal tells it: without the source, whose name may say where it is."""

@@ -96,13 +96,6 @@ def draws_total(product: TablesProduct, contract: Contract) -> bool:
     return product.total == "noisy" and "sparse" in _forms_with_a_total(product, contract)
 
 
-def may_have_drawn_total(product: TablesProduct) -> bool:
-    """Say whether a version of this product, published before totals were estimated, has a drawn one."""
-    return product.total == "noisy" and any(
-        product.method_of(table) not in _BY_THEMSELVES for table in product.tables
-    )
-
-
 _BY_THEMSELVES: Final = ("none", "hierarchy")
 
 

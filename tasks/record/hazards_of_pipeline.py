@@ -6,7 +6,6 @@ from typing import Final
 
 from tasks.record.field import Run
 from tasks.record.hazard import Hazard
-from tasks.record.provenance import resolution
 
 
 def _public_fields(run: Run) -> str:
@@ -38,10 +37,10 @@ HAZARDS: Final = (
     ),
     Hazard(
         "times that tell how long rows took",
-        lambda run: (
-            f"journal, proof and files tell {resolution(run.facts.entries)} when this was charged, drawn and "
-            "published; seconds are for auditors. Who watches the machine, the site, the store or the orchestrator "
-            "meanwhile sees how long it takes, and a run of hours shows how many (limit 1)"
+        lambda _: (
+            "journal, proof and files tell to the hour when this was charged, drawn and published; seconds are for "
+            "auditors. Who watches the machine, the site, the store or the orchestrator meanwhile sees how long it "
+            "takes, and a run of hours shows how many (limit 1)"
         ),
         limit=True,
     ),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
-from privacy.ledger.entries import Entry, is_to_the_hour
 from privacy.ledger.replaying import LOST
 from tasks.record.field import Group, Run, auditor, public
 from tasks.record.origin import hour
@@ -29,15 +27,6 @@ def attempts(run: Run) -> dict[str, int]:
         "draws": len(drawn),
         "lost": sum(f"/{LOST}-" in key for key in drawn),
     }
-
-
-def _charged_by_the_hour(entries: Sequence[Entry]) -> bool:
-    return is_to_the_hour(entries[0].at)
-
-
-def resolution(entries: Sequence[Entry]) -> str:
-    """Say how finely a run's journal entries tell when each was written."""
-    return "to the hour" if _charged_by_the_hour(entries) else "of draws to the hour and else to the second"
 
 
 def sbom(run: Run) -> dict[str, Any] | None:
@@ -89,12 +78,6 @@ PROVENANCE: Final = Group(
             absent="the run was not made by the orchestrator",
         ),
         public("attempts", "How often the run was opened; draws that were lost and paid again.", attempts),
-        public(
-            "public_times",
-            "How finely journal, proof and files tell when the run did what; the hour, unless it was charged by a "
-            "Sudare that wrote seconds.",
-            lambda run: "to the hour" if _charged_by_the_hour(run.facts.entries) else "to the second",
-        ),
         public("started_hour", "Hour (UTC) in which the run was charged.", lambda run: hour(run.facts.started)),
         public("measured_hour", "Hour (UTC) of the last draw.", lambda run: hour(run.facts.finished)),
     ),

@@ -36,7 +36,7 @@ def replay(run: Run) -> dict[str, Any]:
             "account": facts.spec.charge.account,
             "epsilon": str(facts.spec.charge.epsilon),
             "delta": str(facts.spec.charge.delta),
-            **_planned_for(facts.charge),
+            "noise_epsilon": facts.charge.request.noise_epsilon,
         },
         "product": facts.spec.product.model_dump(mode="json"),
         "adjacency": facts.charge.request.adjacency,
@@ -47,7 +47,7 @@ def replay(run: Run) -> dict[str, Any]:
         "before": taken(run)["before"],
         "after": taken(run)["after"],
         "cap": facts.account.cap,
-        **({} if facts.spec.due is None else {"due": facts.spec.due}),
+        "due": facts.spec.due,
         **_of_the_product(run),
     }
 
@@ -63,7 +63,7 @@ def _tables_part(run: Run) -> dict[str, Any]:
     facts = run.facts
     return {
         "draws": _draws(facts),
-        "total": {"kind": total_kind(run), "value": _total(facts), **_kept(facts)},
+        "total": {"kind": total_kind(run), "value": _total(facts), "kept": _kept(facts)},
         "reference": _reference(facts),
         "tables": [_table(facts, table) for table in facts.tables],
     }
@@ -71,12 +71,6 @@ def _tables_part(run: Run) -> dict[str, Any]:
 
 def _claim(charge: Charge) -> dict[str, int]:
     return {"epsilon": charge.request.epsilon, "delta": charge.request.delta}
-
-
-def _planned_for(charge: Charge) -> dict[str, int]:
-    """Say which ε the noise was planned for, where that is not the spec's."""
-    planned = charge.request.noise_epsilon
-    return {} if planned is None else {"noise_epsilon": planned}
 
 
 def _draws(facts: RunFacts) -> list[dict[str, Any]]:
@@ -146,10 +140,10 @@ def _total(facts: RunFacts) -> int | None:
     return facts.plan.public_total if facts.total is None else int(facts.total.values)
 
 
-def _kept(facts: RunFacts) -> dict[str, str]:
+def _kept(facts: RunFacts) -> str:
     """Say that tables keep an average of sums only where they gain, as those do that are refined one by one."""
     alone = facts.estimated_total is None or facts.spec.tables_product.refine.consistent
-    return {} if alone else {"kept": "where_it_gains"}
+    return "by_all" if alone else "where_it_gains"
 
 
 def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:

@@ -71,15 +71,13 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
     Args:
         of_the_product: the properties that only this kind of product has.
     """
+    planned_for = {"type": ["integer", "null"], "minimum": 0}
     return _object(
         {
             "contract": {"type": "object", "description": "The parsed contract."},
             "contract_digest": _HEX,
             "spec_digest": _HEX,
-            "charge": _object(
-                {"account": _TEXT, "epsilon": _TEXT, "delta": _TEXT, "noise_epsilon": _COUNT},
-                optional=("noise_epsilon",),
-            ),
+            "charge": _object({"account": _TEXT, "epsilon": _TEXT, "delta": _TEXT, "noise_epsilon": planned_for}),
             "product": {"type": "object", "description": "The product of the release spec."},
             "adjacency": {"enum": ["add_remove", "replace_one"]},
             "rows_per_unit": {"type": "integer", "minimum": 1},
@@ -89,10 +87,9 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
             "before": _COUNT,
             "after": _COUNT,
             "cap": _COUNT,
-            "due": {"type": "string", "format": "date"},
+            "due": {"type": ["string", "null"], "format": "date"},
             **of_the_product,
-        },
-        optional=("due",),
+        }
     )
 
 
@@ -105,7 +102,7 @@ def _of_tables() -> dict[str, Any]:
     }
     return {
         "draws": {"type": "array", "items": _draw()},
-        "total": _object(total, optional=("kept",)),
+        "total": _object(total),
         "reference": {
             "anyOf": [
                 _object({"release": _TEXT, "version": {"type": "integer", "minimum": 1}, "manifest": _HEX}),

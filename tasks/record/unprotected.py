@@ -10,7 +10,6 @@ from tasks.record.choices import chosen_settings
 from tasks.record.declarations import declares
 from tasks.record.field import NONE, Group, Run, public
 from tasks.record.origin import hour
-from tasks.record.provenance import resolution
 from tasks.record.terms import truncation
 from tasks.source.gates import delivered, readable
 
@@ -73,8 +72,7 @@ def run_time_facts(run: Run) -> list[str]:
         "the contract; a command without a terminal stops above a share unless that is accepted beforehand",
         f"that the measurements were complete in the hour {hour(run.facts.finished)}",
         *([NEW_VERSION] if run.facts.spec.due is None else []),
-        f"the times of {len(entries)} journal entries in PROOF.json, {resolution(entries)}, from "
-        f"{hour(entries[0].at)} on",
+        f"the times of {len(entries)} journal entries in PROOF.json, to the hour, from {hour(entries[0].at)} on",
     ]
 
 

@@ -121,10 +121,7 @@ def _witness(folder: Path, number: int, release: str, public_key: str) -> Witnes
 
 
 def check_before(proof: Proof, run: JournalledRun, around: Surroundings, *, where: str) -> list[Finding]:
-    """Hold a version's proof against the witnesses, and against the checkpoints that its own entry names.
-
-    What can only be said, for want of what a newer Sudare writes into the journal, is added to the notes.
-    """
+    """Hold a version's proof against the witnesses, and against the checkpoints that its own entry names."""
     findings: list[Finding] = []
     # A version that was finished or restored later than this one has seen more of its journal: it is no witness.
     before = next((each for each in around.older if not _saw_more(each.proof, proof)), None)
@@ -133,9 +130,7 @@ def check_before(proof: Proof, run: JournalledRun, around: Surroundings, *, wher
         findings += check_succession(proof, before.proof, where=where, earlier=named)
     if findings:
         return findings
-    for finding, known in _balances(run, [*around.older, *around.newer], proof, where):
-        findings += [finding] if known else []
-        around.notes += [] if known else [f"{finding.field}: {finding.found}; {finding.allowed}"]
+    findings += _balances(run, [*around.older, *around.newer], proof, where)
     return findings + check_predecessors(proof, run.published, where=where)
 
 
@@ -144,10 +139,8 @@ def _saw_more(before: Proof, proof: Proof) -> bool:
     return one.ledger == other.ledger and one.size >= other.size
 
 
-def _balances(
-    run: JournalledRun, witnesses: Sequence[Witness], proof: Proof, where: str
-) -> Iterator[tuple[Finding, bool]]:
-    """Yield each account that had less on it before this charge than after the charge before; and whether it is sure.
+def _balances(run: JournalledRun, witnesses: Sequence[Witness], proof: Proof, where: str) -> Iterator[Finding]:
+    """Yield each account that had less on it before this charge than after the charge before.
 
     The order is that of the journal, for versions may be numbered in another order than they were charged.
     """
@@ -160,13 +153,11 @@ def _balances(
         if not pairs:
             continue
         witness, last = pairs[0]
-        least = last.after - (last.returnable or 0)
+        least = last.after - last.returnable
         if part.before < least:
             allowed = f"at least {pico_to_text(least)}, what v{witness.number} left on it"
-            unknown = "" if last.returnable is not None else "; unless a charge was given back in between"
             name = printable(f"account {part.account}, before")
-            found = pico_to_text(part.before)
-            yield Finding(where, name, found, f"{allowed}{unknown}", REWRITTEN), last.returnable is not None
+            yield Finding(where, name, pico_to_text(part.before), allowed, REWRITTEN)
 
 
 def _reserved(witness: Witness) -> int:

@@ -227,17 +227,6 @@ def one_account_left_out(place: Place, ledger: Ledger) -> str:
     return charge_again(place, "run-5", QUARTER)
 
 
-def one_account_left_out_as_of_old(place: Place, ledger: Ledger) -> str:
-    """As the first schema wrote charges: one account and its amount."""
-    where = one_account_left_out(place, ledger)
-    number = int(where.split()[-1])
-    body = body_of(place, number, amount=QUARTER)
-    for name in ("parts", "population", "block"):
-        del body[name]
-    rewrite(place, lambda rows: chained(with_entry(number, lambda row: {**row, "body": json.dumps(body)})(rows)))
-    return where
-
-
 def opened_twice(place: Place, ledger: Ledger) -> str:
     ledger.open_grant("run-4")
     return append(place, "grant_opened", "run-4", {"run_key": "run-4", "security": "csprng"})

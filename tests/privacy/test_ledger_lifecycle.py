@@ -64,7 +64,6 @@ FORGERIES: list[tuple[Callable[[Place, Ledger], str], set[str]]] = [
     (forged.told_otherwise, {"charge_reserved, before and after"}),
     (forged.charged_after_closing, {"charge_reserved, account"}),
     (forged.one_account_left_out, {"charge_reserved, accounts"}),
-    (forged.one_account_left_out_as_of_old, {"charge_reserved, accounts"}),
     (forged.returned_late, {"charge_returned, status"}),
     (forged.opened_twice, {"grant_opened, status"}),
     (forged.never_planned, {"noise_drawn, event"}),

@@ -559,9 +559,6 @@ FORGERIES = {
     "a time to the second": Forgery(
         {5}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}
     ),
-    "times that are told to the second": Forgery(
-        {5}, record=lambda r: told(r, "O.public_times", "to the second"), says="as the charge in the journal"
-    ),
     "no opening": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
     "two charges": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),
     "a draw number left out": Forgery(

@@ -101,7 +101,7 @@ def prove(entries: list[Json], signer: Signer) -> Json:
         "at": "2026-01-01T00:00:00Z",
     }
     return {
-        "schema": "sudare-proof/2",
+        "schema": "sudare-proof/1",
         "earlier": [],
         "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
         "checkpoint": checkpoint,

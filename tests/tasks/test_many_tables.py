@@ -127,14 +127,6 @@ def test_a_record_that_says_that_all_tables_keep_the_average_is_caught(sharp: Ve
     assert broken(report) == {9}, report.findings
 
 
-def test_a_version_from_before_tables_had_a_choice_is_verified(many: Version, tmp_path: Path) -> None:
-    """Its record does not say how the average is kept; here every table gains by it, so that both rules agree."""
-    version = many.copy(tmp_path / "v")
-    forge(version, record=replay(lambda r: r["total"].pop("kept")))
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
-
-
 CONSISTENT = "{method: simplex, consistent: true}"
 UNBIASED = "{method: none, integers: false, consistent: true}"
 

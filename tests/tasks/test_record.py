@@ -51,7 +51,6 @@ CONSTANT = {
     "O.attempts.lost": "these runs were not interrupted; trainings that were are in test_verify_trainings",
     "O.attempts.opened": "each was opened once",
     "O.attempts.reserved": "and reserved once",
-    "O.public_times": "charged by this code; one of an older Sudare is in test_verify_forgery",
     "R.reproducible.exactly": "tables are made again byte for byte; models are in test_synthetic_version",
     "S.notice.form": "these runs publish tables",
     "S.notice.note": "that the notice is no legal opinion is no fact of a run",

@@ -210,7 +210,7 @@ def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -
         shape = noisy.shape
         given = {"lambda": table["lambda"]} if table["lambda"] is not None else {}
         kept = total
-        if replay["total"].get("kept") == "where_it_gains" and table["integers"]:
+        if replay["total"]["kept"] == "where_it_gains" and table["integers"]:
             shared = estimate_total(table_sum(*each) for each in measured.values())
             assert shared.value == total
             kept = kept_total(noisy, impossible, event, shared=shared)

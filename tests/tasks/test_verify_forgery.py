@@ -14,7 +14,7 @@ from contracts.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from tasks.verify import verify
 from tests.tasks.forgeries import FORGERIES, MEASURED, Change
-from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, prove, set_cell, sign_manifest, told
+from tests.tasks.forgery import Json, digest_of, edit, forge, load, of_kind, prove, set_cell, sign_manifest
 from tests.tasks.version_fixture import Version, broken
 
 
@@ -66,22 +66,6 @@ def test_a_catalogue_entry_that_describes_other_files_is_caught(
     report = verify(version.folder, public_key=version.key)
     assert {check.rule for check in report.checks if not check.passed} == {10}
     assert {finding.where for finding in report.findings} == {"croissant.json"}
-
-
-def test_a_run_that_was_charged_to_the_second_says_so(versions: dict[str, Version], tmp_path: Path) -> None:
-    """One that was interrupted before an upgrade is published with the entries that it has; its record says so."""
-    version = versions["town"].copy(tmp_path / "v")
-
-    def seconds(entries: list[Json]) -> None:
-        for entry in entries:
-            if entry["kind"] in ("charge_reserved", "grant_opened"):
-                entry["at"] = f"{entry['at'][:14]}12:34Z"
-
-    forge(version, journal=seconds)
-    assert broken(verify(version.folder, public_key=version.key)) == {5}
-    forge(version, record=lambda record: told(record, "O.public_times", "to the second"))
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
 
 
 def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version], tmp_path: Path) -> None:
