@@ -48,7 +48,7 @@ ROWS: Final = 50_000
 CELL_DRAWS: Final = 2_000_000
 FEWEST_DRAWS: Final = 8
 TOTAL_SHARE: Final = Fraction(1, 20)
-"""What a measured total took before totals were estimated."""
+"""What a measured total would take of the charge."""
 STANDARD_ERRORS: Final = 5
 REGRETS: Final = (1.03, 1.2)
 MOST_CELLS: Final = 3000

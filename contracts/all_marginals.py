@@ -42,9 +42,7 @@ class AllMarginals(Frozen):
     union_tag: ClassVar[str] = "all marginals"
 
     ways: Whole = Field(alias="all")
-    of: Annotated[tuple[Label, ...] | None, BeforeValidator(lambda of: None if of is None else as_tuple(of))] = Field(
-        default=None, exclude_if=lambda of: of is None
-    )
+    of: Annotated[tuple[Label, ...] | None, BeforeValidator(lambda of: None if of is None else as_tuple(of))] = None
     weight: Amount = Decimal(1)
 
     @model_validator(mode="before")

@@ -47,10 +47,8 @@ class Constraint(Frozen):
                                                       `other` is not mapped)
     """
 
-    less_or_equal: Annotated[tuple[Label, Label], BeforeValidator(as_pair)] | None = Field(
-        default=None, exclude_if=lambda pair: pair is None
-    )
-    determines: Dependency | None = Field(default=None, exclude_if=lambda dependency: dependency is None)
+    less_or_equal: Annotated[tuple[Label, Label], BeforeValidator(as_pair)] | None = None
+    determines: Dependency | None = None
 
     @model_validator(mode="after")
     def _one_of_the_two(self) -> Constraint:

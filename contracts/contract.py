@@ -154,6 +154,5 @@ class Contract(PrivacyTerms):
         zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in self.structural_zeros]
         content["structural_zeros"] = sorted(zeros)
         content["gates"] = sorted(self.gates)
-        if self.constraints:
-            content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
+        content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
         return canonical.digest(content)

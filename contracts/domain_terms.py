@@ -7,16 +7,14 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -24,8 +22,8 @@ from pydantic_core import PydanticCustomError
 from contracts.written import Problem, Text, as_tuple, refuse
 
 NULL_LABEL = "(null)"
-LATER_KEYS: Final = ("decimal", "grouping", "format", "time_zone")
-"""Keys that domains did not always have; without one of them a contract keeps its digest."""
+NOTATION_KEYS: Final = ("decimal", "grouping", "format", "time_zone")
+"""Keys that say how the texts and instants of a column are read; a domain has those that fit its values."""
 ValueT = TypeVar("ValueT", int, Decimal, date)
 
 
@@ -136,11 +134,6 @@ class DeclaredDomain(Frozen):
     @classmethod
     def _without_spaces(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
         return _trimmed(tokens)
-
-    @model_serializer(mode="wrap")
-    def _without_later_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        return {key: value for key, value in written.items() if value is not None or key not in LATER_KEYS}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, field_validator, model_validator
 
 from contracts.domain_terms import Frozen
 from contracts.written import Amount, Problem, Whole, parse_whole, plain_decimal, refuse, spelled
@@ -41,7 +41,7 @@ class MinimumFrequency(Frozen):
 
     k: Whole
     t: Margin
-    at_most: Amount | None = Field(default=None, exclude_if=lambda at_most: at_most is None)
+    at_most: Amount | None = None
 
     @field_validator("k")
     @classmethod

@@ -101,9 +101,7 @@ class PrivacyTerms(Frozen):
     adjacency: Adjacency
     invariants: Annotated[tuple[TotalInvariant, ...], BeforeValidator(as_tuple)] = ()
     structural_zeros: Annotated[tuple[StructuralZero, ...], BeforeValidator(as_tuple)] = ()
-    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(as_tuple)] = Field(
-        default=(), exclude_if=lambda constraints: not constraints
-    )
+    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(as_tuple)] = ()
     gates: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
 
     @property

@@ -67,10 +67,8 @@ class TableSpec(Frozen):
     columns: tuple[Label, ...]
     name: Label
     weight: Amount = Decimal(1)
-    hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = Field(
-        default=None, exclude_if=lambda hierarchy: hierarchy is None
-    )
-    form: Form | None = Field(default=None, exclude_if=lambda form: form is None)
+    hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
+    form: Form | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -82,7 +80,7 @@ class TableSpec(Frozen):
             allowed = "a list of columns, or {columns: [...], name: ..., weight: ..., form: ...}"
             refuse([Problem(show(written), allowed)])
         columns = written.get("columns")
-        if "hierarchy" in written:
+        if written.get("hierarchy") is not None:
             written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
         if "name" not in written and isinstance(columns, list | tuple) and columns:
             return {**written, "name": "_x_".join(map(str, columns))}
@@ -197,9 +195,9 @@ class Refine(Frozen):
 
     method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "auto"]
     lambda_: Lambda | None = Field(default=None, alias="lambda")
-    sparsity: Amount | None = Field(default=None, exclude_if=lambda sparsity: sparsity is None)
+    sparsity: Amount | None = None
     integers: Flag = True
-    consistent: Flag = Field(default=False, exclude_if=lambda consistent: not consistent)
+    consistent: Flag = False
 
     @field_validator("sparsity")
     @classmethod
@@ -257,12 +255,12 @@ class TablesProduct(Frozen):
     kind: Literal["tables"]
     mechanism: Literal["laplace", "gaussian", "auto"]
     tables: Annotated[tuple[Entry, ...], BeforeValidator(as_entries), ShortFormToo]
-    split: Literal["by_weight", "optimal"] = Field(default="by_weight", exclude_if=lambda split: split == "by_weight")
+    split: Literal["by_weight", "optimal"] = "by_weight"
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = Field(
         default="noisy", description="noisy, or invariant where the contract declares the total public"
     )
-    minimum_frequency: MinimumFrequency | None = Field(default=None, exclude_if=lambda rule: rule is None)
+    minimum_frequency: MinimumFrequency | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -272,7 +270,7 @@ class TablesProduct(Frozen):
             return written
         tables = written.get("tables")
         trees = isinstance(tables, list | tuple) and [
-            isinstance(each, dict) and "hierarchy" in each for each in tables
+            isinstance(each, dict) and each.get("hierarchy") is not None for each in tables
         ]
         return {**written, "refine": {"method": "hierarchy"}} if trees and all(trees) else written
 

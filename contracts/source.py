@@ -43,8 +43,6 @@ SUFFIXES: dict[str, Format] = {
 }
 _DATABASES = ("duckdb", "sqlite", "postgresql")
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LATER_KEYS = ("files", "types", "credentials", "by", "engine", "large_delta", "formulas")
-"""Keys that specs did not always have; without one of them a spec keeps its digest."""
 
 
 def _check_path(value: Any) -> Any:

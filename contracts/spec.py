@@ -28,7 +28,7 @@ from contracts.periods import Granularity
 from contracts.product import Refine, TableSpec, TablesProduct
 from contracts.products import Product
 from contracts.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
-from contracts.source import LATER_KEYS, CredentialsName, FilePath, Source, WrittenPath, source_name
+from contracts.source import CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.synthetic import SyntheticProduct, synthetic_problems
 from contracts.table_rules import table_findings
 from contracts.validation_errors import dotted, from_problem, from_validation
@@ -178,13 +178,6 @@ class ReleaseSpec(SpecFile):
         content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
         if self.redraw != ON_SCHEDULE:
             content["redraw"] = None
-        for key in ("period", "block", "redraw"):
-            if content[key] is None:
-                del content[key]
-        for key in LATER_KEYS:
-            for part in (content["source"], content["publish"], content["charge"]):
-                if part.get(key, "") is None:
-                    del part[key]
         return canonical.digest(content)
 
     @property

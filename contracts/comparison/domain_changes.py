@@ -7,7 +7,7 @@ from typing import Final
 
 from contracts.column import Column
 from contracts.comparison.change import Change
-from contracts.domain_terms import LATER_KEYS, DeclaredDomain, NullPolicy
+from contracts.domain_terms import NOTATION_KEYS, DeclaredDomain, NullPolicy
 from contracts.domains import DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.image import ImageDomain
 
@@ -28,7 +28,7 @@ def domain_changes(old: Column, new: Column) -> Iterator[Change]:
         yield Change(f"{at}.kind", before.kind, after.kind, "account", _CELLS)
     else:
         yield from _cells(at, before, after)
-    for key in LATER_KEYS:
+    for key in NOTATION_KEYS:
         one, other = (getattr(each, key, None) for each in (before, after))
         if one != other:
             was, now = (_AS_USUAL if each is None else repr(each) for each in (one, other))

@@ -71,7 +71,7 @@ def complete_event(run: RunIdentity, at: datetime, folder: Path) -> Event:
     Args:
         run: the run.
         at: when, UTC; the event tells the hour.
-        folder: the published version; one from before versions had an event is named without its files.
+        folder: the published version; one whose own event cannot be read is named without its files.
     """
     event = _event("COMPLETE", run, at)
     try:

@@ -138,7 +138,7 @@ def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, 
 def released_before(folder: Path, known: Federation, public_key: str) -> Released | None:
     """Return what was released of this very run before, under this key; None where nothing was.
 
-    What is there stays as it is, the page of an earlier version included.
+    What is there stays as it is, a page that other code made included.
 
     Raises:
         ReleaseStands: another release is there, or this one and it does not hold, or files that no such run makes.

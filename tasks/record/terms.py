@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, assert_never
 
 from contracts.contract import Column, Contract
-from contracts.domain_terms import LATER_KEYS
+from contracts.domain_terms import NOTATION_KEYS
 from contracts.domains import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.image import ImageDomain
 from contracts.privacy_terms import Scope
@@ -39,7 +39,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 def _notation(column: Column) -> dict[str, str]:
     """Say how texts and instants are read where the contract declares it; what is published is as ever."""
-    written = {key: getattr(column.domain, key, None) for key in LATER_KEYS}
+    written = {key: getattr(column.domain, key, None) for key in NOTATION_KEYS}
     declared = [f'{key}: "{value}"' for key, value in written.items() if value is not None]
     return {"notation": ", ".join(declared)} if declared else {}
 

@@ -59,11 +59,6 @@ def test_every_form_loads_and_is_the_same_after_a_round_through_json(tmp_path: P
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
 
 
-def test_a_spec_without_a_hierarchy_is_recorded_as_before_there_was_one(tmp_path: Path) -> None:
-    product = load_spec(write(tmp_path, "people.yaml", SPEC)).product
-    assert "hierarchy" not in json.dumps(product.model_dump(mode="json"))
-
-
 def test_where_every_table_has_a_hierarchy_it_is_the_method(tmp_path: Path) -> None:
     product = load_spec(first_with(tmp_path, "[{columns: [a, b], hierarchy: quadtree}]")).product
     assert product.refine.method == "hierarchy"

@@ -281,10 +281,10 @@ def test_nobody_is_told_where_nobody_asked(
     assert "a-token" not in repr(Workspace.open(shared.workspace.root).lineage)
 
 
-def test_a_version_without_an_event_of_its_own_is_told_without_files(
+def test_a_version_whose_event_cannot_be_read_is_told_without_files(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Versions from before there were such events, and a folder that was damaged since."""
+    """A folder that was damaged, or is gone."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     (tmp_path / "lineage.json").write_text('{"run": 1}')
     for folder in (tmp_path, tmp_path / "none"):

@@ -46,7 +46,7 @@ def published(tmp_path: Path) -> tuple[Path, Run, Released]:
 
 
 def test_what_is_released_is_not_made_again(published: tuple[Path, Run, Released], tmp_path: Path) -> None:
-    """What lies there holds, and nothing is charged again; that an older version made the page does not matter."""
+    """What lies there holds, and nothing is charged again; that other code made the page does not matter."""
     folder, run, made = published
     before = bytes_of(folder)
     again, told = run()

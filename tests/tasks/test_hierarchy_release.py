@@ -202,7 +202,7 @@ RECORDS = {
     "another shape": (lambda r: r["replay"]["draws"][1].update(shape=[6]), {6}, "shape"),
     "another method": (lambda r: r["replay"]["tables"][0].update(method="simplex"), {5}, "hierarchy"),
     "no hierarchy": (
-        lambda r: r["replay"]["product"]["tables"][0].pop("hierarchy"),
+        lambda r: r["replay"]["product"]["tables"][0].update(hierarchy=None),
         {5},
         "levels",
     ),

@@ -34,7 +34,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Version:
 def test_every_table_of_the_short_form_is_published_and_verified(many: Version) -> None:
     assert verify(many.folder, public_key=many.key).ok
     record = load(many.folder / "record.json")
-    assert record["replay"]["product"]["tables"][0] == {"ways": 2, "weight": "1"}
+    assert record["replay"]["product"]["tables"][0] == {"ways": 2, "of": None, "weight": "1"}
     names = [table["name"] for table in record["replay"]["tables"]]
     assert names == ["wage_x_hired", "wage_x_trade", "hired_x_trade", "hirings"]
     assert {f"data/{name}.parquet" for name in names} <= set(many.files)
@@ -83,7 +83,9 @@ FORGED = {
     "fewer columns": Forgery(
         {5, 6}, replay(lambda r: r["product"]["tables"][0].update(of=["wage", "trade"])), says="as the product says"
     ),
-    "another split": Forgery({6}, replay(lambda r: r["product"].pop("split")), says="J.mechanism_choice"),
+    "another split": Forgery(
+        {6}, replay(lambda r: r["product"].update(split="by_weight")), says="J.mechanism_choice"
+    ),
 }
 
 
@@ -158,7 +160,7 @@ def test_consistent_tables_are_published_and_verified(consistent: Version) -> No
     told_tables = record["groups"]["K"]["fields"]["tables"]["value"]
     assert {table["total"] for table in told_tables} == sums
     assert {table["total_from"] for table in told_tables} == {"estimated"}
-    assert record["replay"]["total"] == {"kind": "estimated", "value": told_tables[0]["total"]}
+    assert record["replay"]["total"] == {"kind": "estimated", "value": told_tables[0]["total"], "kept": "by_all"}
     assert min(int(counts(consistent, table["name"]).min()) for table in tables) >= 0
     margins = hired(consistent)
     gap = max(float(np.abs(one - other).max()) for one in margins for other in margins)
@@ -207,7 +209,7 @@ FORGED_TOGETHER = {
     ),
     "a moved row": Forgery({9}, files=one_row_moved, says="column count, row 1"),
     "tables refined alone, they say": Forgery(
-        {9}, replay(lambda r: r["product"]["refine"].pop("consistent")), says="disagreement"
+        {9}, replay(lambda r: r["product"]["refine"].update(consistent=False)), says="replay.total.kept"
     ),
     "a consistent method that there is not": Forgery(
         {5}, replay(lambda r: r["product"]["refine"].update(method="auto")), says="`consistent` with method auto"

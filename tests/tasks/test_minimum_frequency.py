@@ -192,9 +192,9 @@ FORGED = {
     "no marks": Forgery({9}, files=without_the_mark, says="columns"),
     "a lower k": rule(k=3),
     "a higher bound of the probability": rule(at_most="0.2"),
-    "no rule": Forgery({6, 8, 9}, replay(lambda r: r["product"].pop("minimum_frequency")), says="columns"),
+    "no rule": Forgery({6, 8, 9}, replay(lambda r: r["product"].update(minimum_frequency=None)), says="columns"),
     "a rule that is none": Forgery(
-        {5}, replay(lambda r: r["product"]["minimum_frequency"].pop("at_most")), says="at_most"
+        {5}, replay(lambda r: r["product"]["minimum_frequency"].update(at_most=None)), says="at_most"
     ),
     "a rule with a method that reads all cells": Forgery(
         {5}, replay(lambda r: r["product"]["refine"].update(method="simplex")), says="method none"
