@@ -23,15 +23,7 @@ from benchmarks._neural_tables import Category, Table
 from benchmarks.models import DELTA, OVERFITTED
 from benchmarks.results import Row, machine
 from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.evaluation.attribute_inference import (
-    Array,
-    Inferred,
-    beyond,
-    chosen_weight,
-    evidence,
-    guessed,
-    inferred,
-)
+from privacy.evaluation.attribute_inference import Array, Inferred, beyond, chosen_weight, evidence, guessed, inferred
 
 SECRETS: Final = ("sex", "marital-status", "occupation")
 POPULATION: Final = 20_000

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks._federation_data import SITES, Split, Vector
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Event
@@ -21,6 +21,7 @@ from privacy.federation.averaging import averaged
 from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
+from privacy.grant.grant import Grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, RowLayout
@@ -30,7 +31,6 @@ from privacy.learning.plan import Schedule
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, State, initial_state
 from privacy.ledger.errors import AttemptLost
-from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.noise.random_bytes import SecureBytes

@@ -10,14 +10,14 @@ from typing import Final
 
 from sqlalchemy import create_engine, text
 
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.entries import Entry
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.store import Store, Transaction
+from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.terms import AccountTerms
-from tasks.settings import FILE, Workspace
+from tasks.storage.workspace.settings import FILE, Workspace
 from tasks.verify import verify
 
 CONTRACT: Final = """\

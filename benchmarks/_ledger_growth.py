@@ -23,18 +23,18 @@ from sqlalchemy import Connection, Insert, Update
 from benchmarks._ledger_places import ACCOUNT, EPSILON, SIGNER, connect, request
 from contracts.canonical import digest
 from privacy.accounting.amounts import PICO
-from privacy.ledger import schema
-from privacy.ledger.admission import Admission
+from privacy.ledger.accounts.admission import Admission
+from privacy.ledger.accounts.charges import take
+from privacy.ledger.accounts.reckoning import Balance, Reckoning
 from privacy.ledger.books import Books
-from privacy.ledger.charging import take
 from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.journal import Journal
+from privacy.ledger.journal.journal import Journal
+from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger, utc_now
-from privacy.ledger.merkle import root
-from privacy.ledger.reckoning import Balance, Reckoning
-from privacy.ledger.rows import to_text
-from privacy.ledger.signing import key_id
-from privacy.ledger.store import Store, Transaction
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store, Transaction
+from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import AccountState, Part
 
 SMALL: Final = 1_000

@@ -8,13 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from contracts.blocks import time_block
 from contracts.canonical import digest
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.events import DiscreteLaplace, Event
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 
 ACCOUNT: Final = "people-2024"

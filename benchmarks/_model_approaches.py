@@ -22,8 +22,8 @@ from benchmarks._model_runs import DELTA, scored, trained
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
+from privacy.grant.queries import parameters as perturbing
 from privacy.learning.feed_forward import Array
-from privacy.ledger import perturbing
 
 EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)
 JOINT: Final = (1.0, 10.0, 100.0)

@@ -21,10 +21,10 @@ from benchmarks._neural_fit import DELTA, EPSILON, ArrayRows, Kept, Method, char
 from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
+from privacy.grant.queries import private_training as training_module
+from privacy.grant.queries.training_arguments import Training
 from privacy.learning.trained import Trained, Vector
 from privacy.learning.training import State
-from privacy.ledger import training as training_module
-from privacy.ledger.training_entrance import Training
 
 SHOWN: Final = 10
 """Points of a line."""

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_free import FREE, NoNoise, registered
 from benchmarks._neural_tables import Table
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan
 from privacy.generators.registry import generator
+from privacy.grant.grant import Grant
 from privacy.learning.rows import PrivateRows
-from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import Clique, PrivateCounts

@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from privacy.accounting.events import DiscreteGaussian
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
 from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained, packed
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.noise.row_normals import normals_from

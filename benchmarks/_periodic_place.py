@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.blocks import time_block
-from contracts.period import read_periods
-from contracts.periods import Granularity
+from contracts.domains.calendar_periods import Granularity
+from contracts.periods.period import read_periods
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from tasks.settings import FILE, Workspace
+from tasks.storage.workspace.settings import FILE, Workspace
 
 CONTRACT = """\
 apiVersion: v3.1.0

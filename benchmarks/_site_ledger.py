@@ -19,12 +19,12 @@ from typing import Final
 from benchmarks._ledger_growth import Collected, GrownRun, enter
 from benchmarks._ledger_places import ACCOUNT, make_ledger
 from contracts.canonical import readable_json
-from privacy.ledger import schema
-from privacy.ledger.journal import Journal
-from privacy.ledger.merkle import root
-from privacy.ledger.signing import Signer, key_id
-from privacy.ledger.store import Store, Transaction
-from tasks.settings import Workspace
+from privacy.ledger.journal.journal import Journal
+from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store, Transaction
+from tasks.storage.workspace.settings import Workspace
 
 VERSIONS: Final = 10_000
 ENTRIES: Final = 1_000_000

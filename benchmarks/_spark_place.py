@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks._kill_places import ACCOUNT, Place
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.draws import DrawFiles
+from privacy.grant.durable_draws import DrawOnce
+from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.once import DrawOnce
 from privacy.ledger.terms import AccountTerms
-from tasks.engine import ingest
-from tasks.engine.ingest import StagedTable
-from tasks.engine.spark import SparkWorker
-from tasks.settings import FILE, Workspace
+from tasks.storage.engines import stage as ingest
+from tasks.storage.engines.spark import SparkWorker
+from tasks.storage.engines.stage import StagedTable
+from tasks.storage.workspace.settings import FILE, Workspace
 
 ROWS, UNITS, FILES = 20_000, 9_000, 3
 JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

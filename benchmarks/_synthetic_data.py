@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
-from contracts.contract import CategoryDomain
-from contracts.odcs import load_contract
-from contracts.spec import Source
+from contracts.contract.contract import CategoryDomain
+from contracts.contract.odcs import load_contract
+from contracts.release.spec import Source
 from tasks.ingest import ingest
 
 ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"

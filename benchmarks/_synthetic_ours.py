@@ -29,15 +29,15 @@ import pyarrow.parquet as parquet
 
 from benchmarks._synthetic_data import read_codes, write_codes
 from benchmarks.results import installed
-from contracts.blocks import time_block
-from contracts.contract import Contract
-from contracts.odcs import load_contract
-from contracts.spec import Source
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import Source
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.generators.generator import Asked, Fitted
 from privacy.generators.registry import generator
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals import counts as counts_module

@@ -19,7 +19,7 @@ from typing import Any, Final
 from benchmarks._synthetic_data import Categorical, read_codes
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.scores import compare
-from tasks.evaluation.predict import accuracies
+from tasks.evaluation.predictors import accuracies
 
 SCRIPTS: Final = Path(__file__).parent / "peers"
 INSTALLED: Final = {

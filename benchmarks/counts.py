@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results import Row, Setting, machine, write
-from contracts.odcs import load_contract
+from contracts.contract.odcs import load_contract
 from privacy.marginals.shared_scan import Shapes, count_marginals
 
 ROWS: Final = 10_000_000

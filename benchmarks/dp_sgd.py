@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from benchmarks.results import Row, Setting, machine, write
+from privacy.grant.queries.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import FixedDeviation, FixedMean, LatentModel, parameters_of
@@ -30,7 +31,6 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.learning.plan import Schedule
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.training import noisy_step
 from privacy.noise.lattice_gaussian import add_noise
 from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import SecureBytes

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from benchmarks._tables_data import national_mesh, simulated_mesh
 from benchmarks.results import Row, Setting, machine, write
-from contracts.encoding import encode_select
-from contracts.odcs import load_contract
-from contracts.product import Refine
+from contracts.contract.odcs import load_contract
+from contracts.release.tables.product import Refine
+from contracts.sql.encoding import encode_select
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes

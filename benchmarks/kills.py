@@ -45,9 +45,9 @@ from benchmarks._kill_ways import (
 )
 from benchmarks._ledger_places import database
 from benchmarks.results import Row, machine, write
-from flows.prefect_server import create_database
+from flows.prefect_runs.prefect_server import create_database
+from tasks.records.software import software
 from tasks.validate import warm
-from tasks.version.software import software
 
 ON_SQLITE: Final = 90
 ON_POSTGRESQL: Final = 40
@@ -141,7 +141,7 @@ def kill_commands_at_random(folder: Path, kills: int, source: Random, make: Make
 
 def load() -> None:
     """Load what every forked run would load again."""
-    for module in ("flows.intake", "tasks.publish", "tasks.report"):
+    for module in ("flows.prepare", "tasks.publish", "tasks.report"):
         import_module(module)
     warm()
     software()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.canonical import readable_json
-from privacy.ledger.signing import Signer, key_id
+from privacy.ledger.journal.signing import Signer, key_id
 
 MANIFEST, PROOF, RECORD = "MANIFEST.json", "PROOF.json", "record.json"
 OTHER_KEY = Signer(bytes(range(100, 132)))

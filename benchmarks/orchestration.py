@@ -19,7 +19,7 @@ from typing import Final
 
 from benchmarks.results import Row, machine, write
 from console.main import exit_with
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 ROUNDS: Final = 7
 RUNNING_TARGET: Final = 2.0
@@ -53,24 +53,24 @@ def release_plainly(
     spec: Path, root: Path, *, period: str | None = None, supersede: bool = False, due: str | None = None
 ) -> int:
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
-    from flows.intake import intake
+    from flows.prepare import intake
     from flows.request import as_charged, read_request
     from privacy.classifiers.model_plan import ModelPlan
     from privacy.generators.release_plan import SyntheticPlan
-    from privacy.ledger.signing import Signer
+    from privacy.ledger.journal.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge, run_key
-    from tasks.facts import Made, gather
-    from tasks.measure import measure
+    from tasks.products.classifier.classifier_training import train_classifier
+    from tasks.products.synthetic.synthesis import synthesize
+    from tasks.products.tables.table_measurement import measure
+    from tasks.products.tables.table_refinement import refine
     from tasks.publish import publish
-    from tasks.record.auditors import Auditors
-    from tasks.refine import refine
+    from tasks.records.auditor_copy import Auditors
+    from tasks.records.facts import Made, gather
+    from tasks.records.software import software
     from tasks.report import report
-    from tasks.run_folder import hold, run_name
-    from tasks.synthesize import synthesize
-    from tasks.train_classifier import train_classifier
+    from tasks.storage.workspace.run_folder import hold, run_name
     from tasks.validate import validate
-    from tasks.version.software import software
 
     workspace = Workspace.open(root)
     request = read_request(spec, workspace, period, due)
@@ -108,7 +108,7 @@ def release_plainly(
 
 def _measure(folder: Path) -> dict[str, list[float]]:
     """Return the seconds of each round, by way."""
-    from flows.prefect_server import prefect_server
+    from flows.prefect_runs.prefect_server import prefect_server
 
     shutil.copytree(ADULT, folder / "adult")
     _run([*SUDARE, "init", str(folder / "w")], {})

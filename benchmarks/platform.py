@@ -26,7 +26,7 @@ import duckdb
 from benchmarks._platform_data import TABLES, write_contract, write_rows
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.ten_million_rows import MEASURED, STEP, SUDARE
-from contracts.odcs import load_contract
+from contracts.contract.odcs import load_contract
 from privacy.marginals.shared_scan import count_marginals
 
 ROWS: Final = 100_000_000

@@ -30,7 +30,7 @@ from benchmarks._kill_places import new_database
 from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from benchmarks.orchestration import SUDARE
 from benchmarks.results import Row, machine, write
-from contracts.period import Period, read_periods
+from contracts.periods.period import Period, read_periods
 from deploy.postgres_server import free_port, postgres_server
 from privacy.accounting.amounts import PICO
 from tasks.verify import verify

@@ -6,7 +6,7 @@ each twin found out?
 A distinguishing game gives a lower bound on epsilon at 99.9 % confidence; a mechanism that just keeps its claim fails
 with a chance of at most 0.1 %. So one failure is played again with fresh randomness (each run draws afresh), and one
 that fails again is a fault. The whole run writes results/privacy_games.json and the results that records quote
-(`privacy/audit/games/results.json`); with `--only` the named games are replaced in both, as long as the code is the
+(`privacy/games/results.json`); with `--only` the named games are replaced in both, as long as the code is the
 same; `--quick` plays a tenth of the trials and writes nothing.
 """
 
@@ -25,8 +25,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from benchmarks.results import Row, machine, write
-from privacy.audit.games.game import Game, play, told
-from privacy.audit.games.results import FILE, code_digest, stored
+from privacy.games.game import Game, play, told
+from privacy.games.results import FILE, code_digest, stored
 
 CONFIDENCE: Final = 0.999
 PROCESSES: Final = 2

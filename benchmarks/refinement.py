@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from benchmarks._neural_data import acs, adult, bank
 from benchmarks._neural_tables import Number, Table
 from benchmarks.results import Row, Setting, machine, write
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.refinement import SEED, STANDARD_ERRORS, Counts, made_up, noise
 from benchmarks.results import Row, Setting, machine, write
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.hierarchy import quadtree, split_budget

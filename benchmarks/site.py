@@ -28,7 +28,7 @@ from benchmarks._site_ledger import ENTRIES, OFTEN, VERSIONS, grow, named
 from benchmarks.orchestration import ADULT, SUDARE, release_plainly
 from benchmarks.results import Row, machine, write
 from console.main import execute
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 REPEATS: Final = 60
 TARGET_MS: Final = 300.0

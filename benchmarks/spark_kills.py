@@ -41,7 +41,7 @@ from benchmarks._kill_ways import fork, release
 from benchmarks._spark_place import JAVA, NAMED, ROWS, Process, make_spark_place, processes, strike
 from benchmarks.kills import load
 from benchmarks.results import FOLDER, Row, Setting, machine, write
-from tasks.run_folder import is_held
+from tasks.storage.workspace.run_folder import is_held
 
 VICTIMS: Final = ("driver", "worker", "java", "all")
 WAYS: Final = {

@@ -17,7 +17,7 @@ from typing import Final
 
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.ten_million_rows_data import write_rows
-from contracts.odcs import load_contract
+from contracts.contract.odcs import load_contract
 
 ROWS: Final = 10_000_000
 SECONDS_TARGET: Final = 60.0

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import duckdb
 
-from contracts.contract import (
+from contracts.contract.contract import (
     CategoryDomain,
     Column,
     Contract,
@@ -25,7 +25,7 @@ from contracts.contract import (
     IntegerDomain,
     MappingDomain,
 )
-from contracts.odcs import load_contract
+from contracts.contract.odcs import load_contract
 
 MISSING_IN_2048 = 20
 DECIMAL_PLACES = 2

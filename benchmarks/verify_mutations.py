@@ -19,25 +19,25 @@ from typing import Final
 
 from benchmarks.mutations import Mutation, Pristine, mutations
 from benchmarks.results import Row, Setting, machine, write
-from contracts.blocks import time_block
-from contracts.odcs import load_contract
-from contracts.spec import load_spec
+from contracts.contract.odcs import load_contract
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
-from privacy.ledger.signing import Signer
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.plan import plan_tables
 from tasks.charge import charge, run_key
-from tasks.facts import Made, gather
 from tasks.ingest import ingest
-from tasks.measure import measure
+from tasks.products.tables.table_measurement import measure
+from tasks.products.tables.table_refinement import refine
 from tasks.publish import publish
-from tasks.record.auditors import Auditors
-from tasks.refine import refine
+from tasks.records.auditor_copy import Auditors
+from tasks.records.facts import Made, gather
+from tasks.records.software import software
 from tasks.report import report
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tasks.verify import read_public_key, verify
-from tasks.version.software import software
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples" / "adult"
 FLIPS: Final = 1500

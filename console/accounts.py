@@ -10,7 +10,7 @@ from rich.console import Console
 from console.render import print_facts, table
 
 if TYPE_CHECKING:
-    from contracts.blocks import TimeBlock
+    from contracts.periods.time_blocks import TimeBlock
     from privacy.ledger.terms import AccountState, Charge
 
 HEADINGS = ("account", "people", "block", "cap ε", "δ", "can still give: Laplace", "Gaussian", "runs out", "status")
@@ -26,7 +26,7 @@ def account_object(
 ) -> dict[str, Any]:
     """Return an account as a JSON object; every amount is an exact decimal text."""
     from privacy.accounting.amounts import atto_to_text, pico_to_text
-    from privacy.ledger.admission import loss_name
+    from privacy.ledger.accounts.admission import loss_name
 
     terms = state.terms
     return {

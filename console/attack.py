@@ -16,7 +16,7 @@ from contracts.errors import Finding, SpecRefused
 
 if TYPE_CHECKING:
     from tasks.evaluation.attack_files import AttackReport
-    from tasks.settings import Workspace
+    from tasks.storage.workspace.settings import Workspace
 
 RELEASES: Final = 16
 MINUTES: Final = 10.0
@@ -46,7 +46,7 @@ def attack_command(
 ) -> None:
     """Attack, show what was found, and end with exit 5 where the claim does not hold."""
     from console.progress import shown
-    from flows.attack import Asked, attack_release
+    from flows.evaluation.shadow_attack import Asked, attack_release
     from tasks.evaluation.attack_files import broken_claim
 
     public = _public_rows(holdout, others)

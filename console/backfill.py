@@ -13,11 +13,11 @@ from console.errors import Interrupted, as_object, present
 from console.render import answer, table
 from console.running import RunOptions, Stop, make_release, running
 from contracts.errors import Finding, Refused, SudareError
-from contracts.period import Period
-from tasks.settings import Workspace
+from contracts.periods.period import Period
+from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
-    from flows.prefect_server import PrefectServer
+    from flows.prefect_runs.prefect_server import PrefectServer
 
 
 class BackfillIncomplete(Refused):
@@ -33,7 +33,7 @@ class BackfillIncomplete(Refused):
 
 def backfill(options: RunOptions, where: Workspace, written: str, *, as_json: bool) -> None:
     """Run the periods of a range that are over and not published; with `supersede` the published ones as well."""
-    from contracts.period import read_periods
+    from contracts.periods.period import read_periods
 
     wanted = missing(
         options.spec, where, read_periods(written, granularity_of(options.spec)), supersede=options.supersede
@@ -76,7 +76,7 @@ def release_periods(
 def granularity_of(spec: Path) -> Any:
     """Return the length of a spec's periods; refuse a spec of one release."""
     from contracts.errors import SpecRefused
-    from contracts.spec import pattern_of
+    from contracts.release.spec import pattern_of
 
     found = pattern_of(spec)
     if found is None:
@@ -87,8 +87,8 @@ def granularity_of(spec: Path) -> Any:
 
 def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supersede: bool) -> list[Period]:
     """Return the periods that are over and not published; with `supersede` all that are over."""
-    from flows.clock import today
-    from flows.standing import MISSING, standings
+    from flows.periods.clock import today
+    from flows.periods.states import MISSING, standings
 
     found = standings(spec, periods, where, today=today(), foresee=False)
     again = ("published", "withdrawn") if supersede else ()

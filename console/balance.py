@@ -90,7 +90,7 @@ def history(
         sudare budget history --verify --proof archive/v1/PROOF.json
     """
     from privacy.ledger.entries import to_the_hour
-    from privacy.ledger.fold import summary
+    from privacy.ledger.replay.fold import summary
 
     with ledger_at(workspace) as ledger:
         held, findings = _verified(ledger, workspace, proof or []) if verify else (0, [])
@@ -133,7 +133,7 @@ def _calendar(ledger: Ledger, folder: Path | None) -> dict[str, Any]:
     workspace = workspace_at(folder)
     if not workspace.schedule:
         return {"forecasts": [], "refusals": {}}
-    from flows.calendar import forecasts, refusals
+    from flows.periods.budget_calendar import forecasts, refusals
 
     now = datetime.now()
     made = forecasts(ledger, workspace, now=now)

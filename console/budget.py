@@ -131,8 +131,8 @@ def open_account(
 
 def _named(block: str | None, periods: str | None) -> Iterator[tuple[str, Callable[[str], str]]]:
     """Yield the days of each account that is wanted, and what its period makes of a written name."""
-    from contracts.blocks import time_block
-    from contracts.period import PLACEHOLDER, read_any_periods
+    from contracts.periods.period import PLACEHOLDER, read_any_periods
+    from contracts.periods.time_blocks import time_block
 
     if (block is None) == (periods is None):
         raise UsageRefused(
@@ -150,8 +150,8 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
 
 
 def _bind_all(ledger: Ledger, sources: list[str], population: str, block: str, by: str | None) -> None:
-    from contracts.blocks import time_block
-    from contracts.source import written_source_name
+    from contracts.periods.time_blocks import time_block
+    from contracts.release.source import written_source_name
 
     for written in sources:
         ledger.bind_source(written_source_name(written), population, time_block(block), by=by)
@@ -183,8 +183,8 @@ def bind(
         sudare budget bind data/visits.parquet --by visit_date \
           --population patients --block 2024-01-01..2030-01-01
     """
-    from contracts.blocks import time_block
-    from contracts.source import written_source_name
+    from contracts.periods.time_blocks import time_block
+    from contracts.release.source import written_source_name
 
     name = written_source_name(source)
     with ledger_at(workspace) as ledger:

@@ -12,7 +12,7 @@ from rich.console import Console
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, seen_by_a_person, table, terminal
 from contracts.errors import Finding, Refused
-from tasks.run_folder import hold, sheltered
+from tasks.storage.workspace.run_folder import hold, sheltered
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -79,7 +79,7 @@ def check(
         sudare check examples/adult/tables.yaml
     """
     from console.progress import shown
-    from flows.misfits import check_name, checked
+    from flows.misfit_report import check_name, checked
     from flows.request import read_request
     from tasks.validation.misfits import to_json
     from tasks.validation.misfits_page import page_file

@@ -16,7 +16,7 @@ from console.render import answer, print_facts, table
 WARNED = 2
 
 if TYPE_CHECKING:
-    from contracts.contract import Contract
+    from contracts.contract.contract import Contract
 
 app = typer.Typer(help="Contracts: what the columns may hold and what is protected.", no_args_is_help=True)
 
@@ -57,10 +57,10 @@ def lint(
 
         sudare contract lint adult.odcs.yaml --spec tables.yaml
     """
-    from contracts import odcs
-    from contracts.advice.advice import advise
+    from contracts.contract import odcs
+    from contracts.drafting.advice.advice import advise
     from contracts.errors import ContractRefused
-    from contracts.located_yaml import located
+    from contracts.reading.yaml_lines import located
 
     contract = odcs.load_contract(contract_file)
     warnings = advise(contract, located(contract_file, refusal=ContractRefused))
@@ -75,7 +75,7 @@ def _of_the_select(spec: Path) -> list[dict[str, Any]]:
     """Warn of the literals in a spec's `select:`, which is published as it stands."""
     from console.plan_warnings import warnings_of_select
     from contracts.errors import SpecRefused
-    from contracts.located_yaml import located
+    from contracts.reading.yaml_lines import located
 
     document = located(spec, refusal=SpecRefused)
     written = document.text()

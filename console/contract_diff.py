@@ -34,8 +34,8 @@ def diff(
 
         sudare contract diff old.yaml new.yaml --check --json
     """
-    from contracts.comparison.compare import compare
-    from contracts.odcs import load_contract
+    from contracts.comparison.contract_changes import compare
+    from contracts.contract.odcs import load_contract
 
     compared = compare(load_contract(old), load_contract(new))
     payload = {**compared.to_json(), "verdict": compared.verdict}

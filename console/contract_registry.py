@@ -14,7 +14,7 @@ from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
 
 if TYPE_CHECKING:
-    from tasks.contract_registry import Registry
+    from tasks.storage.workspace.contract_registry import Registry
 
 Folder = Annotated[
     Path | None,
@@ -87,7 +87,7 @@ def history(
 
         sudare contract history adult --json
     """
-    from contracts.written import listed, nearest
+    from contracts.reading.scalars import listed, nearest
 
     kept = _registry(registry, workspace)
     entries = kept.history(contract)
@@ -108,6 +108,6 @@ def history(
 
 def _registry(folder: Path | None, workspace: Path | None) -> Registry:
     """Return the registry that was named, or the workspace's."""
-    from tasks.contract_registry import Registry
+    from tasks.storage.workspace.contract_registry import Registry
 
     return Registry(folder if folder is not None else workspace_at(workspace).contracts)

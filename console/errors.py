@@ -16,7 +16,7 @@ from rich.text import Text
 from console.options import workspace_at
 from console.render import terminal
 from contracts.errors import Finding, Refused, SudareError
-from tasks.workspace_keys import WorkspaceRefused
+from tasks.storage.workspace.keys import WorkspaceRefused
 
 INTERRUPTED = 130
 

@@ -16,11 +16,11 @@ from console.render import answer, print_facts, table
 from contracts.errors import Finding, SpecRefused
 
 if TYPE_CHECKING:
-    from flows.evaluation import Evaluation
+    from flows.evaluation.version_evaluation import Evaluation
     from privacy.evaluation.model_scores import PrivateModelScores
     from privacy.evaluation.scores import Scores
     from privacy.evaluation.table_errors import PrivateTableErrors
-    from tasks.settings import Workspace
+    from tasks.storage.workspace.settings import Workspace
 
 Version = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version; with --attack a release spec too.")
@@ -120,7 +120,7 @@ def evaluate(
             --holdout census-2000.parquet --public-because "public use sample"
     """
     from console.progress import shown
-    from flows.evaluation import evaluate_version
+    from flows.evaluation.version_evaluation import evaluate_version
     from privacy.evaluation.scores import PrivateScores
 
     where = workspace_at(workspace)
@@ -160,8 +160,8 @@ def _evaluate_on_holdout(
 ) -> None:
     """Compare with public rows, and show what was found."""
     from console.progress import shown
-    from flows.holdout import evaluate_on_holdout
-    from tasks.evaluation.declared_public import PUBLIC
+    from flows.evaluation.holdout import evaluate_on_holdout
+    from tasks.evaluation.public_rows import PUBLIC
 
     with shown():
         found = evaluate_on_holdout(
@@ -231,7 +231,7 @@ def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | Priv
     if not isinstance(numbers, Scores):
         console.print(table((heading, "value"), _rows(numbers), numbers=("value",)))
         return
-    from tasks.evaluation.page import beside
+    from tasks.evaluation.score_pages import beside
 
     columns = ("value", *YARDSTICKS)
     rows = [(name, value, *beside(numbers, name)) for name, value in _rows(numbers)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privacy.federation.counting import CountingPlan
     from privacy.federation.phases import PhasedPlan
     from privacy.federation.plan import FederatedPlan
-    from tasks.federation.flower import Certificates
+    from tasks.federation.flower_processes import Certificates
 
 app = typer.Typer(help="Federations: one model, or tables, across sites that keep their rows.", no_args_is_help=True)
 
@@ -38,10 +38,10 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
 
         sudare federation plan federation.yaml
     """
-    from contracts.federation import load_federation
+    from contracts.release.federation_spec import load_federation
     from privacy.accounting.amounts import pico_to_text
-    from tasks.federation import words
-    from tasks.federation.understood import understood
+    from tasks.federation import federation_words as words
+    from tasks.federation.federation_run import understood
 
     spec = load_federation(federation)
     known = understood(spec, spec.contract)
@@ -99,8 +99,8 @@ def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> N
 
         sudare federation key north.yaml
     """
-    from contracts.federation import load_site
-    from tasks.federation.keys import key_file, site_key
+    from contracts.release.federation_spec import load_site
+    from tasks.federation.site_keys import key_file, site_key
 
     mine, spec = load_site(site_file)
     where = workspace_at(workspace)
@@ -144,11 +144,11 @@ def run(
         sudare federation run federation.yaml --host 192.0.2.1 \\
           --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
-    from contracts.federation import load_federation
-    from flows.federated import Network
-    from flows.federated import federation as federate
-    from flows.prefect_server import prefect_server
-    from tasks.settings import federation_environment
+    from contracts.release.federation_spec import load_federation
+    from flows.federation.federated_run import Network
+    from flows.federation.federated_run import federation as federate
+    from flows.prefect_runs.prefect_server import prefect_server
+    from tasks.storage.workspace.settings import federation_environment
 
     keyed = bool(load_federation(federation).keys)
     certificates = _certificates(host, ca, certificate, key, closed=link_is_closed, keyed=keyed)
@@ -215,9 +215,9 @@ def site(
     import time
 
     from console.check import site_accepted
-    from contracts.federation import load_site
-    from flows.federated import site as joining
-    from tasks.settings import federation_environment
+    from contracts.release.federation_spec import load_site
+    from flows.federation.federated_run import site as joining
+    from tasks.storage.workspace.settings import federation_environment
 
     keyed = bool(load_site(site_file)[1].keys)
     certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed, keyed=keyed)
@@ -254,9 +254,9 @@ def check(
 
         sudare federation check models/adult-income federation.yaml --key signing.pub
     """
-    from contracts.federation import load_federation
-    from tasks.federation.released import check_released, page_told
-    from tasks.federation.understood import understood
+    from contracts.release.federation_spec import load_federation
+    from tasks.federation.federation_release import check_released, page_told
+    from tasks.federation.federation_run import understood
 
     spec = load_federation(federation)
     known = understood(spec, spec.contract)
@@ -289,7 +289,7 @@ def _certificates(
     who they are. What a key signs is the time, and must not be overheard: keys need TLS everywhere.
     """
     from contracts.errors import Finding, SpecRefused
-    from tasks.federation.flower import Certificates
+    from tasks.federation.flower_processes import Certificates
 
     findings, remedy = [], "docs/federation.md says how"
     beyond = host not in ("127.0.0.1", "localhost", "::1")

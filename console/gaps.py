@@ -12,8 +12,8 @@ from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, table
 
 if TYPE_CHECKING:
-    from contracts.period import Period
-    from flows.standing import Standing
+    from contracts.periods.period import Period
+    from flows.periods.states import Standing
 
 
 def gaps(
@@ -41,8 +41,8 @@ def gaps(
 
         sudare releases gaps visits.yaml --periods 2024Q1..2025Q4 --private
     """
-    from flows.clock import today
-    from flows.standing import standings
+    from flows.periods.clock import today
+    from flows.periods.states import standings
 
     where = workspace_at(workspace)
     chosen = _chosen(spec, periods, where)
@@ -55,9 +55,9 @@ def gaps(
 def _chosen(spec: Path, written: str | None, where: Any) -> tuple[Period, ...]:
     """Return the periods of a range; without one from the first published to the last that is over."""
     from console.backfill import granularity_of
-    from contracts.period import last_complete, period_of, read_periods
-    from flows.clock import today
-    from flows.standing import first_published
+    from contracts.periods.period import last_complete, period_of, read_periods
+    from flows.periods.clock import today
+    from flows.periods.states import first_published
 
     granularity = granularity_of(spec)
     if written is not None:

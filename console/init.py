@@ -10,7 +10,7 @@ from rich.console import Console
 
 from console.options import AsJson
 from console.render import answer, print_facts
-from tasks.settings import Workspace, user_folder
+from tasks.storage.workspace.settings import Workspace, user_folder
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 
@@ -25,9 +25,9 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
         sudare init /srv/releases --json
     """
     from console.progress import shown
-    from flows.prefect_server import create_database
-    from privacy.ledger.signing import key_id
-    from tasks.verification.keys import remember_own
+    from flows.prefect_runs.prefect_server import create_database
+    from privacy.ledger.journal.signing import key_id
+    from tasks.verification.public_keys import remember_own
 
     workspace = Workspace.create(directory)
     workspace.open_ledger().close()

@@ -12,8 +12,8 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
-from tasks.settings import Workspace, is_workspace_told, user_folder
-from tasks.workspace_keys import WorkspaceRefused
+from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.settings import Workspace, is_workspace_told, user_folder
 
 app = typer.Typer(help="Keys: whose versions you verify.", no_args_is_help=True)
 
@@ -39,8 +39,8 @@ def pin(
 
         sudare key pin publisher.pub
     """
-    from privacy.ledger.signing import key_id
-    from tasks.verification.keys import pin_key, read_public_key
+    from privacy.ledger.journal.signing import key_id
+    from tasks.verification.public_keys import pin_key, read_public_key
 
     around = None if user else workspace_or_none(workspace)
     pinned = pin_key(file, user_folder() if around is None else around.keys, replace=replace)
@@ -80,7 +80,7 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
     Raises:
         SpecRefused: there is none of them.
     """
-    from tasks.verification.keys import PIN
+    from tasks.verification.public_keys import PIN
 
     if named is not None:
         return KeyChoice(named, "the key file that you named")
@@ -108,7 +108,7 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
 
 def _is_users_own(around: Workspace) -> bool:
     """Say whether this user made the workspace here."""
-    from tasks.verification.keys import is_own, read_public_key
+    from tasks.verification.public_keys import is_own, read_public_key
 
     try:
         return is_own(read_public_key(around.public_key_file), around.root, user_folder())
@@ -117,7 +117,7 @@ def _is_users_own(around: Workspace) -> bool:
 
 
 def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
-    from tasks.verification.keys import PIN
+    from tasks.verification.public_keys import PIN
 
     what = "the workspace that you named" if asked else "the workspace around you"
     pin = around.keys / PIN
@@ -128,8 +128,8 @@ def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
 
 def _other_than(file: Path, chosen: KeyChoice, whose: str) -> KeyChoice:
     """Say that another key lies in a file, where one does."""
-    from privacy.ledger.signing import key_id
-    from tasks.verification.keys import read_public_key
+    from privacy.ledger.journal.signing import key_id
+    from tasks.verification.public_keys import read_public_key
 
     if not file.exists():
         return chosen

@@ -10,10 +10,10 @@ import typer
 from console.balance import JournalBroken, Proofs
 from console.options import AsJson, At, workspace_at
 from console.render import answer
-from tasks.settings import FILE, Workspace
+from tasks.storage.workspace.settings import FILE, Workspace
 
 if TYPE_CHECKING:
-    from privacy.ledger.fold import Checkpoint
+    from privacy.ledger.replay.fold import Checkpoint
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
 

@@ -33,8 +33,8 @@ from console import (
 )
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
-from tasks.run_folder import sheltered
-from tasks.settings import switch_telemetry_off
+from tasks.storage.workspace.run_folder import sheltered
+from tasks.storage.workspace.settings import switch_telemetry_off
 
 LASTING_OBJECTS = 100_000
 START = """Start here:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
     from privacy.ledger.ledger import Ledger

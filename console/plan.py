@@ -14,8 +14,8 @@ from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
 from console.plan_warnings import delta_unheld, draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
 from console.render import answer, print_facts, table
-from tasks.settings import Workspace
-from tasks.workspace_keys import WorkspaceRefused
+from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
     from flows.request import Request
@@ -163,7 +163,7 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
     """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
     reference, workspace = request.spec.reference, _workspace(folder)
     if reference is not None and workspace is not None:
-        from tasks.earlier_version import earlier_version
+        from tasks.products.tables.reference_version import earlier_version
 
         with closing(workspace.open_ledger()) as ledger:
             earlier_version(request.spec, request.contract, ledger, request.store(workspace))
@@ -173,8 +173,8 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     """Return what the release would cost its people's accounts, where there are any; refuse what is never charged."""
     from privacy.accounting.amounts import pico_to_text
-    from privacy.ledger.admission import fitting_epsilon
-    from privacy.ledger.calendar import runs_left
+    from privacy.ledger.accounts.admission import fitting_epsilon
+    from privacy.ledger.forecast import runs_left
     from tasks.charge import request_for
 
     name = request.spec.charge.account

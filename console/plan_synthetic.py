@@ -9,7 +9,7 @@ from rich.console import Console
 from console.render import table
 
 if TYPE_CHECKING:
-    from contracts.spec import ReleaseSpec
+    from contracts.release.spec import ReleaseSpec
     from privacy.classifiers.model_plan import ModelPlan
     from privacy.generators.release_plan import SyntheticPlan
 

@@ -85,7 +85,7 @@ def delta_unheld(request: Request, rows: int | None) -> str | None:
         request: what would be released.
         rows: how many the person typed; they are held against delta as a warning.
     """
-    from contracts.spec import declared_rows
+    from contracts.release.spec import declared_rows
 
     if not request.plan.delta or rows is not None or declared_rows(request.spec, request.contract) is not None:
         return None
@@ -93,8 +93,8 @@ def delta_unheld(request: Request, rows: int | None) -> str | None:
 
 
 def _delta(request: Request, rows: int | None) -> Iterator[Warned]:
-    from contracts.spec import declared_rows
-    from contracts.written import spelled
+    from contracts.reading.scalars import spelled
+    from contracts.release.spec import declared_rows
 
     delta = request.spec.charge.delta
     if rows is None or delta * rows <= 1 or declared_rows(request.spec, request.contract) is not None:
@@ -137,7 +137,7 @@ def _source(request: Request) -> Iterator[Warned]:
 
 def warnings_of_select(written: str | None) -> Iterator[Warned]:
     """Warn of a select that holds columns against literals; none of them is shown."""
-    from contracts.selection import compares_literals
+    from contracts.sql.selection import compares_literals
 
     if written is not None and compares_literals(written):
         yield {
@@ -149,9 +149,9 @@ def warnings_of_select(written: str | None) -> Iterator[Warned]:
 
 
 def _contract(request: Request) -> Iterator[Warned]:
-    from contracts.advice.advice import advise
+    from contracts.drafting.advice.advice import advise
     from contracts.errors import ContractRefused
-    from contracts.located_yaml import located
+    from contracts.reading.yaml_lines import located
 
     path = request.spec.contract
     found = advise(request.contract, located(path, refusal=ContractRefused))

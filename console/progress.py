@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.text import Text
 
 from console.render import seen_by_a_person
-from tasks import progress
-from tasks.progress import Bar
+from tasks.storage import progress
+from tasks.storage.progress import Bar
 
 WORDS = {
     "warm": "loading Great Expectations",

@@ -33,9 +33,9 @@ def publish(
 
         sudare publish adult-tables --version 2 --to postgresql://db.example/open
     """
-    from contracts.source import written_address
-    from tasks.settings import blocks_of
-    from tasks.sink.copying import copy_published
+    from contracts.release.source import written_address
+    from tasks.storage.sinks.copies import copy_published
+    from tasks.storage.workspace.settings import blocks_of
 
     address, place = written_address(to, "--to"), workspace_at(workspace)
     with ledger_at(workspace) as ledger, blocks_of(place):

@@ -13,7 +13,7 @@ from console import gaps, releases_catalog
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 app = typer.Typer(help="Releases: what was published, and where it is.", no_args_is_help=True)
 

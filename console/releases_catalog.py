@@ -47,7 +47,7 @@ def catalog(
 
         sudare releases catalog --to site/catalog.json --base-url https://example.org/releases --format dcat
     """
-    from tasks.catalogue import address, catalogue, describe
+    from tasks.release_catalogue import address, catalogue, describe
 
     around = workspace_at(workspace)
     store, publisher = around.releases, None if around.publisher is None else around.publisher.curator

@@ -14,12 +14,12 @@ import typer
 
 from console.errors import Interrupted
 from contracts.errors import GateBroken, SudareError
-from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
-from tasks.settings import Workspace
+from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
+from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
     from flows.outcome import Outcome
-    from flows.prefect_server import PrefectServer
+    from flows.prefect_runs.prefect_server import PrefectServer
     from flows.request import Request
     from privacy.private_table import PrivateTable
 
@@ -78,7 +78,7 @@ class RunOptions:
 def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
     """Have a Prefect server inside the block, show progress, and hear when somebody stops the command."""
     from console.progress import shown
-    from flows.prefect_server import prefect_server
+    from flows.prefect_runs.prefect_server import prefect_server
 
     try:
         with Stop() as stop, shown(), prefect_server(where) as prefect:
@@ -122,10 +122,10 @@ def _flow(
     Prefect and lineage collectors hear of the run when the operator has let it go on: that a person stopped it
     because of its rows is told to nobody.
     """
-    from flows.clock import check_due, check_over, today
-    from flows.lineage import lineage_of
+    from flows.lineage_events import lineage_of
+    from flows.periods.clock import check_due, check_over, today
+    from flows.periods.publications import attempt_noted, settled
     from flows.release import release
-    from flows.settled import attempt_noted, settled
 
     day = None if options.early else today()
     check_due(request, day, supersede=options.supersede)
@@ -159,8 +159,8 @@ def _let_in(request: Request, options: RunOptions, where: Workspace, folder: Run
     """
     from console.check import accepted
     from console.progress import paused
-    from flows.misfits import before_charge
-    from flows.settled import SecondVersion
+    from flows.misfit_report import before_charge
+    from flows.periods.publications import SecondVersion
     from tasks.validation.misfits_page import page_file
 
     try:
@@ -189,8 +189,8 @@ def _taken_in(
 ) -> tuple[PrivateTable, bool]:
     """Take the data in; of a second version that nobody asked for, ask the person at the terminal."""
     from console.progress import paused
-    from flows.intake import intake
-    from flows.settled import SecondVersion
+    from flows.periods.publications import SecondVersion
+    from flows.prepare import intake
 
     try:
         return intake(folder, request, where, supersede=options.supersede), options.supersede

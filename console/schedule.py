@@ -19,10 +19,10 @@ from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts, terminal
 
 if TYPE_CHECKING:
-    from contracts.period import Period
-    from flows.arrivals import Arrival
-    from flows.deployment import Deployed
-    from tasks.settings import Workspace
+    from contracts.periods.period import Period
+    from flows.periods.arrivals import Arrival
+    from flows.prefect_runs.deployment import Deployed
+    from tasks.storage.workspace.settings import Workspace
 
 LAST_SECONDS: Final = 30.0
 Pool = Annotated[str, typer.Option(help="The work pool.")]
@@ -63,9 +63,9 @@ def deploy(
 
         sudare deploy visits.yaml --backfill 2024Q1..2025Q4
     """
-    from flows.deployable import check_deployable
-    from flows.deployment import deploy as make
-    from flows.deployment import server_of
+    from flows.prefect_runs.deployment import deploy as make
+    from flows.prefect_runs.deployment import server_of
+    from flows.prefect_runs.deployment_checks import check_deployable
 
     where, wanted = workspace_at(workspace), _checked(cron)
     _check_zone(timezone)
@@ -112,8 +112,8 @@ def work(
 
         sudare work --name worker-1
     """
-    from flows.deployment import server_of
-    from flows.worker import work as take_runs
+    from flows.prefect_runs.deployment import server_of
+    from flows.prefect_runs.worker import work as take_runs
 
     where = workspace_at(workspace)
     with server_of(where) as url:
@@ -192,11 +192,11 @@ def watch(
         sudare watch visits.yaml --queue
     """
     from console.backfill import granularity_of
-    from contracts.period import last_complete, read_periods
-    from flows.arrivals import arrived
-    from flows.clock import today
-    from flows.deployment import server_of
-    from tasks.settings import blocks_of
+    from contracts.periods.period import last_complete, read_periods
+    from flows.periods.arrivals import arrived
+    from flows.periods.clock import today
+    from flows.prefect_runs.deployment import server_of
+    from tasks.storage.workspace.settings import blocks_of
 
     where, granularity = workspace_at(workspace), granularity_of(spec)
     told: set[str] = set()
@@ -228,7 +228,7 @@ def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json:
 
 def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:
     """Queue what has arrived for the workers."""
-    from flows.deployment import queue_arrivals
+    from flows.prefect_runs.deployment import queue_arrivals
 
     queued = asyncio.run(queue_arrivals(spec, ready, name=name))
     payload = {"deployment": queued.name, "pool": queued.pool, "submitted": list(queued.submitted)}
@@ -238,7 +238,7 @@ def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: b
 
 def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
     from console.backfill import granularity_of, missing
-    from contracts.period import read_periods
+    from contracts.periods.period import read_periods
 
     if written is None:
         return []

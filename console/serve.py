@@ -16,7 +16,7 @@ from rich.console import Console
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
 from contracts.errors import Finding, Refused, SpecRefused
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 if TYPE_CHECKING:
     from console.site.asking import Site

@@ -14,7 +14,7 @@ from console.render import answer
 from contracts.errors import Finding, Refused
 
 if TYPE_CHECKING:
-    from tasks.verification.report import VerificationReport
+    from tasks.verification.outcomes import VerificationReport
 
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
 Key = Annotated[

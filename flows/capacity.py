@@ -18,16 +18,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from contracts.address import is_address
 from contracts.errors import SpecRefused
-from contracts.spec import TablesProduct
-from contracts.written import FieldPath, Problem
+from contracts.reading.scalars import FieldPath, Problem
+from contracts.release.address import is_address
+from contracts.release.spec import TablesProduct
 from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.marginals.plan import TablesPlan
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 _MEGABYTE: Final = 2**20
 _LEAST_DISK: Final = 100

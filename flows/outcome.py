@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.ledger.admission import fitting_epsilon, loss_name
+from privacy.ledger.accounts.admission import fitting_epsilon, loss_name
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState
 from tasks.publish import Publication
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 
 @dataclass(frozen=True)

@@ -17,41 +17,41 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.logging import get_run_logger
 
-from contracts.about import Publisher, declared
 from contracts.errors import SudareError
+from contracts.release.about import Publisher, declared
 from flows import steps
 from flows.capacity import check_capacity
-from flows.clock import check_due, check_over, today
-from flows.intake import check_contract_of, engine_failures_entered, gates_entered, intake
-from flows.lineage import lineage_of
-from flows.misfits import looked
+from flows.lineage_events import lineage_of
+from flows.misfit_report import looked
 from flows.outcome import Outcome, outcome_of
+from flows.periods.clock import check_due, check_over, today
+from flows.periods.publications import attempt_noted, settled
+from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, intake
 from flows.request import Request, as_charged, read_request
-from flows.settled import attempt_noted, settled
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerConflict
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable
 from tasks import charge as charging
-from tasks import measure as measuring
 from tasks import publish as publishing
-from tasks import refine as refining
 from tasks import report as reporting
-from tasks import synthesize as synthesizing
-from tasks import train_classifier as training
 from tasks import validate as validating
-from tasks.earlier_version import earlier_version
-from tasks.facts import Made, gather
-from tasks.object_store import StoreAway
+from tasks.products.classifier import classifier_training as training
+from tasks.products.synthetic import synthesis as synthesizing
+from tasks.products.tables import table_measurement as measuring
+from tasks.products.tables import table_refinement as refining
+from tasks.products.tables.reference_version import earlier_version
 from tasks.publish import Publication, published
-from tasks.record.auditors import Auditors
-from tasks.run_folder import CHARGE_STATES, RunFolder, hold, now_to_the_second, run_name, sheltered
-from tasks.settings import Workspace, switch_telemetry_off
-from tasks.sink import copying
-from tasks.version.software import software
+from tasks.records.auditor_copy import Auditors
+from tasks.records.facts import Made, gather
+from tasks.records.software import software
+from tasks.storage.object_store import StoreAway
+from tasks.storage.sinks import copies as copying
+from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, now_to_the_second, run_name, sheltered
+from tasks.storage.workspace.settings import Workspace, switch_telemetry_off
 
 ingest = steps.as_task(intake, name="ingest")
 validate = steps.as_task(validating.validate, name="validate")

@@ -8,16 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from contracts.address import is_address
-from contracts.blocks import TimeBlock, time_block
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.odcs import load_contract
-from contracts.product import AUTO
-from contracts.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, check_spec, load_spec
-from contracts.written import Problem
-from flows.model_request import read_model_request
-from flows.synthetic_request import read_synthetic
+from contracts.periods.time_blocks import TimeBlock, time_block
+from contracts.reading.scalars import Problem
+from contracts.release.address import is_address
+from contracts.release.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, check_spec, load_spec
+from contracts.release.tables.product import AUTO
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.classifiers.model_plan import ModelPlan
@@ -26,7 +24,9 @@ from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import Charge
 from privacy.marginals.plan import TablesPlan, plan_tables
-from tasks.settings import Workspace
+from tasks.products.classifier.classifier_plan import read_model_request
+from tasks.products.synthetic.synthetic_plan import read_synthetic
+from tasks.storage.workspace.settings import Workspace
 
 NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
 

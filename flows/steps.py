@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.runtime import deployment, flow_run
 
 from contracts.errors import Finding, GateBroken
-from tasks.run_folder import RunFolder, sheltered
+from tasks.storage.workspace.run_folder import RunFolder, sheltered
 
 P = ParamSpec("P")
 R = TypeVar("R")

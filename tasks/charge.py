@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from contracts.contract import Contract
-from contracts.redraw import due_run_key, keyed
-from contracts.spec import ReleaseSpec
+from contracts.contract.contract import Contract
+from contracts.periods.redraw import due_run_key, keyed
+from contracts.release.spec import ReleaseSpec
 from privacy.accounting.events import Event
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import ChargeRequest
 from privacy.private_table import PrivateTable, snapshot_mark

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contracts.errors import Finding
-from privacy.audit.inclusion import check_signature
-from privacy.audit.statements import Proof, read_statement
-from privacy.ledger.fold import Checkpoint
+from privacy.ledger.replay.fold import Checkpoint
+from tasks.records.model.version_statements import Proof, read_statement
+from tasks.verification.inclusion import check_signature
 
 
 def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[Checkpoint], list[Finding]]:

@@ -8,9 +8,9 @@ from contracts.drafting.dbt_document import describes_dbt, sketch_of_dbt
 from contracts.drafting.draft_text import draft_text
 from contracts.drafting.odcs_document import sketch_of_contract
 from contracts.drafting.sketch import DraftRefused, TableSketch, refuse_draft
-from contracts.located_yaml import located, shown
-from contracts.placeholders import PLACEHOLDER
-from contracts.source import format_of
+from contracts.reading.placeholders import PLACEHOLDER
+from contracts.reading.yaml_lines import located, shown
+from contracts.release.source import format_of
 
 _ALLOWED = (
     "a data contract or a dbt properties file (.yaml, .yml), a Parquet file (.parquet) or a DuckDB file (.duckdb)"
@@ -43,11 +43,11 @@ def _sketch(path: Path, table: str | None) -> TableSketch:
         return sketch_of_dbt(document, table) if describes_dbt(document) else sketch_of_contract(document, table)
     form = format_of(path)
     if form == "parquet":
-        from tasks.source.table_schema import sketch_of_parquet
+        from tasks.storage.sources.table_schema import sketch_of_parquet
 
         return sketch_of_parquet(path)
     if form == "duckdb":
-        from tasks.source.table_schema import sketch_of_duckdb
+        from tasks.storage.sources.table_schema import sketch_of_duckdb
 
         return sketch_of_duckdb(path, table)
     remedy = "load a CSV into DuckDB with the types that you declare, and name that file" if form == "csv" else ""

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contracts.code_sql import identifier
-from contracts.contract import Contract
-from contracts.encoding import encode_select
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
-from contracts.written import listed, nearest
+from contracts.reading.scalars import listed, nearest
+from contracts.sql.code_sql import identifier
+from contracts.sql.encoding import encode_select
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
 from privacy.private_table import PrivateTable
-from tasks.duckdb_session import attempt, connect, one_file, trouble
-from tasks.evaluation.predict import LEARNERS, accuracies
-from tasks.evaluation.yardsticks import MAKERS, learned_from_real, propensities, yardstick_of
-from tasks.progress import Bar, step
+from tasks.evaluation.predictors import LEARNERS, accuracies
+from tasks.evaluation.yardstick_scores import MAKERS, learned_from_real, propensities, yardstick_of
+from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
+from tasks.storage.progress import Bar, step
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import duckdb
 
-from contracts.contract import Contract
-from contracts.encoding import encode_select
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
-from contracts.selection import check_select
-from contracts.spec import Source
-from contracts.value_types import ValueType
+from contracts.release.spec import Source
+from contracts.sql.encoding import encode_select
+from contracts.sql.selection import check_select
+from contracts.sql.value_types import ValueType
 from privacy.private_table import PrivateTable
-from tasks.duckdb_session import Explanation, connect, run
-from tasks.progress import Bar, step
-from tasks.snapshot.bounding import bound_contributions
-from tasks.snapshot.fingerprint import fingerprint
-from tasks.snapshot.snapshot import (
+from tasks.storage.duckdb_session import Explanation, connect, run
+from tasks.storage.progress import Bar, step
+from tasks.storage.snapshot.bounding import bound_contributions
+from tasks.storage.snapshot.fingerprint import fingerprint
+from tasks.storage.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
     SPILL,
@@ -34,12 +34,12 @@ from tasks.snapshot.snapshot import (
     keyed_hash,
     private_folder,
 )
-from tasks.source.days import Days
-from tasks.source.deliver import Advance, deliver, explanation
-from tasks.source.open_source import open_source
-from tasks.source.origin import Origin
-from tasks.source.pictures import check_pictures
-from tasks.source.reading import Reading, refuse
+from tasks.storage.sources.days import Days
+from tasks.storage.sources.delivery import Advance, deliver, explanation
+from tasks.storage.sources.image_checks import check_pictures
+from tasks.storage.sources.open_source import open_source
+from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.typed_rows import Reading, refuse
 
 logger = logging.getLogger(__name__)
 

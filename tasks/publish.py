@@ -25,11 +25,11 @@ from pathlib import Path
 
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
-from privacy.ledger.draws import sync_folder
+from privacy.ledger.draw_files import sync_folder
+from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer, key_id
 from privacy.ledger.terms import VersionEntry
-from tasks.progress import step
+from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
 

@@ -6,23 +6,23 @@ import logging
 from pathlib import Path
 
 from contracts.canonical import readable_json
-from contracts.column import Cells
+from contracts.contract.column import Cells
 from contracts.errors import StoreUnwritable
-from contracts.levels import level_name
-from privacy.ledger.grant import Measurement, SparseMeasurement
+from contracts.release.tables.levels import level_name
+from privacy.grant.grant import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY
-from tasks.description.files import descriptions
-from tasks.facts import RunFacts
-from tasks.page.page import PAGES, prepare, render_page
-from tasks.progress import step
-from tasks.record.auditors import Auditors, write_private
-from tasks.record.field import Run
-from tasks.record.record import build_record, public_copy
-from tasks.version.croissant import croissant
-from tasks.version.model_files import write_model_files
-from tasks.version.parts import write_parts
-from tasks.version.synthetic_files import write_synthetic_files
-from tasks.version.tidy import WrittenFile, write_data, write_listed, write_measurement
+from tasks.records.auditor_copy import Auditors, write_private
+from tasks.records.descriptions.croissant import croissant
+from tasks.records.descriptions.description_files import descriptions
+from tasks.records.facts import RunFacts
+from tasks.records.files.classifier_files import write_model_files
+from tasks.records.files.row_group_parts import write_parts
+from tasks.records.files.synthetic_files import write_synthetic_files
+from tasks.records.files.tidy_tables import WrittenFile, write_data, write_listed, write_measurement
+from tasks.records.groups.field import Run
+from tasks.records.page.page import PAGES, prepare, render_page
+from tasks.records.record import build_record, public_copy
+from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
 

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.synthetic import MOST_ROWS
-from contracts.written import listed, nearest
-from privacy.audit.readable import printable
-from privacy.audit.synthetic import SyntheticMeaning
+from contracts.reading.scalars import listed, nearest
+from contracts.release.synthetic import MOST_ROWS
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.progress import step
-from tasks.verification.files import VersionFolder, open_version
-from tasks.verification.published_model import read_published_model
-from tasks.verification.published_record import published_record
-from tasks.version.published_around import published_around
-from tasks.version.synthetic_files import write_pieces
+from tasks.products.version_records import published_record
+from tasks.records.files.synthetic_files import write_pieces
+from tasks.records.strict_json import printable
+from tasks.storage.progress import step
+from tasks.storage.published_folders import published_around
+from tasks.verification.files.version_folder import VersionFolder, open_version
+from tasks.verification.fitted.model_reader import read_published_model
+from tasks.verification.fitted_meaning import SyntheticMeaning
 
 SUFFIXES: Final = (".parquet", ".csv")
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from contracts.checks import Check, checks
-from contracts.code_sql import literal
-from contracts.contract import Contract
+from contracts.contract.check_terms import Check, checks
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, GateBroken, SudareError
+from contracts.sql.code_sql import literal
 from privacy.private_table import PrivateTable
-from tasks.duckdb_session import connect, run, trouble
-from tasks.facts import CheckOutcome
-from tasks.progress import step
-from tasks.snapshot.snapshot import SPILL
+from tasks.records.facts import CheckOutcome
+from tasks.storage.duckdb_session import connect, run, trouble
+from tasks.storage.progress import step
+from tasks.storage.snapshot.snapshot import SPILL
 from tasks.validation.distinct_values import lay_out
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def validate(
         folder: the run's private folder, for the full result.
         memory_limit: DuckDB's limit [text, such as "1GB"].
     Returns:
-        One outcome a check, in the order of `contracts.checks`.
+        One outcome a check, in the order of `contracts.contract.check_terms`.
     Raises:
         GateBroken: a check fails that is a gate; the others' outcomes do not show.
         SudareError: a check could not be run, or the folder cannot be written; that is never taken for bad data.

@@ -37,31 +37,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.errors import Finding, SpecRefused
-from privacy.audit.charged import check_accounts
-from privacy.audit.claimed import check_amounts, check_claim
-from privacy.audit.effort import MOST_TERMS, TooMuchWork, bounded
-from privacy.audit.identity import check_charge, check_identity
-from privacy.audit.inclusion import (
-    JournalledRun,
-    check_inclusion,
-    check_publication,
-    check_same_publisher,
-    check_signature,
-    read_run,
-)
-from privacy.audit.learnable import check_learnable
-from privacy.audit.model_statements import ModelRecord
-from privacy.audit.readable import printable, read_json
-from privacy.audit.sealed import check_sealed
-from privacy.audit.statements import Manifest, Proof, Record, read_statement
-from privacy.audit.synthetic_statements import SyntheticRecord
-from privacy.audit.told import check_told
-from privacy.audit.told_errors import check_expected_errors
-from privacy.ledger.signing import key_id
-from tasks.progress import Bar, step
-from tasks.verification.catalogue import check_catalogue
+from privacy.ledger.journal.signing import key_id
+from tasks.products.classifier.weight_checks import ModelChecks
+from tasks.products.synthetic.row_checks import SyntheticChecks
+from tasks.products.tables.checks.table_checks import MOST_MOVES, ProductChecks, TablesChecks
+from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.synthetic_statements import SyntheticRecord
+from tasks.records.model.version_statements import Manifest, Proof, Record, read_statement
+from tasks.records.strict_json import printable, read_json
+from tasks.storage.progress import Bar, step
+from tasks.verification.auditor_record import check_sealed
+from tasks.verification.catalogue_digests import check_catalogue
+from tasks.verification.data_files.parquet_footer import check_footers
+from tasks.verification.data_files.part_checks import check_parts
+from tasks.verification.data_files.rewriting import check_written
 from tasks.verification.descriptions import check_descriptions
-from tasks.verification.files import (
+from tasks.verification.explanations import check_told
+from tasks.verification.files.version_folder import (
     MANIFEST,
     PROOF,
     Sealed,
@@ -73,21 +65,23 @@ from tasks.verification.files import (
     read_auditor_record,
     read_text_file,
 )
-from tasks.verification.keys import KEY, read_public_key
-from tasks.verification.model_checks import ModelChecks
-from tasks.verification.parquet_footer import check_footers
-from tasks.verification.parts import check_parts
-from tasks.verification.product_checks import MOST_MOVES, ProductChecks, TablesChecks
-from tasks.verification.report import (
-    ALL_RULES,
-    CANNOT_TELL,
-    RULES,
-    RuleOutcome,
-    VerificationReport,
+from tasks.verification.guarantee.account_checks import check_accounts
+from tasks.verification.guarantee.claim_checks import check_amounts, check_claim
+from tasks.verification.guarantee.posterior_checks import check_learnable
+from tasks.verification.inclusion import (
+    JournalledRun,
+    check_inclusion,
+    check_publication,
+    check_same_publisher,
+    check_signature,
+    read_run,
 )
+from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport
+from tasks.verification.public_keys import KEY, read_public_key
+from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded
+from tasks.verification.record_identity import check_charge, check_identity
+from tasks.verification.stated_errors import check_expected_errors
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
-from tasks.verification.synthetic_checks import SyntheticChecks
-from tasks.verification.written_again import check_written
 
 __all__ = ["read_public_key", "verify"]
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from contracts.errors import StoreUnwritable
-from privacy.ledger.draws import sync_folder
+from privacy.ledger.draw_files import sync_folder
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 

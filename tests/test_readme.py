@@ -16,7 +16,7 @@ import pytest
 from console.main import execute
 from flows.request import read_request
 from tasks.charge import request_for
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -22,8 +22,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from contracts.odcs import load_contract
-from contracts.spec import check_spec, load_spec
+from contracts.contract.odcs import load_contract
+from contracts.release.spec import check_spec, load_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 ADULT = ROOT / "examples" / "adult"

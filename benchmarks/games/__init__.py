@@ -1,1 +1,1 @@
-"""What `benchmarks.privacy_games` attacks, each with a broken twin; the statistics are in `privacy.audit.games`."""
+"""What `benchmarks.privacy_games` attacks, each with a broken twin; the statistics are in `privacy.games`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event
-from privacy.audit.games.distinguishing import Scores
+from privacy.games.distinguishing import Scores
 
 Whole = NDArray[np.int64]
 Pair = tuple[Whole, Whole]

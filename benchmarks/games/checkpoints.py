@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from benchmarks.games import float32_noise
 from benchmarks.games.attackers import claimed
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.grant.queries.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier
@@ -30,7 +31,6 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, State, initial_state
-from privacy.ledger.training import noisy_step
 from privacy.noise.lattice_gaussian import lattice_of, on_lattice
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.noise.row_normals import normals_from

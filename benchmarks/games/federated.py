@@ -27,21 +27,21 @@ from benchmarks.games.sums import Repeated, second_moment
 from benchmarks.games.training import LEARNER, START
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
 from privacy.federation.counting import CountingPlan
 from privacy.federation.in_process import Answer, InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, Contribution, HasSites, lifted, residues_of
 from privacy.federation.summing_plan import SumBounds, SummingPlan
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.grant.grant import Grant
+from privacy.grant.sites.sum_shares import _noisy_sums
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic
 from privacy.learning.training import Session
-from privacy.ledger.federated_sums import _noisy_sums
-from privacy.ledger.grant import Grant
 from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import SecureBytes
 from privacy.noise.row_normals import normals_from

@@ -31,10 +31,10 @@ from benchmarks.games.grant import (
     private_rows,
 )
 from benchmarks.games.rows import DOMAIN, LAYOUT, NOBODY, ONE
-from contracts.contract import Adjacency
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
-from privacy.audit.games.lower_bound import Method
+from contracts.contract.contract import Adjacency
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.games.lower_bound import Method
 from privacy.generators.generator import Asked, Fitted
 from privacy.generators.registry import generator
 from privacy.learning.execution import Execution
@@ -224,7 +224,7 @@ def game_on(
         look: what the attacker makes of the twin's fits.
         grant: what the twin is fitted with.
         seen: what the attacker makes of the shipped generator's fits.
-        method: of `privacy.audit.games.lower_bound`.
+        method: of `privacy.games.lower_bound`.
     """
     what = {"add_remove": "a row that is there or not", "replace_one": "a row that is replaced by another one"}
     return Game(

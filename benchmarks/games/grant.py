@@ -17,17 +17,17 @@ import numpy as np
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, GeneratorPlan
+from privacy.grant.durable_draws import Values
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Asked as AskedDraw
+from privacy.grant.measurement import Measurement, SumMeasurement
 from privacy.learning.layout import Codes
 from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic
 from privacy.learning.trained import Trained
-from privacy.ledger.draws import Draw, values_digest
-from privacy.ledger.grant import Grant
-from privacy.ledger.measurement import Asked as AskedDraw
-from privacy.ledger.measurement import Measurement, SumMeasurement
-from privacy.ledger.once import Values
+from privacy.ledger.draw_files import Draw, values_digest
 from privacy.ledger.terms import Charge, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.games.attackers import Whole
 from benchmarks.games.grant import ACCOUNT, CONTRACT, HASH, RUN, SOURCE, request_of
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.events import Event
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import PrivateCounts

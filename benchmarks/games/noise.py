@@ -15,14 +15,14 @@ from typing import Final
 import numpy as np
 
 from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
-from contracts.cell_codes import ImpossibleCells
-from contracts.contract import Adjacency
-from contracts.minimum_frequency import MinimumFrequency
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.contract.contract import Adjacency
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import DiscreteLaplace
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
-from privacy.ledger.drawing import choice, noisy_counts
-from privacy.ledger.sparse_drawing import draw_listed
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.grant.queries.marginal import choice, noisy_counts
+from privacy.grant.queries.sparse_marginal import draw_listed
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, NoiseEvent, noise_event

@@ -17,13 +17,13 @@ import numpy as np
 
 from benchmarks.games.attackers import claimed
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
-from privacy.audit.games.lower_bound import Method
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.games.lower_bound import Method
+from privacy.grant.queries.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.perturbed import DeltaTraining, ParameterRelease, PlainTraining, VectorEvent
-from privacy.ledger.perturbing import noisy_epochs, noisy_parameters, noisy_step, vectors_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from benchmarks.games.attackers import Whole, claimed, halved, log_odds
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE, OTHER
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.grant.queries.row_sums import noisy_sums
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import Codes, RowLayout
 from privacy.learning.moments import ON, Moments
 from privacy.learning.statistics import Statistic, sum_event
-from privacy.ledger.sum_drawing import noisy_sums
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
-from privacy.audit.games.inference import Leak, allowed_area, guesses, leak, nearness, shadow, shadow_leak
+from privacy.games.inference import Leak, allowed_area, guesses, leak, nearness, shadow, shadow_leak
 from privacy.generators.generator import Asked
 from privacy.generators.registry import generator
 from privacy.marginals.domain import Domain

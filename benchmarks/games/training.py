@@ -18,8 +18,9 @@ import torch
 from benchmarks.games.attackers import claimed
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.audit.games.distinguishing import Scores
-from privacy.audit.games.game import Game
+from privacy.games.distinguishing import Scores
+from privacy.games.game import Game
+from privacy.grant.queries.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
 from privacy.learning.learners import Classifier
@@ -27,7 +28,6 @@ from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.training import noisy_step
 from privacy.noise.lattice_gaussian import add_noise
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.noise.row_normals import normals_from

@@ -16,7 +16,7 @@ from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from console.site.burn_down import Burnt, burn_down
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.ledger.admission import loss_name
+from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState
 
 Says = Callable[..., str]

@@ -15,7 +15,7 @@ from console.site.auditors import COOKIE
 from console.site.guard import SANDBOXED
 from console.site.rendering import TEXTS, render
 from contracts.errors import SudareError
-from tasks.run_folder import UnexpectedError, sheltered
+from tasks.storage.workspace.run_folder import UnexpectedError, sheltered
 
 _LANGUAGE_COOKIE: Final = "sudare_lang"
 _YEAR_SECONDS: Final = 365 * 24 * 3600

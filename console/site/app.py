@@ -27,7 +27,7 @@ from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.guard import Guard
 from console.site.public_address import is_our_host
 from console.site.rendering import says
-from tasks.page.style import PALETTE
+from tasks.records.page.style import PALETTE
 
 _STATIC: Final = Path(__file__).parent / "static"
 _LARGEST: Final = 2**62

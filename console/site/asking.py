@@ -15,7 +15,7 @@ from console.site.folders import Folders, Kept
 from console.site.public_address import PublicAddress
 from console.site.tables import Preview
 from privacy.ledger.view import LedgerView
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 PAGE: Final = 50
 

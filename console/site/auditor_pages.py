@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
-from privacy.ledger.search import Wanted, entries
+from privacy.ledger.journal.search import Wanted, entries
 from tasks.evaluation.private_files import FOLDER as EVALUATIONS
 from tasks.evaluation.score_files import NUMBERS as NUMBERS_OF_SCORES
 from tasks.evaluation.score_files import PAGE as PAGE_OF_SCORES
 from tasks.evaluation.score_files import Evaluated
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 _RECORD_FILES: Final = ("record.auditor.html", "record.auditor.json")
 _SCORE_FILES: Final = (PAGE_OF_SCORES, NUMBERS_OF_SCORES)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from console.site.folders import Kept
 from privacy.ledger.terms import AccountState
 from privacy.ledger.view import Claimed, LedgerView
-from tasks.page import drawing as svg
+from tasks.records.charts import drawing as svg
 
 _POINTS: Final = 300
 _KEPT: Final = 64

@@ -76,8 +76,8 @@ def meaning(first: Any, second: Any) -> list[dict[str, str]] | None:
     """
     from pydantic import ValidationError
 
-    from contracts.comparison.compare import compare
-    from contracts.contract import Contract
+    from contracts.comparison.contract_changes import compare
+    from contracts.contract.contract import Contract
 
     try:
         old, new = Contract.model_validate(first), Contract.model_validate(second)

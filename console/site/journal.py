@@ -8,9 +8,9 @@ from typing import Any
 from console.site.asking import PAGE, NotThere, Page, Site, Viewer
 from contracts.canonical import canonical_json
 from privacy.ledger.entries import KINDS, RUN_KINDS, SEALED, Entry
-from privacy.ledger.merkle import root_from_proof
-from privacy.ledger.search import Inclusion, Wanted, entries, entry_at, prove
-from privacy.ledger.signing import key_id, signature_holds
+from privacy.ledger.journal.merkle import root_from_proof
+from privacy.ledger.journal.search import Inclusion, Wanted, entries, entry_at, prove
+from privacy.ledger.journal.signing import key_id, signature_holds
 from privacy.ledger.view import CheckpointLine
 
 _LINE_WORDS = ("release", "number", "name", "account", "key", "reason", "population", "run_key")

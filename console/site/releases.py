@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from console.site.asking import PAGE, NotThere, Page, Site
-from privacy.ledger.publishing import VISIBLE
+from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.terms import VersionEntry
 from privacy.ledger.view import published_at
 

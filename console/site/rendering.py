@@ -19,8 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from console.site import words_en, words_ja
 from console.site.asking import Page, Site, Viewer
 from privacy.ledger.entries import KINDS
-from privacy.ledger.signing import key_id
-from tasks.page.language import language
+from privacy.ledger.journal.signing import key_id
+from tasks.records.page.language import language
 
 TEXTS: Final[Mapping[str, Mapping[str, str]]] = {"en": words_en.TEXTS, "ja": words_ja.TEXTS}
 LANGUAGES: Final = (("en", "English"), ("ja", "日本語"))

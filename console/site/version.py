@@ -11,10 +11,10 @@ from console.site.desk import Answer
 from console.site.folders import Folder
 from console.site.releases import value_of, version_object
 from console.site.tables import preview
-from privacy.audit.learnable import PRESENCE
-from privacy.ledger.signing import key_id
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.guarantee.posterior_checks import PRESENCE
 
 FILES_PAGE: Final = 200
 _MOST_TABLES: Final = 200
@@ -171,7 +171,7 @@ def forecast(root: str) -> dict[str, Any]:
     from datetime import datetime
 
     from console.accounts import calendar_object
-    from flows.calendar import forecasts, refusals
+    from flows.periods.budget_calendar import forecasts, refusals
 
     workspace, now = Workspace.open(Path(root)), datetime.now()
     with closing(workspace.open_ledger()) as ledger:
@@ -207,7 +207,7 @@ def _newest(site: Site, release: str) -> int | None:
 
 def _published(site: Site, folder: Folder) -> dict[str, Any] | None:
     """Return the journal's entry by which the version was published, and why it was withdrawn, if it was."""
-    from privacy.ledger.search import Wanted, entries
+    from privacy.ledger.journal.search import Wanted, entries
 
     run_key = folder.entry.run_key
     with site.view.reading() as connection:

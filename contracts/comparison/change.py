@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from contracts.semantic_version import admits_breaking
+from contracts.contract.semantic_version import admits_breaking
 
 Effect = Literal["account", "breaking", "compatible"]
 EFFECTS: dict[Effect, str] = {

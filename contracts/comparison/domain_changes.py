@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from contracts.column import Column
 from contracts.comparison.change import Change
-from contracts.domain_terms import NOTATION_KEYS, DeclaredDomain, NullPolicy
-from contracts.domains import DateDomain, DecimalDomain, IntegerDomain, MappingDomain
-from contracts.image import ImageDomain
+from contracts.contract.column import Column
+from contracts.domains.domain_terms import NOTATION_KEYS, DeclaredDomain, NullPolicy
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 
 SHOWN = 8
 _CELLS = "cells count something else than before: versions do not compare, and the account has paid for the others"

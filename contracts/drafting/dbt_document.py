@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ROW_ID, ColumnSketch, TableSketch, chosen
-from contracts.drafting.stated_types import logical_type_of
-from contracts.located_yaml import Document, shown
+from contracts.reading.yaml_lines import Document, shown
 
 _GROUPS = ("models", "seeds", "snapshots")
 _RANGES = ("accepted_range", "expect_column_values_to_be_between")

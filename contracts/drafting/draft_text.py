@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from contracts.drafting.sketch import ColumnSketch, TableSketch
-from contracts.placeholders import PLACEHOLDER
+from contracts.reading.placeholders import PLACEHOLDER
 
 CHECK_IT = "check it"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

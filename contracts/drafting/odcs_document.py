@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from contracts.column import LogicalType
+from contracts.contract.column import LogicalType
+from contracts.domains.notation import format_of_java
+from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ROW_ID, ColumnSketch, TableSketch, chosen
-from contracts.drafting.stated_types import logical_type_of
-from contracts.located_yaml import Document, shown
-from contracts.notation import format_of_java
+from contracts.reading.yaml_lines import Document, shown
 
 _OURS = frozenset({"privacy", "domain"})
 _HEADER = frozenset({"apiVersion", "kind", "id", "name", "version", "status", "description", "schema"})

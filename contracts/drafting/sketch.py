@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from contracts.column import LogicalType
+from contracts.contract.column import LogicalType
 from contracts.errors import Finding, Refused
-from contracts.written import listed, nearest
+from contracts.reading.scalars import listed, nearest
 
 ROW_ID = "It is unique. The id of a row says nothing that can be counted: leave it out by `select:` in the spec."
 

@@ -31,9 +31,9 @@ from privacy.classifiers.perturbation_options import (
 )
 from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
 from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.grant.grant import Grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
-from privacy.ledger.grant import Grant
 
 SAYS: Final = (
     "anonymized learning: noise on the clamped change of every weight in every batch; the epsilon of one parameter "

@@ -25,9 +25,9 @@ from privacy.generators.generator import CannotGenerate, CountsSource, Generator
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.rows import seed_for
+from privacy.grant.grant import Grant
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import Codes, RowLayout
-from privacy.ledger.grant import Grant
 from privacy.marginals.seeds import PostProcessingSeed
 
 SAYS: Final = (

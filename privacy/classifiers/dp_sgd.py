@@ -25,12 +25,12 @@ from privacy.generators.generator import CountsSource, GeneratorPlan, Progress
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
 from privacy.generators.training_run import Timer, train
+from privacy.grant.grant import Grant
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 from privacy.learning.trained import unpacked
-from privacy.ledger.grant import Grant
 
 SAYS: Final = (
     "DP-SGD: each step adds Gaussian noise to the sum of clipped gradients of a Poisson sample; epsilon and delta "

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from contracts.contract import Contract
-from contracts.model import ModelProduct
+from contracts.contract.contract import Contract
+from contracts.release.classifier import ModelProduct
 from privacy.classifiers.classifier_model import FORMAT, Bounds
 from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 

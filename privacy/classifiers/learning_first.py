@@ -29,9 +29,9 @@ from privacy.classifiers.perturbation_options import (
 )
 from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
 from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.grant.grant import Grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
-from privacy.ledger.grant import Grant
 
 SAYS: Final = (
     "learning first: trained without noise, every weight clamped, noise added to each, and clamped again; the "

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from pydantic import BaseModel
 
-from contracts.contract import Contract
-from contracts.model import ModelProduct
+from contracts.contract.contract import Contract
+from contracts.release.classifier import ModelProduct
 from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer

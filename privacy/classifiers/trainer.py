@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
 from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.grant.grant import Grant, Measurement, Selection
+from privacy.grant.measurement import ParameterMeasurement, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
-from privacy.ledger.grant import Grant, Measurement, Selection
-from privacy.ledger.measurement import ParameterMeasurement, SumMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)

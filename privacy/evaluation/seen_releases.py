@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.audit.games.inference import closeness, nearness, value_shares
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.evaluation.attribute_inference import evidence
 from privacy.evaluation.membership import Array, scaled_confidence
 from privacy.evaluation.model_inversion import inverted, likenesses
+from privacy.games.inference import closeness, nearness, value_shares
 
 Codes = NDArray[np.integer[Any]]
 _LEAST_SHARE: Final = 0.01

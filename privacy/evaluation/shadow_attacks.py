@@ -2,7 +2,7 @@
 
     1. LEARN    on the first half of the releases, whose coins the attacker knows: which score, which rows to speak of
     2. GUESS    the coins of the second half, which had no part in 1
-    3. HOLD     what was guessed right against the claim (`privacy.audit.games.coin_guesses`)
+    3. HOLD     what was guessed right against the claim (`privacy.games.coin_guesses`)
 
 A coin decides whether a row is in (add_remove), or which of two rows is in (replace_one), so that the two tables that
 a guess tells apart are neighbours of the claim's own relation. What the attacker learns from is public rows, and
@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from privacy.audit.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
-from privacy.audit.games.inference import allowed_area
 from privacy.evaluation.attribute_inference import beyond, chosen_weight, guessed
 from privacy.evaluation.membership import Array, attack, likelihood_ratios
+from privacy.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
+from privacy.games.inference import allowed_area
 
 Inside = NDArray[np.bool_]
 SURE: Final = 0.95

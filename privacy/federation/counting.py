@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil, log2
 from typing import Any, Final
 
-from contracts.privacy_terms import Adjacency
+from contracts.contract.privacy_terms import Adjacency
 from privacy.accounting.events import DiscreteGaussian
 from privacy.federation.plan import MODULUS_BITS, Trust, check_sites, check_trust
 from privacy.learning.errors import CannotTrain

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.privacy_terms import Adjacency
+from contracts.contract.privacy_terms import Adjacency
 from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian, ZeroConcentrated

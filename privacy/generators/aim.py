@@ -28,15 +28,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from privacy.generators.fitting import Clock, Fitting
-from privacy.generators.generator import (
-    Asked,
-    CountsSource,
-    Fitted,
-    GeneratorPlan,
-    OutOfTime,
-    PlannedStep,
-    Progress,
-)
+from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, OutOfTime, PlannedStep, Progress
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -49,7 +41,7 @@ from privacy.generators.planning import (
 from privacy.generators.schedule import Schedule
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
-from privacy.ledger.grant import Grant, Measurement
+from privacy.grant.grant import Grant, Measurement
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes

@@ -37,6 +37,8 @@ from privacy.generators.generator import (
 )
 from privacy.generators.projection import Projected, Projection, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Labels
 from privacy.learning.lattice import Array
@@ -45,8 +47,6 @@ from privacy.learning.moments import Moments
 from privacy.learning.outputs import output_columns
 from privacy.learning.statistics import sum_event
 from privacy.learning.whole_network import LatentMixture, whole, whole_layers
-from privacy.ledger.grant import Grant
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1, 20)

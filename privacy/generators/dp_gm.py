@@ -36,17 +36,11 @@ from privacy.generators.training_budget import (
 )
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.vae import variational
-from privacy.generators.whole_decoder import (
-    decoder_model,
-    layers_of,
-    side_by_side,
-    standard_latents,
-    whole_decoder,
-)
+from privacy.generators.whole_decoder import decoder_model, layers_of, side_by_side, standard_latents, whole_decoder
+from privacy.grant.grant import Grant
 from privacy.learning.kmeans import Clusters, cluster_statistic, fit_clusters, initial_centres
 from privacy.learning.learners import ClusteredModel, parameters_of
 from privacy.learning.moments import Moments
-from privacy.ledger.grant import Grant
 from privacy.marginals.seeds import PostProcessingSeed
 
 _CENTRE: Final = Fraction(1)

@@ -23,7 +23,7 @@ from privacy.generators.planning import (
 )
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, weighted
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from contracts.errors import SudareError
 from privacy.accounting.events import Event
+from privacy.grant.grant import Grant, Measurement, Selection
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
-from privacy.ledger.grant import Grant, Measurement, Selection
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.domain import Domain
 

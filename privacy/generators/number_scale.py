@@ -23,12 +23,12 @@ from typing import Final
 
 import numpy as np
 
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import embedding
 from privacy.learning.groups import NormShells
 from privacy.learning.lattice import MOST_BITS, Array
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments
-from privacy.ledger.measurement import SumMeasurement
 
 MOST: Final = 64.0
 """Largest factor: with it products with axes stay whole in float64 (`Projection`)."""

@@ -42,6 +42,8 @@ from privacy.generators.training_budget import (
 )
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import Layers, decoder_model, layers_of, whole_decoder
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.groups import Labels
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, LatentModel
@@ -49,8 +51,6 @@ from privacy.learning.mixture import Mixture
 from privacy.learning.moments import Blocks, Moments
 from privacy.learning.network import Network, perceptron
 from privacy.learning.optimizer import Adam
-from privacy.ledger.grant import Grant
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(1)

@@ -24,13 +24,13 @@ from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm import Form, P3gm
 from privacy.generators.projection import Projected
 from privacy.generators.training_budget import sum_noises
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import LatentModel, learner_slots
 from privacy.learning.mixture import Mixture
 from privacy.learning.moments import Moments
 from privacy.learning.plan import checked_useful
-from privacy.ledger.measurement import SumMeasurement
 
 FEDERATED: Final = frozenset(
     {

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import comb, pi, sqrt
 from typing import Final
 
-from contracts.written import listed, nearest
+from contracts.reading.scalars import listed, nearest
 from privacy.generators.fitting import zeros
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.options import Options

@@ -36,7 +36,7 @@ from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorP
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes

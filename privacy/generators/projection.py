@@ -24,6 +24,7 @@ import numpy as np
 
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.number_scale import measured_factor, numbers_of, shells_statistic
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone
 from privacy.learning.lattice import Array
@@ -31,7 +32,6 @@ from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments
 from privacy.learning.principal_components import principal_components
 from privacy.learning.window import Window
-from privacy.ledger.measurement import SumMeasurement
 
 T = TypeVar("T")
 BITS: Final = 12

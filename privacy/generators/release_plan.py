@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.contract import Contract
-from contracts.model import ModelProduct
-from contracts.synthetic import SyntheticProduct
+from contracts.contract.contract import Contract
+from contracts.release.classifier import ModelProduct
+from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import Event

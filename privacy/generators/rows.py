@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.decoding import Decoded, Decoder
+from contracts.contract.contract import Contract
+from contracts.contract.decoding import Decoded, Decoder
 from privacy.generators.generator import Model
 from privacy.marginals.seeds import PostProcessingSeed
 

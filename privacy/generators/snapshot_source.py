@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from privacy.learning.rows import PrivateRows, SnapshotRows
 from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts
 from privacy.private_table import PrivateTable

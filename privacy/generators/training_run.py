@@ -9,14 +9,14 @@ from typing import Final
 
 from privacy.generators.generator import OutOfTime, Progress
 from privacy.generators.latent_options import TrainingOptions
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
 from privacy.learning.moments import Blocks, Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
-from privacy.ledger.grant import Grant
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.sensitivity import GaussianNoise
 
 Clock = Callable[[], float]

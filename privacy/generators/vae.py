@@ -31,6 +31,7 @@ from privacy.generators.training_budget import (
 )
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import decoder_model, layers_of, standard_latents, whole_decoder
+from privacy.grant.grant import Grant
 from privacy.learning.embedding import embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import RowLayout
@@ -38,7 +39,6 @@ from privacy.learning.learners import LatentModel, parameters_of
 from privacy.learning.moments import Moments
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
-from privacy.ledger.grant import Grant
 
 SEED: Final = 1
 

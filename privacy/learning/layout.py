@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import digest
-from contracts.column import Column
-from contracts.contract import Contract
-from contracts.domains import CategoryDomain, MappingDomain
-from contracts.image import ImageDomain
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import CategoryDomain, MappingDomain
 
 Kind = Literal["number", "category", "array"]
 HeadKind = Literal["unit", "flag", "choice"]

@@ -43,7 +43,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from contracts.canonical import digest
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Groups
 from privacy.learning.lattice import Array, Whole

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from privacy.learning.layout import Codes, RowLayout, row_layout
 from privacy.private_table import PrivateTable
 

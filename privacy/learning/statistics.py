@@ -5,7 +5,7 @@ Their bounds are norms: a neighbour may change a sum by any whole vector within 
 
 from __future__ import annotations
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian
 from privacy.learning.moments import Blocks, Moments

@@ -18,9 +18,9 @@ from typing import IO, Any, Final
 from sqlalchemy import Connection, Table, insert
 
 from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
-from privacy.ledger.fold import Checkpoint, check_ledger
-from privacy.ledger.schema import VERSION, head, metadata
-from privacy.ledger.store import Store
+from privacy.ledger.replay.fold import Checkpoint, check_ledger
+from privacy.ledger.store.database import Store
+from privacy.ledger.store.schema import VERSION, head, metadata
 
 FORM: Final = "sudare-ledger-copy/1"
 _AT_ONCE: Final = 500

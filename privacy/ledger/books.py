@@ -23,12 +23,12 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
-from privacy.ledger import schema
+from privacy.ledger.accounts.reckoning import Balance, Reckoning, reckon
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt
-from privacy.ledger.reckoning import Balance, Reckoning, reckon
-from privacy.ledger.rows import to_text
-from privacy.ledger.signing import Signer, key_id, signature_holds
-from privacy.ledger.store import Store, Transaction
+from privacy.ledger.journal.signing import Signer, key_id, signature_holds
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store, Transaction
+from privacy.ledger.store.ledger_rows import to_text
 
 EVERY: Final = 64  # entries from one statement to the next
 _MARK: Final = "journal-seen-"

@@ -14,25 +14,34 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from contracts.blocks import TimeBlock
 from contracts.errors import Finding
-from privacy.ledger import charging, opening, publishing, schema
-from privacy.ledger.admission import Admission, admit, exceeded, price
+from contracts.periods.time_blocks import TimeBlock
+from privacy.grant.grant import Grant
+from privacy.ledger.accounts import charges as charging
+from privacy.ledger.accounts import opening
+from privacy.ledger.accounts import version_entries as publishing
+from privacy.ledger.accounts.admission import Admission, admit, exceeded, price
+from privacy.ledger.accounts.reckoning import check_accounts
 from privacy.ledger.books import Books
-from privacy.ledger.draws import DrawFiles
+from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt, refusal
-from privacy.ledger.fold import Checkpoint, check_ledger
-from privacy.ledger.grant import Grant
-from privacy.ledger.journal import Clock, Journal
-from privacy.ledger.reckoning import check_accounts
-from privacy.ledger.rows import charges_of_account, charges_of_spec, find_charge, known_account, known_charge
-from privacy.ledger.schema import VERSION
+from privacy.ledger.journal.journal import Clock, Journal
+from privacy.ledger.replay.fold import Checkpoint, check_ledger
+from privacy.ledger.store import schema
+from privacy.ledger.store.ledger_rows import (
+    charges_of_account,
+    charges_of_spec,
+    find_charge,
+    known_account,
+    known_charge,
+)
+from privacy.ledger.store.schema import VERSION
 
-from privacy.ledger.rows import set_account, set_charge, state_of, versions_of  # isort: skip
-from privacy.ledger.run_entries import check_charge, check_draws
-from privacy.ledger.signing import Signer
-from privacy.ledger.store import Store
+from privacy.ledger.store.ledger_rows import set_account, set_charge, state_of, versions_of  # isort: skip
+from privacy.ledger.accounts.run_entries import check_charge, check_draws
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.store.database import Store
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 

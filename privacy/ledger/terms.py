@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from contracts.blocks import TimeBlock, time_block
-from contracts.privacy_terms import Adjacency, Scope
+from contracts.contract.privacy_terms import Adjacency, Scope
+from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import Event, event_from_json
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from sqlalchemy import JSON, BigInteger, ColumnElement, Connection, Row, and_, cast, func, select
 
-from privacy.ledger import schema
-from privacy.ledger.publishing import VISIBLE
-from privacy.ledger.rows import find_account, state_of
-from privacy.ledger.store import Store
+from privacy.ledger.accounts.version_entries import VISIBLE
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store
+from privacy.ledger.store.ledger_rows import find_account, state_of
 from privacy.ledger.terms import AccountState, VersionEntry
 
 _V: Final = schema.versions.c

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.levels import Level
+from contracts.release.tables.levels import Level
 
 
 @dataclass(frozen=True, eq=False)

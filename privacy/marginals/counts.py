@@ -17,8 +17,8 @@ from typing import Final, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.table_form import MOST_CODES
+from contracts.contract.contract import Contract
+from contracts.release.tables.table_form import MOST_CODES
 from privacy.marginals.coarsening import Coarsening, sum_up
 from privacy.marginals.shared_scan import Shapes, count_marginals, count_populated
 from privacy.private_table import PrivateTable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from privacy.marginals.counts import Clique
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 from privacy.marginals.factor import Array

@@ -12,12 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor, prod
 
-from contracts.contract import Contract
-from contracts.expansion import tables_of
-from contracts.levels import levels_of
-from contracts.minimum_frequency import MinimumFrequency
-from contracts.spec import ReleaseSpec, TableSpec, TablesProduct
-from contracts.table_form import form_of_table
+from contracts.contract.contract import Contract
+from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.levels import levels_of
+from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for

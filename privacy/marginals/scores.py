@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.sensitivity import marginal_moves
 

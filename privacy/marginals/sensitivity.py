@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 

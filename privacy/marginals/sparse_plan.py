@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from contracts.cell_codes import ImpossibleCells
-from contracts.contract import Contract
-from contracts.product import Refine, TableSpec, TablesProduct
-from contracts.table_form import form_of_table
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.contract.contract import Contract
+from contracts.release.tables.product import Refine, TableSpec, TablesProduct
+from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.events import DiscreteLaplace
 from privacy.marginals.sensitivity import NoiseEvent
 from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.minimum_frequency import MinimumFrequency
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.marginals.noise_tail import NoiseEvent, least_margin, mean_above, tail
 
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)

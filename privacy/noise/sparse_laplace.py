@@ -37,11 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.noise.binary_expansion import Bounds, _directed, _exp_minus_bounds
-from privacy.noise.discrete_laplace import (
-    LARGEST_INVERSE_SCALE,
-    SMALLEST_INVERSE_SCALE,
-    discrete_laplace,
-)
+from privacy.noise.discrete_laplace import LARGEST_INVERSE_SCALE, SMALLEST_INVERSE_SCALE, discrete_laplace
 from privacy.noise.geometric import geometric
 from privacy.noise.geometric_gaps import successes
 from privacy.noise.limits import NoiseRefused, check_fraction, check_size

@@ -15,9 +15,9 @@ from typing import Any, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.lambda_reference import LambdaReference
-from contracts.product import AUTO, Refine
-from contracts.written import plain_decimal
+from contracts.reading.scalars import plain_decimal
+from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.tables.product import AUTO, Refine
 from privacy.refine.empirical_bayes import empirical_bayes
 from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
 from privacy.refine.negative_l2 import negative_l2

@@ -21,9 +21,9 @@ from typing import Any, Final, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.cell_codes import ImpossibleCells
-from contracts.product import AUTO, Refine
-from contracts.written import plain_decimal
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.reading.scalars import plain_decimal
+from contracts.release.tables.product import AUTO, Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.intervals import Intervals, count_intervals, noise_intervals
 from privacy.refine.lambda_choice import choose_lambda_auto

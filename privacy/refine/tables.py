@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.lambda_reference import LambdaReference
-from contracts.product import AUTO, Refine
+from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.tables.product import AUTO, Refine
 from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
 from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate

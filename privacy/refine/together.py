@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.product import CONSISTENT_METHODS, Refine
+from contracts.release.tables.product import CONSISTENT_METHODS, Refine
 from privacy.marginals.uncertainty import variance
 from privacy.refine.consistency import Agreement, Floats, NoisyTable
 from privacy.refine.intervals import noise_intervals, refined_intervals

@@ -42,10 +42,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.expansion import tables_of
-from contracts.product import TablesProduct
-from contracts.table_form import form_of_table
+from contracts.contract.contract import Contract
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.table_form import form_of_table
 from privacy.marginals.uncertainty import variance
 from privacy.refine.chunks import exact_sum
 from privacy.refine.noise_mass import NoiseEvent

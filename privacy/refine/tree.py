@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.levels import levels_of, parents
-from contracts.product import TableSpec
+from contracts.contract.contract import Contract
+from contracts.release.tables.levels import levels_of, parents
+from contracts.release.tables.product import TableSpec
 from privacy.marginals.uncertainty import variance
 from privacy.refine.hierarchy import Parents, consistent_variances, make_consistent, project_tree, round_tree
 from privacy.refine.intervals import refined_intervals

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused
 from privacy.evaluation.shadow_attacks import Claim, Guessing, Verdict
-from tasks.evaluation.declared_public import FOLDER, DeclaredPublic
-from tasks.evaluation.page import attacks_page
+from tasks.evaluation.public_rows import FOLDER, DeclaredPublic
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
-from tasks.settings import Workspace
+from tasks.evaluation.score_pages import attacks_page
+from tasks.storage.workspace.settings import Workspace
 
 PUBLIC: Final = (
     "computed from rows that the publisher declared public and from shadow releases of them; it cost no budget"

@@ -16,10 +16,10 @@ from contracts.errors import Finding, Refused
 from privacy.evaluation.model_scores import PrivateModelScores
 from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
-from tasks.evaluation.page import model_page, scores_page, tables_page
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
-from tasks.settings import Workspace
-from tasks.version.published_around import published_around
+from tasks.evaluation.score_pages import model_page, scores_page, tables_page
+from tasks.storage.published_folders import published_around
+from tasks.storage.workspace.settings import Workspace
 
 FOLDER: Final = "evaluations"
 

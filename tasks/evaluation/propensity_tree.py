@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.evaluation.propensity import Pooled, Propensity
-from tasks.evaluation.predict import SEED, decision_tree
+from tasks.evaluation.predictors import SEED, decision_tree
 
 PERMUTATIONS: Final = 10
 

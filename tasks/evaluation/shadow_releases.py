@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contracts.blocks import LIFETIME, time_block
-from contracts.code_sql import identifier, literal
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
-from contracts.spec import ReleaseSpec
+from contracts.periods.time_blocks import LIFETIME, time_block
+from contracts.release.spec import ReleaseSpec
+from contracts.sql.code_sql import identifier, literal
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.classifiers.model_plan import ModelPlan
@@ -35,7 +35,7 @@ from privacy.generators.generator import Generator
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.generators.snapshot_source import SnapshotSource
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import SnapshotCounts
@@ -43,11 +43,11 @@ from privacy.marginals.plan import TablesPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.charge import request_for
-from tasks.duckdb_session import attempt, connect, trouble
-from tasks.measure import measure_counts
-from tasks.progress import Bar, quietly, step
-from tasks.refine import DenseTable, refine
-from tasks.synthesize import rows_of
+from tasks.products.synthetic.synthesis import rows_of
+from tasks.products.tables.table_measurement import measure_counts
+from tasks.products.tables.table_refinement import DenseTable, refine
+from tasks.storage.duckdb_session import attempt, connect, trouble
+from tasks.storage.progress import Bar, quietly, step
 
 LEAST_RELEASES: Final = 4
 MOST_SAMPLED: Final = 4_096

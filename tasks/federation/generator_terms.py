@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from pydantic import ValidationError
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.federation import FederationSpec, GeneratorTerms, TrainingTerms
-from contracts.written import listed, nearest
+from contracts.reading.scalars import listed, nearest
+from contracts.release.federation_spec import FederationSpec, GeneratorTerms, TrainingTerms
 from privacy.federation.plan import Trust
 from privacy.generators.generator import Asked
 from privacy.generators.latent_options import PhasedOptions

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import duckdb
 
-from contracts.checks import Check
-from contracts.code_sql import identifier, literal, null_sql, value_sql
-from contracts.contract import Column, Contract, ImageDomain
-from contracts.violations import violation_sql
+from contracts.contract.check_terms import Check
+from contracts.contract.contract import Column, Contract, ImageDomain
+from contracts.sql.code_sql import identifier, literal, null_sql, value_sql
+from contracts.sql.violations import violation_sql
 
 ROWS = "snapshot.raw"
 UNWRITABLE = "(a value without a text)"

@@ -14,15 +14,15 @@ from typing import Any
 
 import duckdb
 
-from contracts.checks import Check, checks
-from contracts.code_sql import identifier, literal
-from contracts.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
+from contracts.contract.check_terms import Check, checks
+from contracts.contract.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
 from contracts.errors import SudareError
-from contracts.violations import violation_sql
+from contracts.sql.code_sql import identifier, literal
+from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
-from tasks.duckdb_session import connect, run, trouble
-from tasks.progress import step
-from tasks.snapshot.snapshot import SPILL
+from tasks.storage.duckdb_session import connect, run, trouble
+from tasks.storage.progress import step
+from tasks.storage.snapshot.snapshot import SPILL
 from tasks.validation.distinct_values import ROWS
 from tasks.validation.notation_hints import hint_of
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tasks.duckdb_session import trouble
-from tasks.page.language import LANGUAGES, Code, language
-from tasks.page.style import style
+from tasks.records.page.language import LANGUAGES, Code, language
+from tasks.records.page.style import style
+from tasks.storage.duckdb_session import trouble
 from tasks.validation.misfits import ColumnMisfits, Misfits
 
 _FOLDER: Final = Path(__file__).parent

@@ -12,11 +12,11 @@ from typing import Final
 
 import duckdb
 
-from contracts.checks import Check
-from contracts.code_sql import identifier
-from contracts.contract import Column, Contract, DateDomain, DecimalDomain, IntegerDomain
-from contracts.notation import GROUPING_MARKS
-from contracts.violations import violation_sql
+from contracts.contract.check_terms import Check
+from contracts.contract.contract import Column, Contract, DateDomain, DecimalDomain, IntegerDomain
+from contracts.domains.notation import GROUPING_MARKS
+from contracts.sql.code_sql import identifier
+from contracts.sql.violations import violation_sql
 
 Keys = Mapping[str, str | None]
 

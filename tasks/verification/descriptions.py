@@ -17,12 +17,12 @@ from typing import Any, Final
 import yaml
 
 from contracts.errors import Finding, SudareError
-from privacy.audit.identity import DESCRIPTIONS
-from privacy.audit.readable import LARGEST_JSON, read_json, shown
-from privacy.audit.statements import Manifest
-from tasks.description.files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
-from tasks.verification.files import VersionFolder
-from tasks.version.software import software
+from tasks.records.descriptions.description_files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
+from tasks.records.model.version_statements import Manifest
+from tasks.records.software import software
+from tasks.records.strict_json import LARGEST_JSON, read_json, shown
+from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.record_identity import DESCRIPTIONS
 
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"
 _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')

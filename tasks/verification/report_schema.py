@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.verification.report import ALL_RULES, REPORT_SCHEMA
+from tasks.verification.outcomes import ALL_RULES, REPORT_SCHEMA
 
 _TEXT = {"type": "string"}
 _CODE = {"enum": [rule.code for rule in ALL_RULES]}

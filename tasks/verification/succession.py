@@ -20,7 +20,10 @@ from typing import Final
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
-from privacy.audit.inclusion import (
+from tasks.records.model.version_statements import Manifest, Proof, read_statement
+from tasks.records.strict_json import printable, read_json
+from tasks.verification.files.version_folder import PROOF, read_text_file
+from tasks.verification.inclusion import (
     REWRITTEN,
     JournalledRun,
     check_inclusion,
@@ -28,9 +31,6 @@ from privacy.audit.inclusion import (
     check_succession,
     read_run,
 )
-from privacy.audit.readable import printable, read_json
-from privacy.audit.statements import Manifest, Proof, read_statement
-from tasks.verification.files import PROOF, read_text_file
 
 LATEST: Final = "latest"
 _VERSION: Final = re.compile(r"v([1-9][0-9]{0,8})")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from console.main import execute
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
 OPEN = (

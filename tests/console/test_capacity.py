@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from privacy.ledger.ledger import Ledger
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place
 
 BLOCKED = """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from console.main import execute
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import COMMAND, Said, Typed
 
 CONTRACT = """\

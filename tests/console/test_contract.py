@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.placeholders import PLACEHOLDER
+from contracts.reading.placeholders import PLACEHOLDER
 from tests.console.conftest import ADULT, Place, Typed
 from tests.contracts.samples import CONTRACT, replaced, write
 from tests.contracts.test_drafting import DBT

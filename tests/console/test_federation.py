@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tasks.federation.page import PAGE
+from tasks.federation.federation_page import PAGE
 from tests.console.conftest import Typed
 from tests.tasks.federations import FEDERATION, a_site
 from tests.tasks.test_federation_sites import released

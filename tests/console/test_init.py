@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tasks.settings import Workspace
-from tasks.verification.keys import is_own
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.public_keys import is_own
 from tests.console.conftest import Typed
 
 

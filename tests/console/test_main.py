@@ -18,7 +18,7 @@ from console import errors
 from console.main import app
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
-from tasks.run_folder import RunBusy
+from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
@@ -211,7 +211,7 @@ def test_an_unexpected_error_is_one_line_and_its_text_goes_to_the_private_log(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a row says 4711")
 
-    monkeypatch.setattr("contracts.odcs.load_contract", fail)
+    monkeypatch.setattr("contracts.contract.odcs.load_contract", fail)
     said = typed("contract", "lint", "a.yaml")
     assert said.code == 1
     assert "4711" not in said.err + said.out
@@ -229,7 +229,7 @@ def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("contracts.odcs.load_contract", stop)
+    monkeypatch.setattr("contracts.contract.odcs.load_contract", stop)
     said = typed("contract", "lint", "a.yaml")
     assert said.code == 130
     assert "interrupted" in said.err

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from console.progress import RichReporter, shown
-from tasks import progress
+from tasks.storage import progress
 
 
 def _steps() -> None:

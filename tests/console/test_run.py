@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.prefect_server import PrefectServer, prefect_server
-from tasks.run_folder import run_name
-from tasks.settings import Workspace
+from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
+from tasks.storage.workspace.run_folder import run_name
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 
 STEPS = {"ingest", "validate", "charge", "measure", "refine", "report", "publish"}
@@ -298,7 +298,7 @@ def _columns(place: Place) -> list[dict[str, Any]]:
 
 def test_the_folder_of_a_run_is_named_by_release_and_spec(shared: Place, released: Said) -> None:
     """Another text of the spec is another run, with a folder of its own."""
-    from contracts.spec import load_spec
+    from contracts.release.spec import load_spec
 
     spec = load_spec(shared.adult / "first.yaml")
     assert _folder(shared, "first").name == run_name("first", spec.digest)

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 
 FEW = (

@@ -13,10 +13,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.canonical import readable_json
-from privacy.ledger.signing import Signer, key_id
-from tasks.settings import Workspace
-from tasks.verification.keys import PIN, remember_own
-from tasks.verification.report import RULES
+from privacy.ledger.journal.signing import Signer, key_id
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.outcomes import RULES
+from tasks.verification.public_keys import PIN, remember_own
 from tasks.verification.report_schema import report_schema
 from tests.console.conftest import Said, Typed
 from tests.tasks.forgery import forge

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from contracts.column import Column
-from contracts.contract import CategoryDomain, Contract, DateDomain, MappingDomain
-from contracts.portable.kinds import Kind, allowed_kinds
-from contracts.spellings import moment_of
+from contracts.contract.column import Column
+from contracts.contract.contract import CategoryDomain, Contract, DateDomain, MappingDomain
+from contracts.domains.spellings import moment_of
+from contracts.sql.portable.value_kinds import Kind, allowed_kinds
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.test_encoding import COLUMNS as ENCODED

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from contracts.contract import Column, Contract
+from contracts.contract.contract import Column, Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused, Finding, SpecRefused
-from contracts.odcs import load_contract
-from contracts.spec import load_spec
+from contracts.release.spec import load_spec
 
 CONTRACT = """\
 apiVersion: v3.1.0

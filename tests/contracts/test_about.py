@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.about import About, Publisher, declared
 from contracts.errors import SpecRefused
-from contracts.spec import load_spec
+from contracts.release.about import About, Publisher, declared
+from contracts.release.spec import load_spec
 from tests.contracts.test_spec import SPEC
 
 ABOUT = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.source import Source, source_name, written_source_name
-from contracts.spec import load_spec
+from contracts.release.source import Source, source_name, written_source_name
+from contracts.release.spec import load_spec
 
 SECRET = "hunter2Xq7"
 

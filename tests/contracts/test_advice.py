@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.advice.advice import Advice, advise
-from contracts.advice.texts import looks_identifying, near_duplicates
+from contracts.contract.odcs import load_contract
+from contracts.contract.semantic_version import admits_breaking, read_version
+from contracts.drafting.advice.advice import Advice, advise
+from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
 from contracts.errors import ContractRefused
-from contracts.located_yaml import located
-from contracts.odcs import load_contract
-from contracts.semantic_version import admits_breaking, read_version
+from contracts.reading.yaml_lines import located
 from tests.contracts.samples import CONTRACT, replaced, write
 
 ADULT = Path(__file__).resolve().parents[2] / "examples" / "adult" / "adult.odcs.yaml"

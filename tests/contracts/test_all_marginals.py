@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from contracts.canonical import digest
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.expansion import MOST_TABLES, expand, tables_of
-from contracts.odcs import load_contract
-from contracts.product import TablesProduct
-from contracts.spec import check_spec, load_spec, spec_schema
+from contracts.release.spec import check_spec, load_spec, spec_schema
+from contracts.release.tables.expansion import MOST_TABLES, expand, tables_of
+from contracts.release.tables.product import TablesProduct
 from tests.contracts.samples import SPEC, loaded, replaced, spec_findings, write
 
 COLUMNS = ("age", "sex", "job", "income", "moved")

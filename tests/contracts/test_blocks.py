@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.blocks import GRAMMAR, BlockRefused, TimeBlock, gap, time_block
+from contracts.periods.time_blocks import GRAMMAR, BlockRefused, TimeBlock, gap, time_block
 
 DAYS = [date(2023, 1, 1) + timedelta(days=day) for day in range(5 * 366)]
 

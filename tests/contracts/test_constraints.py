@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.constraints import Constraint, order_pairs
-from contracts.contract import Contract
-from contracts.odcs import load_contract
-from contracts.zeros import some_row_possible
+from contracts.contract.constraints import Constraint, order_pairs
+from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import some_row_possible
+from contracts.contract.odcs import load_contract
 from tests.contracts.samples import contract_findings, write
 
 HEAD = """\

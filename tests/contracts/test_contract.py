@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import ContractRefused
 from tests.contracts.samples import column, contract_of, loaded
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from contracts.column import DOMAIN_KINDS
-from contracts.odcs import load_contract
-from contracts.selection import check_select
+from contracts.contract.column import DOMAIN_KINDS
+from contracts.contract.odcs import load_contract
+from contracts.sql.selection import check_select
 from tests.contracts.samples import contract_findings, replaced, write
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "contracts.md").read_text()

@@ -9,11 +9,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from contracts.advice.advice import advise
+from contracts.contract.odcs import load_contract
+from contracts.drafting.advice.advice import advise
 from contracts.errors import ContractRefused
-from contracts.located_yaml import located
-from contracts.odcs import load_contract
-from contracts.spec import check_spec, load_spec
+from contracts.reading.yaml_lines import located
+from contracts.release.spec import check_spec, load_spec
 from tasks.draft import draft, open_places
 from tests.contracts.samples import write
 

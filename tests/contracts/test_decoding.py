@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.decoding import ROUNDS, Decoded, Decoder, _drawn, too_fine
-from contracts.encoding import encode_select
-from contracts.odcs import load_contract
-from tasks.version.row_arrays import arrow_array
+from contracts.contract.contract import Contract
+from contracts.contract.decoding import ROUNDS, Decoded, Decoder, _drawn, too_fine
+from contracts.contract.odcs import load_contract
+from contracts.sql.encoding import encode_select
+from tasks.records.files.row_arrays import arrow_array
 from tests.contracts.samples import write
 from tests.contracts.test_constraints import contract as stays
 

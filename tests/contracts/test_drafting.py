@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from contracts.contract.odcs import load_contract
 from contracts.drafting.draft_text import draft_text
+from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch
-from contracts.drafting.stated_types import logical_type_of
-from contracts.odcs import load_contract
-from contracts.placeholders import PLACEHOLDER
+from contracts.reading.placeholders import PLACEHOLDER
 from tasks.draft import draft, open_places
 from tests.contracts.samples import CONTRACT, contract_findings, replaced, write
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.code_sql import identifier
-from contracts.contract import Column, DateDomain, DecimalDomain, IntegerDomain
-from contracts.encoding import decode, encode_select
+from contracts.contract.contract import Column, DateDomain, DecimalDomain, IntegerDomain
 from contracts.errors import ContractRefused
+from contracts.sql.code_sql import identifier
+from contracts.sql.encoding import decode, encode_select
 from tests.contracts.samples import column, contract_of
 
 TO_FIRST = {"policy": "map"}

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import yaml
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import Finding
-from contracts.levels import level_problems, levels_of, parents
-from contracts.odcs import load_contract
-from contracts.product import TableSpec, TablesProduct
-from contracts.spec import check_spec, load_spec, spec_schema
+from contracts.release.spec import check_spec, load_spec, spec_schema
+from contracts.release.tables.levels import level_problems, levels_of, parents
+from contracts.release.tables.product import TableSpec, TablesProduct
 from privacy.refine.hierarchy import check_tree, quadtree
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, spec_findings, write
 from tests.tasks.hierarchies import PLACES, nested

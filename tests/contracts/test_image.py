@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.checks import checks
-from contracts.column import Column
-from contracts.consistency import check_names, contradictions
-from contracts.contract import Contract
-from contracts.domains import Domain
-from contracts.encoding import decode
-from contracts.image import ImageDomain
-from contracts.privacy_terms import PrivacyTerms
+from contracts.contract.check_terms import checks
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
+from contracts.contract.contradictions import check_names, contradictions
+from contracts.contract.privacy_terms import PrivacyTerms
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import Domain
+from contracts.sql.encoding import decode
 
 DECLARED: dict[str, Any] = {
     "kind": "image",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.located_yaml import Document, located, shown
+from contracts.reading.yaml_lines import Document, located, shown
 from tests.contracts.samples import write
 
 TEXT = """\

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.odcs import load_contract
-from contracts.spec import ModelProduct, check_spec, load_spec
+from contracts.release.spec import ModelProduct, check_spec, load_spec
 from privacy.classifiers.registry import trainer
 from tests.contracts.samples import write
 

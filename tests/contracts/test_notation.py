@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from contracts.column import Column
-from contracts.comparison.compare import compare
-from contracts.contract import Contract
-from contracts.notation import NumberNotation, zones
-from contracts.odcs import load_contract
-from contracts.portable.kinds import allowed_kinds, portable_findings
+from contracts.comparison.contract_changes import compare
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.domains.notation import NumberNotation, zones
+from contracts.sql.portable.value_kinds import allowed_kinds, portable_findings
 from tests.contracts.portable_rows import MISREAD as HOSTILE
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.test_storage_types import DAYS, NUMBERS, read, read_portably, stored

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.contract import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.contract.contract import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused
-from contracts.odcs import load_contract
 from tests.contracts.samples import CONTRACT, contract_findings, line_of, loaded, replaced, write
 
 INTEGER = "              bins: {edges: [17, 25, 35, 90]}"

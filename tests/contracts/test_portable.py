@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from contracts.checks import checks
-from contracts.contract import Contract
-from contracts.encoding import encode_select
-from contracts.portable.compiling import DIALECTS, Dialect, parsed, sql_of
-from contracts.portable.encoding import SPACES
-from contracts.portable.kinds import Kind, portable_findings
-from contracts.portable.staging import SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
-from contracts.violations import violation_sql
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.sql.encoding import encode_select
+from contracts.sql.portable.compiler import DIALECTS, Dialect, parsed, sql_of
+from contracts.sql.portable.expressions import SPACES
+from contracts.sql.portable.staging import SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
+from contracts.sql.portable.value_kinds import Kind, portable_findings
+from contracts.sql.violations import violation_sql
 from tests.contracts.portable_rows import ARROW, CASES, COLUMNS, values_of
 from tests.contracts.samples import column, contract_of
 

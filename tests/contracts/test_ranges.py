@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from contracts.ranges import limits_in_words
+from contracts.reading.limit_words import limits_in_words
 
 
 class Asked(BaseModel):

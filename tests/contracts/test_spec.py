@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from contracts.errors import SpecRefused
-from contracts.expansion import tables_of
-from contracts.lambda_reference import LambdaReference
-from contracts.product import Refine, TablesProduct
-from contracts.spec import check_spec, load_spec, source_name, spec_schema
-from contracts.table_form import form_of_table
+from contracts.release.spec import check_spec, load_spec, source_name, spec_schema
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.tables.product import Refine, TablesProduct
+from contracts.release.tables.table_form import form_of_table
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
 
 EPSILON = "epsilon: 1.0"

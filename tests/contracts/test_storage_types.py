@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.checks import checks
-from contracts.column import Column
-from contracts.encoding import encode_select
-from contracts.portable.compiling import sql_of
-from contracts.portable.kinds import Kind
-from contracts.portable.staging import SOURCE, staged
-from contracts.spellings import value_key
-from contracts.violations import violation_sql
+from contracts.contract.check_terms import checks
+from contracts.contract.column import Column
+from contracts.domains.spellings import value_key
+from contracts.sql.encoding import encode_select
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import SOURCE, staged
+from contracts.sql.portable.value_kinds import Kind
+from contracts.sql.violations import violation_sql
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.test_value_types import SAME
 

@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 import yaml
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.spec import ReleaseSpec, SyntheticProduct, check_spec, load_spec, spec_schema
+from contracts.release.spec import ReleaseSpec, SyntheticProduct, check_spec, load_spec, spec_schema
 from tests.contracts.samples import write
 from tests.contracts.test_constraints import DEPENDENCY
 from tests.contracts.test_constraints import contract as stays
@@ -110,7 +110,7 @@ def test_columns_must_be_the_contract_s_and_leave_a_possible_row(tmp_path: Path)
         .read_text()
         .replace('structural_zeros: [{city: [Ulm], low: ["0 to 4"]}]', zeros)
     )
-    from contracts.odcs import load_contract
+    from contracts.contract.odcs import load_contract
 
     nothing = load_contract(write(tmp_path, "stays.odcs.yaml", text))
     columns = ("[city, low]", "[city, low, zip]")

@@ -10,9 +10,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from contracts.select_types import types_of, used_columns
-from contracts.selection import guarded_select, select_tree
-from contracts.value_types import VALUE_TYPES, ValueType, typed_sql
+from contracts.sql.select_types import types_of, used_columns
+from contracts.sql.selection import guarded_select, select_tree
+from contracts.sql.value_types import VALUE_TYPES, ValueType, typed_sql
 from tests.contracts.samples import column, contract_of
 
 DAY, MOMENT = date(2020, 2, 29), datetime(2020, 2, 29, 9, 30)

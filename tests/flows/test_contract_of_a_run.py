@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.orchestration import release_plainly
 from contracts.errors import ContractRefused
-from flows.intake import check_contract_of, intake
+from flows.prepare import check_contract_of, intake
 from flows.request import read_request
-from tasks.published_contract import last_published_contract
-from tasks.run_folder import hold, run_name
+from tasks.contract_succession import last_published_contract
+from tasks.storage.workspace.run_folder import hold, run_name
 from tests.console.conftest import Place, Typed, make_place, place, shared, typed
 
 __all__ = ["make_place", "place", "shared", "typed"]

@@ -18,9 +18,9 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows import steps
-from flows.prefect_server import PrefectServer, PrefectServerFailed, create_database, prefect_server
-from tasks.run_folder import RunFolder, UnexpectedError, hold
-from tasks.settings import Workspace
+from flows.prefect_runs.prefect_server import PrefectServer, PrefectServerFailed, create_database, prefect_server
+from tasks.storage.workspace.run_folder import RunFolder, UnexpectedError, hold
+from tasks.storage.workspace.settings import Workspace
 
 START_AND_WAIT = """
 import sys, time
@@ -177,7 +177,7 @@ def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Pat
 def test_a_database_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     """A creation that is stopped leaves no folder that a later start would take for finished."""
     home = tmp_path / "prefect"
-    imports = "from pathlib import Path; from flows.prefect_server import create_database"
+    imports = "from pathlib import Path; from flows.prefect_runs.prefect_server import create_database"
     call = f"{imports}; create_database(Path({str(home)!r}))"
     with subprocess.Popen([sys.executable, "-c", call]) as creating:
         time.sleep(1.5)

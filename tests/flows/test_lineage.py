@@ -19,12 +19,12 @@ import pytest
 
 from benchmarks.orchestration import release_plainly
 from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
-from flows.lineage import lineage_of
+from flows.lineage_events import lineage_of
 from flows.request import Request, read_request
 from privacy.ledger.errors import BudgetExceeded
-from tasks.emission import send as sending
-from tasks.emission.run_events import dataset_name
-from tasks.settings import Workspace
+from tasks.records.emission import event_transport as sending
+from tasks.records.emission.run_events import dataset_name
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, make_place, shared
 from tests.tasks.outside_schemas import RUN_EVENT
 

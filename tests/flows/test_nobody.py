@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks._periodic_place import CONTRACT
 from benchmarks.orchestration import release_plainly
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 SPEC = """\
 release: nobody

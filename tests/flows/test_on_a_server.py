@@ -24,8 +24,8 @@ import psycopg
 import pytest
 
 from benchmarks._periodic_place import DAYS, SPEC, Periodic, make_periodic
-from contracts.blocks import time_block
-from contracts.spec import load_spec
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import load_spec
 from deploy.postgres_server import find_binaries, free_port, postgres_server
 from privacy.ledger.ledger import Ledger
 
@@ -199,8 +199,10 @@ def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running) -> N
     place = running.place
     held = json.dumps({"user": "reader", "password": SECRET})
     running.run(sys.executable, "-c", AS_OBJECT, given=held)
-    assert SECRET in json.dumps(running.told("block_documents")), "the reason for the refusal; see tasks.credentials"
-    look = "from tasks.credentials import credentials_of; credentials_of('warehouse', ('user', 'password'), 'there')"
+    assert SECRET in json.dumps(running.told("block_documents")), (
+        "the reason for the refusal; see tasks.storage.credentials"
+    )
+    look = "from tasks.storage.credentials import credentials_of; credentials_of('warehouse', ('user', 'password'), 'there')"
     said = running.run(sys.executable, "-c", look, code=1)
     assert "a Secret block 'warehouse' that holds an object" in said
     running.run(sys.executable, "-c", AS_TEXT, given=held)

@@ -12,18 +12,18 @@ import pytest
 
 from benchmarks._periodic_place import Periodic, make_periodic, write_rows
 from benchmarks.orchestration import release_plainly
-from contracts.period import read_periods
-from flows.arrivals import arrived
-from flows.intake import intake
+from contracts.periods.period import read_periods
+from flows.periods.arrivals import arrived
+from flows.periods.publications import attempt_noted, settled
+from flows.periods.states import standings
+from flows.periods.unfinished_charges import PeriodSpent
+from flows.prepare import intake
 from flows.request import read_request
-from flows.settled import attempt_noted, settled
-from flows.spent import PeriodSpent
-from flows.standing import standings
 from privacy.private_table import PrivateTable
-from tasks import object_store
 from tasks.charge import charge, run_key
-from tasks.object_store import StoreAway
-from tasks.run_folder import CHARGE_STATES, RunFolder, hold, run_name
+from tasks.storage import object_store
+from tasks.storage.object_store import StoreAway
+from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name
 from tests.tasks.object_server import ObjectServer
 
 TODAY = date(2025, 8, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import Finding, GateBroken
 from flows.steps import as_task
-from tasks.run_folder import RunFolder
+from tasks.storage.workspace.run_folder import RunFolder
 
 
 def _break(gate: str) -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from benchmarks._periodic_place import DAYS, QUARTERS, SPEC, Periodic, make_periodic, write_rows
 from console.main import execute
-from contracts.blocks import time_block
 from contracts.errors import GateBroken, SpecRefused
-from contracts.period import read_periods
-from flows.intake import intake
+from contracts.periods.period import read_periods
+from contracts.periods.time_blocks import time_block
+from flows.periods.publications import attempt_noted, settled
+from flows.periods.states import Standing, standings
+from flows.prepare import intake
 from flows.request import read_request
-from flows.settled import attempt_noted, settled
-from flows.standing import Standing, standings
 from privacy.ledger.errors import LedgerRefusal
-from tasks.run_folder import RunFolder, hold, run_name
+from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 
 TODAY = date(2025, 8, 1)
 

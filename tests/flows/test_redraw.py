@@ -17,26 +17,26 @@ import pytest
 
 from benchmarks._periodic_place import CONTRACT, SPEC, make_periodic, write_rows
 from benchmarks.orchestration import release_plainly
-from contracts.blocks import time_block
 from contracts.errors import Refused, SpecRefused
-from contracts.spec import load_spec
-from flows.clock import DateMissing, check_due
-from flows.deployable import check_deployable
-from flows.intake import intake
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import load_spec
+from flows.periods.clock import DateMissing, check_due
+from flows.periods.publications import SecondVersion, settled
+from flows.periods.unfinished_charges import DateSpent
+from flows.prefect_runs.deployment_checks import check_deployable
+from flows.prefect_runs.scheduled_release import due_date
+from flows.prepare import intake
 from flows.request import read_request
-from flows.scheduled import due_date
-from flows.settled import SecondVersion, settled
-from flows.spent import DateSpent
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, Charge
 from tasks.charge import charge, mark_of, request_for, run_key
-from tasks.measure import measure
-from tasks.run_folder import RunFolder, hold, run_name
-from tasks.settings import Workspace
+from tasks.products.tables.table_measurement import measure
+from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
+from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
 from tests.tasks.forgery import forge
 from tests.tasks.version_fixture import Version, broken

@@ -13,24 +13,24 @@ import pytest
 
 from benchmarks._periodic_place import CONTRACT, write_rows
 from benchmarks.orchestration import release_plainly
-from contracts.blocks import time_block
-from flows.intake import engine_failures_entered, intake
+from contracts.periods.time_blocks import time_block
+from flows.prepare import engine_failures_entered, intake
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.audit.recompute import recompute
 from privacy.generators.release_plan import SyntheticPlan
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, Charge
 from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.private_table import PrivateTable
 from tasks.charge import charge, run_key
-from tasks.measure import measure
+from tasks.products.synthetic.synthesis import synthesize
+from tasks.products.tables.table_measurement import measure
 from tasks.publish import published
-from tasks.run_folder import hold, run_name
-from tasks.settings import Workspace
-from tasks.synthesize import synthesize
+from tasks.storage.workspace.run_folder import hold, run_name
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.recompute.loss import recompute
 from tasks.verify import verify
 
 FITTED = """\

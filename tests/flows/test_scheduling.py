@@ -23,18 +23,18 @@ from prefect.logging import disable_run_logger
 from benchmarks._periodic_place import SPEC, Periodic, make_periodic
 from console.main import execute
 from contracts.errors import SpecRefused
-from contracts.period import period_of, read_periods
-from flows.arrivals import arrived
-from flows.clock import PeriodNotOver, check_over, today
-from flows.deployment import queue_of
-from flows.lost_runs import MOST_ATTEMPTS, is_lost
+from contracts.periods.period import period_of, read_periods
+from flows.periods.arrivals import arrived
+from flows.periods.clock import PeriodNotOver, check_over, today
+from flows.prefect_runs.deployment import queue_of
+from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
+from flows.prefect_runs.scheduled_release import due_period
+from flows.prefect_runs.worker import how_it_ended, is_outage, not_held
 from flows.release import release
 from flows.request import read_request
-from flows.scheduled import due_period
-from flows.worker import how_it_ended, is_outage, not_held
-from tasks.attempts import note_attempt
-from tasks.liveness import alive, note_end, only_one, sign_of_life, take_end
-from tasks.workspace_keys import write_secret
+from tasks.storage.workspace.attempts import note_attempt
+from tasks.storage.workspace.keys import write_secret
+from tasks.storage.workspace.liveness import alive, note_end, only_one, sign_of_life, take_end
 
 NOW = datetime(2025, 5, 5, tzinfo=UTC)
 GRACE = timedelta(seconds=60)
@@ -110,7 +110,7 @@ def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Pat
         assert sign_of_life(tmp_path, "ends") == "lives"
     assert sign_of_life(tmp_path, "ends") == "no sign"
     code = (
-        "import sys, time; from pathlib import Path; from tasks.liveness import alive\n"
+        "import sys, time; from pathlib import Path; from tasks.storage.workspace.liveness import alive\n"
         "with alive(Path(sys.argv[1]), 'killed'): print('in', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, NullPool, create_engine, make_url, text
 
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Clock, Ledger, utc_now
-from privacy.ledger.signing import Signer
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event

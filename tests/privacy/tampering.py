@@ -11,11 +11,11 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from contracts.errors import Finding
-from privacy.ledger import schema
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.fold import Checkpoint
+from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.merkle import appended, root
+from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.store import schema
 from tests.privacy.ledgers import HALF, SIGNER, Counted, Place, laplace, ledger_with_account, published, request
 
 Row = dict[str, Any]

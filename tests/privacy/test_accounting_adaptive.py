@@ -20,7 +20,7 @@ from privacy.accounting.events import (
     UnsupportedEvent,
     ZeroConcentrated,
 )
-from privacy.audit.budget import check_budget
+from tasks.verification.recompute.adaptive_budget import check_budget
 
 RHO, EPSILON = ZeroConcentrated(Fraction(1, 2)), Pure(Fraction(2))
 numbers = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(50), max_denominator=1000)

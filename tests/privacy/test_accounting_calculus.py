@@ -12,12 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused
-from privacy.accounting.calculus import (
-    PureCalculus,
-    RenyiCalculus,
-    best_order,
-    calculus_from_json,
-)
+from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order, calculus_from_json
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, epsilon_at, rho_for
 from privacy.accounting.curves import renyi

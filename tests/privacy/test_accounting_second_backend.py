@@ -157,6 +157,6 @@ def test_importing_the_accountant_is_light() -> None:
     modules = ["amounts", "events", "curves", "convert", "calculus", "calibrate", "second_backend"]
     imports = "; ".join(f"import privacy.accounting.{module}" for module in modules)
     heavy = "[name for name in ('numpy', 'scipy', 'dp_accounting', 'pydantic') if name in sys.modules]"
-    script = f"import sys; {imports}; import privacy.audit.recompute; print({heavy})"
+    script = f"import sys; {imports}; import tasks.verification.recompute.loss; print({heavy})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

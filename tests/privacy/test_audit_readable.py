@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.canonical import readable_json
-from privacy.audit import readable
-from privacy.audit.readable import DEEPEST, printable, read_json, shown
+from tasks.records import strict_json as readable
+from tasks.records.strict_json import DEEPEST, printable, read_json, shown
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 # Half a surrogate has no UTF-8 and so no canonical form.

@@ -10,11 +10,13 @@ from math import exp
 import numpy as np
 import pytest
 
-from contracts.contract import Contract
-from contracts.product import TableSpec, TablesProduct
+from contracts.contract.contract import Contract
+from contracts.release.tables.product import TableSpec, TablesProduct
 from privacy.accounting.events import DiscreteLaplace
-from privacy.audit.identity import Meaning
-from privacy.audit.replay import (
+from privacy.refine.tables import Refined
+from tasks.records.model.version_statements import TableStatement
+from tasks.verification.record_identity import Meaning
+from tasks.verification.refinement_replay import (
     Difference,
     check_choice,
     first_difference,
@@ -23,8 +25,6 @@ from privacy.audit.replay import (
     uncertainty_columns,
     values_sha256,
 )
-from privacy.audit.statements import TableStatement
-from privacy.refine.tables import Refined
 
 EVENT = DiscreteLaplace(Fraction(1, 2), (1,))
 AB = TableSpec(columns=("a", "b"), name="a_x_b")

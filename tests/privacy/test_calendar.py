@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.ledger.calendar import Refusal, ScheduledRun, first_refusals, runs_left
+from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left
 from privacy.ledger.terms import Part
 
 START = datetime(2026, 1, 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.cell_codes import ImpossibleCells, cell_codes, digit
-from contracts.odcs import load_contract
+from contracts.contract.cell_codes import ImpossibleCells, cell_codes, digit
+from contracts.contract.odcs import load_contract
 from tests.tasks.runs import second
 from tests.tasks.sparse_runs import sparse
 

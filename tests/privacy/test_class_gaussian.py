@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.generators.class_gaussian import ClassGaussian
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.models import read_model

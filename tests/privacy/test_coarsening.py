@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.levels import levels_of
-from contracts.product import TableSpec
+from contracts.release.tables.levels import levels_of
+from contracts.release.tables.product import TableSpec
+from privacy.grant.grant import Grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.level_shares import level_shares

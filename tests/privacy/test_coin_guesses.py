@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privacy.audit.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
+from privacy.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.refine.consistency import Agreement, NoisyTable, shared_cliques
 from privacy.refine.tables import NO_SUM

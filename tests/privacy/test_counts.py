@@ -11,8 +11,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from contracts.contract import Contract
-from contracts.odcs import load_contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from privacy.marginals import counts as counts_module
 from privacy.marginals import shared_scan
 from privacy.marginals.counts import PrivateCounts, SnapshotCounts
@@ -156,12 +156,12 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
 @pytest.mark.parametrize(
     ("call", "allowed"),
     [
-        ("._count()", ["privacy/ledger/grant.py"]),
+        ("._count()", ["privacy/grant/grant.py"]),
         ("._counted", ["privacy/marginals/counts.py"]),
         ("count_marginals(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
         ("count_populated(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
         (".counted_cells(", ["privacy/marginals/counts.py"]),
-        ("cells_of(", ["contracts/portable/staging.py", "tasks/engine/ingest.py"]),
+        ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/stage.py"]),
     ],
 )
 def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:

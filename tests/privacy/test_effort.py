@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from privacy.audit import effort, loss_inversion
-from privacy.audit.budget import check_budget
-from privacy.audit.effort import MOST_TERMS, TooMuchWork, bounded, exact_sum, spend
-from privacy.audit.event_forms import NotRecomputable
-from privacy.audit.loss_inversion import delta_at
-from privacy.audit.recompute import recompute
+from tasks.verification.recompute import effort, loss_inversion
+from tasks.verification.recompute.adaptive_budget import check_budget
+from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded, exact_sum, spend
+from tasks.verification.recompute.event_forms import NotRecomputable
+from tasks.verification.recompute.loss import recompute
+from tasks.verification.recompute.loss_inversion import delta_at
 
 RENYI = {"kind": "renyi", "order": "607/64"}
 

@@ -16,9 +16,9 @@ from privacy.federation.counting import FINEST_VARIANCE, CountingPlan
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, RoundSum
+from privacy.grant.grant import Grant
 from privacy.learning.errors import CannotTrain
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from tests.privacy.federating import a_ledger
 from tests.privacy.ledgers import Counted, Place

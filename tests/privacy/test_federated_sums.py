@@ -17,14 +17,14 @@ from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, RoundSum, lifted
 from privacy.federation.summing_plan import SumBounds, SummingPlan
+from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.sites import sum_shares as federated_sums
 from privacy.learning.embedding import Embedding
 from privacy.learning.errors import CannotTrain
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.statistics import Moments, Statistic
-from privacy.ledger import federated_sums
 from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerRefusal
-from privacy.ledger.once import DrawOnce
 from tests.privacy.federating import a_ledger
 from tests.privacy.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole
 from tests.privacy.ledgers import Place

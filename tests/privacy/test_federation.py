@@ -23,13 +23,13 @@ from privacy.federation.coordinator import Attempts, replayed, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
 from privacy.federation.rounds import Call, Collected, lifted, residues_of
+from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.grant import Grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, initial_state
 from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant
-from privacy.ledger.once import DrawOnce
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes

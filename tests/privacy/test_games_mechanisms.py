@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from benchmarks.games import federated, generators, sums, surrogate, tables, training
 from benchmarks.games.generators import GAMES, PAIRS, exact_rows, game_on, marginals_of
 from benchmarks.privacy_games import ATTACKS, FAMILIES
-from privacy.audit.games.game import Game, play
-from privacy.audit.games.inference import allowed_area, guesses, leak, nearness, shadow, shadow_leak
+from privacy.games.game import Game, play
+from privacy.games.inference import allowed_area, guesses, leak, nearness, shadow, shadow_leak
 
 CONFIDENCE, CONTROL = 1 - 1e-9, 0.999
 ROOT = Path(__file__).parents[2]

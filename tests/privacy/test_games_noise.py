@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.games import ledger, noise
-from privacy.audit.games.game import play
+from privacy.games.game import play
 
 CONFIDENCE = 1 - 1e-9
 GAMES = {**noise.GAMES, **ledger.GAMES}

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from privacy.audit.games.confidence import at_least, at_most
-from privacy.audit.games.distinguishing import distinguish, learned_direction
-from privacy.audit.games.lower_bound import epsilons, gaussian_epsilon, largest_certifiable, proven
-from privacy.audit.games.results import code_digest, stored
+from privacy.games.confidence import at_least, at_most
+from privacy.games.distinguishing import distinguish, learned_direction
+from privacy.games.lower_bound import epsilons, gaussian_epsilon, largest_certifiable, proven
+from privacy.games.results import code_digest, stored
 
 RARE = 1e-10
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from contracts.synthetic import SyntheticProduct
+from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.generators import registry, release_plan

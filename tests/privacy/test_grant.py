@@ -10,16 +10,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from contracts.minimum_frequency import MinimumFrequency
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.ledger import draws as draw_files
+from privacy.grant.grant import Grant
+from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.grant import Grant
-from privacy.ledger.journal import Journal
+from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger, utc_now
-from privacy.ledger.store import Store
+from privacy.ledger.store.database import Store
 from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
@@ -324,7 +324,7 @@ def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
 ) -> None:
     ledger, grant = opened(place)
     where, name = CRASHES[instant]
-    target: object = "privacy.ledger.once.values_digest" if name == "values_digest" else where
+    target: object = "privacy.grant.durable_draws.values_digest" if name == "values_digest" else where
     with monkeypatch.context() as patch:
         patch.setattr(target, die) if isinstance(target, str) else patch.setattr(target, name, die)
         with pytest.raises(Killed):

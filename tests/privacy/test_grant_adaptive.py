@@ -10,8 +10,8 @@ import pytest
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, Pure, ZeroConcentrated
+from privacy.grant.grant import Grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.scores import Candidate, DistanceScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.cell_codes import ImpossibleCells
+from contracts.contract.cell_codes import ImpossibleCells
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
+from privacy.grant.grant import Grant
 from privacy.ledger.errors import LedgerRefusal
-from privacy.ledger.grant import Grant
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore

@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.cell_codes import ImpossibleCells
-from contracts.odcs import load_contract
-from contracts.product import Refine
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.contract.odcs import load_contract
+from contracts.release.tables.product import Refine
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteLaplace
-from privacy.ledger import draws as draw_files
+from privacy.grant.grant import Grant
+from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.grant import Grant
-from privacy.ledger.journal import Journal
+from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.sparse_drawing import draw_listed
 from privacy.marginals.counts import SnapshotCounts, SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes

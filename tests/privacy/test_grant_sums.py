@@ -12,13 +12,13 @@ import pytest
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Event, ZeroConcentrated
+from privacy.grant.grant import Grant, SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Everyone, Labels, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Moments, Statistic, sum_event
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant, SumMeasurement
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes

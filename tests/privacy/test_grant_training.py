@@ -12,6 +12,7 @@ import pytest
 
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian, ZeroConcentrated
+from privacy.grant.grant import Grant
 from privacy.learning import training as training_module
 from privacy.learning.errors import CannotTrain, TrainingDiverged
 from privacy.learning.execution import Execution
@@ -22,7 +23,6 @@ from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.learning import classifier, clustered, mixed_codes, mixed_layout, p3gm
@@ -175,7 +175,7 @@ def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
     sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is there, the journal does not know it: it is the draw, and the reserve is not touched."""
-    from privacy.ledger.journal import Journal
+    from privacy.ledger.journal.journal import Journal
 
     ledger = a_ledger(sqlite_place)
     grant = ledger.open_grant("run-1")
@@ -298,7 +298,7 @@ def test_what_hides_behind_a_frozen_learner_does_not_come_along(sqlite_place: Pl
 def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
     sqlite_place: Place, changed: dict[str, Any], message: str
 ) -> None:
-    from privacy.ledger.training_entrance import check_relation
+    from privacy.grant.queries.training_arguments import check_relation
 
     with pytest.raises(CannotTrain, match=message):
         check_relation(request(**changed))

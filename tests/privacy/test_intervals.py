@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine import chunks

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.generators.generator import Asked, CannotGenerate, OutOfTime

@@ -14,6 +14,7 @@ from sklearn.mixture import GaussianMixture
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
+from privacy.grant.grant import Grant
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.kmeans import cluster_statistic, fit_clusters, initial_centres
@@ -31,7 +32,6 @@ from privacy.learning.mixture import (
 )
 from privacy.learning.principal_components import noise_edge, principal_components
 from privacy.learning.statistics import Blocks, Moments
-from privacy.ledger.grant import Grant
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning_rows import private

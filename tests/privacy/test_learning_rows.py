@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused
-from contracts.odcs import load_contract
 from privacy.learning.layout import ColumnLayout, Head, RowLayout, row_layout
 from privacy.learning.rows import PrivateRows, SnapshotRows, _read_codes
 from privacy.private_table import PrivateTable

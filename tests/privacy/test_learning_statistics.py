@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.contract import Adjacency
+from contracts.contract.contract import Adjacency
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.curves import renyi
 from privacy.accounting.second_backend import pld_epsilon

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
-from privacy.ledger import schema
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
+from privacy.ledger.journal.signing import Signer, key_id, signature_holds
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.merkle import root_from_proof, roots_from_consistency
-from privacy.ledger.signing import Signer, key_id, signature_holds
+from privacy.ledger.store import schema
 from tests.privacy.conftest import NewPlace
 from tests.privacy.ledgers import (
     HALF,

@@ -18,14 +18,15 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, text
 
-from privacy.audit.inclusion import check_inclusion, check_succession
-from privacy.audit.statements import Proof, read_statement
-from privacy.ledger import books, schema
+from privacy.ledger import books
 from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.fold import Checkpoint
+from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.merkle import root
-from privacy.ledger.signing import key_id
+from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.store import schema
+from tasks.records.model.version_statements import Proof, read_statement
+from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
 from tests.privacy.forged_entries import charge_again
 from tests.privacy.ledgers import HALF, SIGNER, SOURCE, Counted, Place, request, terms

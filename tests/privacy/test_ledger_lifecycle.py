@@ -1,7 +1,7 @@
 """Entries that the ledger never writes: whoever appends one, chains it well and fits the tables to it, is found.
 
 Each forgery is complete: the chain holds, the checkpoints hold, and the tables say what the entries say. So it is
-found by the rules of `privacy.ledger.lifecycle` alone, and nothing else is found beside it.
+found by the rules of `privacy.ledger.replay.entry_rules` alone, and nothing else is found beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.lifecycle import Lifecycle
+from privacy.ledger.replay.entry_rules import Lifecycle
 from tests.privacy import forged_entries as forged
 from tests.privacy.conftest import Databases
 from tests.privacy.forged_entries import QUARTER

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from contracts.blocks import time_block
+from contracts.periods.time_blocks import time_block
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from tests.privacy.ledgers import SOURCE, Place, bind, laplace, opened, request, terms
 

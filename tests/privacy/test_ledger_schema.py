@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from privacy.ledger.backup import dump, restore
 from privacy.ledger.errors import LedgerRefusal, LedgerUnavailable, SchemaUnknown
-from privacy.ledger.guards import missing_guards
-from privacy.ledger.schema import VERSION, metadata, version, version_of
+from privacy.ledger.replay.guards import missing_guards
+from privacy.ledger.store.schema import VERSION, metadata, version, version_of
 from tests.privacy.conftest import NewPlace
 from tests.privacy.ledgers import Place, ledger_with_account
 

@@ -16,7 +16,7 @@ from sqlalchemy import make_url, text
 
 from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.store import Store
+from privacy.ledger.store.database import Store
 from tests.privacy.conftest import NewPlace
 from tests.privacy.ledgers import Place, laplace, ledger_with_account, request
 from tests.privacy.tampering import unguard
@@ -247,7 +247,7 @@ def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_datab
 def test_money_columns_hold_integers_only() -> None:
     from sqlalchemy import BigInteger
 
-    from privacy.ledger import schema
+    from privacy.ledger.store import schema
 
     money = (schema.accounts.c.cap, schema.accounts.c.spent, schema.parts.c.amount)
     assert all(isinstance(column.type, BigInteger) for column in money)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from privacy.ledger import schema
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.store import schema
 from tests.privacy.ledgers import (
     Place,
 )

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from privacy.accounting.amounts import PICO
-from privacy.ledger import search
-from privacy.ledger.balances import parts_in
+from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import KINDS, Entry
 from privacy.ledger.errors import LedgerUnavailable
+from privacy.ledger.journal import search
+from privacy.ledger.journal.merkle import root_from_proof
+from privacy.ledger.journal.search import Wanted, entries, entry_at, prove
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.merkle import root_from_proof
-from privacy.ledger.search import Wanted, entries, entry_at, prove
-from privacy.ledger.signing import Signer
 from privacy.ledger.view import Claimed, LedgerView, published_at
 from tests.privacy.ledgers import Place, bind, laplace, opened, published, request
 

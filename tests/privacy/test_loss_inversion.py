@@ -19,8 +19,8 @@ from privacy.accounting.events import (
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon
-from privacy.audit.event_forms import NotRecomputable
-from privacy.audit.loss_inversion import delta_at
+from tasks.verification.recompute.event_forms import NotRecomputable
+from tasks.verification.recompute.loss_inversion import delta_at
 
 TENTH = Fraction(1, 10)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from privacy.ledger.merkle import (
+from privacy.ledger.journal.merkle import (
     Nodes,
     appended,
     consistency_proof,

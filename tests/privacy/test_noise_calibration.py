@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from contracts.contract import Contract
-from contracts.model import ModelProduct
-from contracts.odcs import load_contract
-from contracts.synthetic import SyntheticProduct
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.release.classifier import ModelProduct
+from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.accounting.claim import dominating, release_claim
@@ -27,7 +27,6 @@ from privacy.accounting.events import (
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon
-from privacy.audit.loss_inversion import delta_at
 from privacy.classifiers.model_plan import plan_model
 from privacy.classifiers.registry import trainer
 from privacy.generators.calibration import Calibrated, Room, calibrated
@@ -37,6 +36,7 @@ from privacy.generators.release_plan import FittedPlan, plan_synthetic
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
 from privacy.learning.plan import Schedule
+from tasks.verification.recompute.loss_inversion import delta_at
 
 DELTA = Decimal("1e-9")
 ATTOS = 10**9

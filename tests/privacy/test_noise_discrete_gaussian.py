@@ -17,11 +17,7 @@ from scipy.stats import norm
 
 from privacy.noise import discrete_gaussian as module
 from privacy.noise.binary_expansion import exp_minus
-from privacy.noise.discrete_gaussian import (
-    LARGEST_SIGMA_SQUARED,
-    SMALLEST_SIGMA_SQUARED,
-    discrete_gaussian,
-)
+from privacy.noise.discrete_gaussian import LARGEST_SIGMA_SQUARED, SMALLEST_SIGMA_SQUARED, discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes

@@ -16,6 +16,7 @@ from privacy.generators.generator import Asked
 from privacy.generators.number_scale import MOST, measured_factor, shells_statistic
 from privacy.generators.projection import Projection
 from privacy.generators.registry import generator
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import checked_learner, learner_digest
@@ -25,7 +26,6 @@ from privacy.learning.outputs import output_columns
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import sum_event
 from privacy.learning.window import Window
-from privacy.ledger.measurement import SumMeasurement
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import Domain
 from privacy.marginals.sensitivity import GaussianNoise

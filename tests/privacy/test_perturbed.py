@@ -22,15 +22,15 @@ from privacy.accounting.events import (
     event_from_json,
 )
 from privacy.accounting.scale import scaled
-from privacy.audit.recompute import recompute
 from privacy.classifiers.perturbation_options import parameter_epsilon
+from privacy.grant.queries.parameters import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
 from privacy.learning.errors import CannotTrain
 from privacy.learning.feed_forward import as_layers, initial_vector
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.perturbing import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
+from tasks.verification.recompute.loss import recompute
 from tests.privacy.learning_rows import LAYOUT, private, random_rows
 from tests.privacy.ledgers import Place
 from tests.privacy.test_grant_sums import opened

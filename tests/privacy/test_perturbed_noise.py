@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from benchmarks.games import perturbed
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteLaplaceVector
-from privacy.audit.games.distinguishing import distinguish
+from privacy.games.distinguishing import distinguish
+from privacy.grant.grant import Grant
+from privacy.grant.queries import parameters as perturbing
+from privacy.grant.queries.parameters import clamped_steps, noisy_epochs, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining, VectorEvent
-from privacy.ledger import perturbing
-from privacy.ledger.grant import Grant
-from privacy.ledger.perturbing import clamped_steps, noisy_epochs, vectors_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
 from privacy.noise.random_bytes import SecureBytes
 from tests.privacy.learning_rows import LAYOUT, private, random_rows

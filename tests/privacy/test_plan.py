@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.contract import Contract
-from contracts.odcs import load_contract
-from contracts.spec import ReleaseSpec, load_spec
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.release.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace

@@ -22,7 +22,7 @@ from privacy.accounting.posterior import (
     loss_about_a_row,
     odds_bound,
 )
-from privacy.audit.recompute import recompute
+from tasks.verification.recompute.loss import recompute
 
 SHAPE = {"a": 3, "b": 2, "c": 2}
 TABLES: dict[tuple[str, ...], Fraction] = {

@@ -30,9 +30,9 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
-from privacy.audit import decimal_curves, effort, event_forms
-from privacy.audit import recompute as module
-from privacy.audit.recompute import NotRecomputable, Recomputed, recompute
+from tasks.verification.recompute import decimal_curves, effort, event_forms
+from tasks.verification.recompute import loss as module
+from tasks.verification.recompute.loss import NotRecomputable, Recomputed, recompute
 
 PURE, RENYI = {"kind": "pure"}, {"kind": "renyi", "order": "35"}
 scales = st.one_of(
@@ -91,7 +91,7 @@ def test_it_shares_no_code_with_the_accountant() -> None:
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     ours = {name for name in imported if name and name.split(".")[0] in {"privacy", "contracts", "tasks", "flows"}}
-    own = {f"privacy.audit.{name}" for name in ("decimal_curves", "effort", "event_forms")}
+    own = {f"tasks.verification.recompute.{name}" for name in ("decimal_curves", "effort", "event_forms")}
     assert ours == {"contracts.errors", *own}
     assert not {"math", "numpy", "scipy", "mpmath"} & imported
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.methods import NO_NEIGHBOURS
 from privacy.refine.negative_l2 import negative_l2

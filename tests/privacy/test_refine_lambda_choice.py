@@ -14,12 +14,7 @@ from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.bootstrap_risk import expected_risks, population
 from privacy.refine.histogram import distinct_counts
-from privacy.refine.lambda_choice import (
-    LambdaChoice,
-    choose_lambda_auto,
-    lambda_for_reference,
-    lambda_for_sparsity,
-)
+from privacy.refine.lambda_choice import LambdaChoice, choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.rounding import round_to_total

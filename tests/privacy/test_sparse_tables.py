@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.cell_codes import ImpossibleCells
-from contracts.product import Refine
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from contracts.minimum_frequency import MinimumFrequency
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.noise_tail import WIDEST_TABLE, NoiseEvent, least_margin, mean_above, tail
 from privacy.marginals.suppression import Threshold, effect, published_below, threshold_for, told_rule

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_laplace import discrete_laplace

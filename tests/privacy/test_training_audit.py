@@ -16,12 +16,12 @@ from scipy.stats import beta, norm
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.accounting.second_backend import pld_epsilon
+from privacy.grant.queries.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.training import noisy_step
 from privacy.noise.random_bytes import SecureBytes
 from privacy.noise.row_normals import normals_from
 from tests.privacy.learning import classifier, mixed_codes, mixed_layout

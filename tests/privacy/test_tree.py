@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from contracts.levels import levels_of
-from contracts.product import Refine, TableSpec
+from contracts.release.tables.levels import levels_of
+from contracts.release.tables.product import Refine, TableSpec
 from privacy.marginals.coarsening import coarsening, sum_up
 from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts.contract import Contract
-from contracts.model import ModelProduct
-from contracts.odcs import load_contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.release.classifier import ModelProduct
 from privacy.classifiers.inputs import DROWNED, CardTerms, card_of
 from privacy.classifiers.model_plan import ModelPlan, plan_model
 from privacy.classifiers.registry import trainer

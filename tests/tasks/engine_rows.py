@@ -6,9 +6,9 @@ from pathlib import Path
 
 import duckdb
 
-from contracts.contract import Contract
-from contracts.portable.kinds import Kind
-from contracts.source import Source
+from contracts.contract.contract import Contract
+from contracts.release.source import Source
+from contracts.sql.portable.value_kinds import Kind
 from tests.tasks.intake import make_contract
 
 KINDS: dict[str, Kind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.blocks import time_block
-from contracts.source import source_name
+from contracts.periods.time_blocks import time_block
+from contracts.release.source import source_name
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 
 SITES = ("north", "east", "south")
 CONTRACT = """\

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privacy.accounting.amounts import pico_to_text
-from privacy.audit.learnable import meaning
 from privacy.refine.intervals import told_interval
-from tasks.record.guarantee import odds_factor
-from tasks.record.learnable import beliefs
+from tasks.records.groups.guarantee import odds_factor
+from tasks.records.groups.posterior_words import beliefs
+from tasks.verification.guarantee.posterior_checks import meaning
 from tests.tasks.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell, told
 
 Change = Callable[[Any], object]

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.merkle import appended, inclusion_proof, leaf, root
-from privacy.ledger.signing import Signer, key_id
-from tasks.description.files import descriptions
+from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
+from privacy.ledger.journal.signing import Signer, key_id
+from tasks.records.descriptions.description_files import descriptions
 from tests.tasks.version_fixture import Version
 
 Json = dict[str, Any]

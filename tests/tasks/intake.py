@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contracts.contract import Contract
-from contracts.odcs import load_contract
-from contracts.spec import Source
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
 

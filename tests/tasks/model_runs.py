@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from contracts.checks import checks
-from contracts.contract import Contract
-from contracts.spec import ReleaseSpec
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.classifiers.model_plan import ModelPlan
@@ -16,8 +16,8 @@ from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.charge import request_for
-from tasks.facts import CheckOutcome, Made, RunFacts, gather
-from tasks.train_classifier import TrainedClassifier, train_classifier
+from tasks.products.classifier.classifier_training import TrainedClassifier, train_classifier
+from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
 from tests.tasks.runs import KEYED_HASH, first
 from tests.tasks.synthetic_runs import SyntheticScenario
 

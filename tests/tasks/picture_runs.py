@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from contracts.contract import Contract
-from contracts.spec import Source
+from contracts.contract.contract import Contract
+from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
 from tests.tasks.intake import KEY

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from contracts.source import Source
+from contracts.release.source import Source
 
 
 class PostgresServer:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from contracts.blocks import LIFETIME, time_block
-from contracts.cell_codes import cell_codes
-from contracts.checks import checks
-from contracts.contract import Contract
-from contracts.odcs import load_contract
-from contracts.spec import load_spec
+from contracts.contract.cell_codes import cell_codes
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.periods.time_blocks import LIFETIME, time_block
+from contracts.release.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.ledger.ledger import Ledger
@@ -26,10 +26,10 @@ from privacy.marginals.plan import plan_tables
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.charge import request_for
-from tasks.earlier_version import earlier_version
-from tasks.facts import CheckOutcome, Made, RunFacts, Software, gather
-from tasks.measure import measure_counts
-from tasks.refine import refine
+from tasks.products.tables.reference_version import earlier_version
+from tasks.products.tables.table_measurement import measure_counts
+from tasks.products.tables.table_refinement import refine
+from tasks.records.facts import CheckOutcome, Made, RunFacts, Software, gather
 
 KEYED_HASH = "c" * 64
 CONTRACT = """\

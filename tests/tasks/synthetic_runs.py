@@ -11,10 +11,10 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from contracts.blocks import time_block
-from contracts.checks import checks
-from contracts.contract import Contract
-from contracts.spec import ReleaseSpec
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import ReleaseSpec
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
@@ -24,8 +24,8 @@ from privacy.ledger.terms import AccountTerms
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.charge import request_for
-from tasks.facts import CheckOutcome, Made, RunFacts, gather
-from tasks.synthesize import Synthesis, synthesize
+from tasks.products.synthetic.synthesis import Synthesis, synthesize
+from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
 from tests.tasks.runs import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
 
 PlanT = TypeVar("PlanT")

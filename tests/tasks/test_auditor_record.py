@@ -12,9 +12,9 @@ import pytest
 
 from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
-from privacy.audit.sealed import PURPOSE, commitment
-from privacy.ledger.signing import Signer, key_id
-from tasks.record.auditors import Auditors
+from privacy.ledger.journal.signing import Signer, key_id
+from tasks.records.auditor_copy import Auditors
+from tasks.verification.auditor_record import PURPOSE, commitment
 from tasks.verify import verify
 from tests.tasks.forgery import Json, forge, load, told
 from tests.tasks.runs import second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tasks.version.commit import code_commit
+from tasks.records.commit import code_commit
 
 
 def git(folder: Path, *arguments: str) -> str:

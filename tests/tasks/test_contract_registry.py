@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ContractRefused
-from tasks.contract_registry import FILE, REGISTRATION, Registry, RegistryRefused
+from tasks.storage.workspace.contract_registry import FILE, REGISTRATION, Registry, RegistryRefused
 from tests.contracts.samples import CONTRACT, replaced, write
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

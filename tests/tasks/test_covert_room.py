@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.records.software import software
 from tasks.verify import verify
-from tasks.version.software import software
 from tests.tasks.forgery import Json, forge
 from tests.tasks.runs import second
 from tests.tasks.sparse_runs import small

@@ -9,8 +9,8 @@ import pytest
 from benchmarks._periodic_place import DAYS, Periodic, make_periodic
 from console.main import execute
 from contracts.errors import Refused
-from flows.evaluation import file_source
-from tasks.evaluation.declared_public import refuse_confidential
+from flows.evaluation.version_evaluation import file_source
+from tasks.evaluation.public_rows import refuse_confidential
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tasks.description.deployment import deployment, deployment_yaml, missing_fields
-from tasks.description.files import FROM_RECORD, descriptions
-from tasks.description.label import label_html
-from tasks.description.lineage import run_event
+from tasks.records.descriptions.deployment_entry import deployment, deployment_yaml, missing_fields
+from tasks.records.descriptions.description_files import FROM_RECORD, descriptions
+from tasks.records.descriptions.label import label_html
+from tasks.records.descriptions.lineage import run_event
+from tasks.records.software import software
 from tasks.verify import verify
-from tasks.version.software import software
 from tests.tasks.forgery import Json, edit, forge, load, told
 from tests.tasks.outside_schemas import DEPLOYMENT, RUN_EVENT
 from tests.tasks.runs import OTHER_ABOUT, second

@@ -14,18 +14,18 @@ from time import monotonic, sleep
 import duckdb
 import pytest
 
-from contracts.code_sql import identifier
 from contracts.errors import SpecRefused
-from contracts.portable.compiling import sql_of
-from contracts.portable.staging import SOURCE, stage_of, staged
-from contracts.spec import load_spec
+from contracts.release.spec import load_spec
+from contracts.sql.code_sql import identifier
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable
-from tasks.engine.ingest import StagedTable, ingest_in_engine
-from tasks.engine.spark import EngineFailed, SparkWorker
-from tasks.engine.spark_settings import SparkSettings
-from tasks.run_folder import RunBusy, hold, is_held
-from tasks.snapshot.bounding import choice_keys
+from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.stage import StagedTable, ingest_in_engine
+from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.workspace.run_folder import RunBusy, hold, is_held
+from tasks.storage.workspace.spark_settings import SparkSettings
 from tests.contracts.samples import loaded, write
 from tests.tasks.engine_rows import KINDS, UNITS, people_contract, write_people
 from tests.tasks.intake import KEY, SECRET, take_in

@@ -14,18 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import Refused
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
-from tasks import progress
 from tasks.evaluate import evaluate
-from tasks.evaluation.page import beside, scores_page
-from tasks.evaluation.predict import LEARNERS, _some, accuracies
+from tasks.evaluation.predictors import LEARNERS, _some, accuracies
 from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.score_files import ScoreFiles
-from tasks.settings import Workspace
+from tasks.evaluation.score_pages import beside, scores_page
+from tasks.storage import progress
+from tasks.storage.workspace.settings import Workspace
 from tests.tasks.intake import make_contract, take_in, write_csv
 
 REAL = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "31,F,12.5,2021-12-31")

@@ -12,8 +12,8 @@ import pytest
 from contracts.errors import Refused, SpecRefused
 from privacy.evaluation.model_scores import model_scores
 from privacy.private_table import PrivateTable
-from tasks.evaluation.published_models import evaluate_model, published_classifier
-from tasks.verification.published_record import kind_of, published_model_record, published_record
+from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
+from tasks.products.version_records import kind_of, published_model_record, published_record
 from tests.tasks.forgery import edit
 from tests.tasks.model_runs import learning_first
 from tests.tasks.runs import KEYED_HASH

@@ -17,14 +17,14 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
-from privacy.ledger.signing import Signer
-from tasks.federation.checked import draw_digest, file_names, reserves, sum_read
-from tasks.federation.generated import MODEL
-from tasks.federation.page import PAGE, page_statement, render_federation
-from tasks.federation.products import WEIGHTS
-from tasks.federation.released import check_released, page_told
-from tasks.federation.understood import Federation
-from tasks.settings import Workspace
+from privacy.ledger.journal.signing import Signer
+from tasks.federation.federation_outputs import WEIGHTS
+from tasks.federation.federation_page import PAGE, page_statement, render_federation
+from tasks.federation.federation_release import check_released, page_told
+from tasks.federation.federation_run import Federation
+from tasks.federation.generator_outputs import MODEL
+from tasks.federation.statement_checks import draw_digest, file_names, reserves, sum_read
+from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federations import FEDERATION, GENERATOR, MARGINALS, TABLES
 from tests.tasks.test_federation_sites import released
 

@@ -15,12 +15,12 @@ from typing import ClassVar
 import pytest
 
 from console.check import SiteStaysAway, site_accepted
-from contracts.federation import load_site
+from contracts.release.federation_spec import load_site
+from flows.federation.flower_sites import FlowerSites
+from flows.federation.site import OTHER_PLAN, Answering, joined
 from privacy.federation import summing_plan
 from tasks.federation import sockets
-from tasks.federation.flower_sites import FlowerSites
-from tasks.federation.site import OTHER_PLAN, Answering, joined
-from tasks.federation.wire import packed, unpacked
+from tasks.federation.wire_format import packed, unpacked
 from tasks.validation.misfits import ColumnMisfits, Misfits
 from tests.tasks.federations import GENERATOR, a_coordinator, a_site, drawn, ledger_of
 from tests.tasks.test_federation_sites import known_of
@@ -76,8 +76,8 @@ def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_pat
     path, workspace = a_site(tmp_path / "north", "north")
     path.write_text(path.read_text().replace("path: stays.csv", "path: s3://wards/stays.csv, credentials: store"))
     code = (
-        "import sys; from pathlib import Path; from contracts.federation import load_site\n"
-        "from tasks.federation.site import joined; from tasks.settings import Workspace\n"
+        "import sys; from pathlib import Path; from contracts.release.federation_spec import load_site\n"
+        "from flows.federation.site import joined; from tasks.storage.workspace.settings import Workspace\n"
         "with joined(*load_site(Path(sys.argv[1])), Workspace.open(Path(sys.argv[2]))): pass"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}

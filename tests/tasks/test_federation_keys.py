@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.federation import load_federation, load_site
-from flows import federated
-from flows.federated import Network, coordinate
-from tasks.federation.flower import OWN_APP, Certificates, Engine, EngineFailed, Lasting, free_port
-from tasks.federation.flower_sites import OTHER_NAME
-from tasks.federation.keys import key_file, key_of, site_key
-from tasks.federation.site import Answering, joined
+from contracts.release.federation_spec import load_federation, load_site
+from flows.federation import federated_run as federated
+from flows.federation.federated_run import Network, coordinate
+from flows.federation.flower_sites import OTHER_NAME
+from flows.federation.site import Answering, joined
+from tasks.federation.federation_run import understood
+from tasks.federation.federation_words import words
+from tasks.federation.flower_processes import OWN_APP, Certificates, Engine, EngineFailed, Lasting, free_port
+from tasks.federation.site_keys import key_file, key_of, site_key
 from tasks.federation.sockets import answering
-from tasks.federation.understood import understood
-from tasks.federation.words import words
-from tasks.settings import Workspace, federation_environment
+from tasks.storage.workspace.settings import Workspace, federation_environment
 from tests.tasks.certificates import loopback_certificates
 from tests.tasks.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.federation import load_federation
-from tasks.federation import flower
-from tasks.federation.flower import EngineFailed, Lasting, Running, free_port
-from tasks.federation.released import check_released
-from tasks.federation.understood import understood
+from contracts.release.federation_spec import load_federation
+from tasks.federation import flower_processes as flower
+from tasks.federation.federation_release import check_released
+from tasks.federation.federation_run import understood
+from tasks.federation.flower_processes import EngineFailed, Lasting, Running, free_port
 from tests.tasks.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
 
 RUN = "from console.main import main; main()"

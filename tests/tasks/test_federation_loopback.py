@@ -9,17 +9,17 @@ from shutil import copytree
 
 import pytest
 
-from contracts.federation import load_federation, load_site
-from flows import federated
-from flows.federated import Network, coordinate
+from contracts.release.federation_spec import load_federation, load_site
+from flows.federation import federated_run as federated
+from flows.federation.federated_run import Network, coordinate
+from flows.federation.site import PLAIN, Answering, joined
 from privacy.learning.training import initial_state
-from tasks.federation.flower import APP, OWN_APP, Engine, Lasting, free_port
-from tasks.federation.products import WEIGHTS
-from tasks.federation.released import check_released
-from tasks.federation.site import PLAIN, Answering, joined
+from tasks.federation.federation_outputs import WEIGHTS
+from tasks.federation.federation_release import check_released
+from tasks.federation.federation_run import understood
+from tasks.federation.flower_processes import APP, OWN_APP, Engine, Lasting, free_port
 from tasks.federation.sockets import answering
-from tasks.federation.understood import understood
-from tasks.settings import environment_for_flower, federation_environment
+from tasks.storage.workspace.settings import environment_for_flower, federation_environment
 from tests.tasks.certificates import loopback_certificates
 from tests.tasks.federations import SITES, a_coordinator, a_site, drawn, ledger_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from contracts.canonical import canonical_json
-from privacy.ledger.signing import Signer
-from tasks.federation.page import PAGE, page_statement, render_federation
-from tasks.federation.released import check_released
-from tasks.settings import Workspace
+from privacy.ledger.journal.signing import Signer
+from tasks.federation.federation_page import PAGE, page_statement, render_federation
+from tasks.federation.federation_release import check_released
+from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federations import FEDERATION
 from tests.tasks.test_federation_sites import released
 

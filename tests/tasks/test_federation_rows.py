@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from contracts.errors import SpecRefused, SudareError
-from contracts.federation import load_federation, load_site
+from contracts.release.federation_spec import load_federation, load_site
+from flows.federation.site import Answering, joined
 from privacy.federation.phases import PhasedPlan
 from privacy.generators.models import FORBIDDEN
-from privacy.ledger.signing import Signer
-from tasks.federation.checked import draw_digest, sum_read
-from tasks.federation.generated import ARRAYS, MODEL, ROWS, SAMPLED
-from tasks.federation.released import check_released
-from tasks.federation.site import Answering, joined
-from tasks.federation.understood import Federation, understood
-from tasks.federation.wire import packed, unpacked
-from tasks.settings import Workspace
-from tasks.verification.array_file import read_arrays
-from tasks.version.array_file import write_arrays
+from privacy.ledger.journal.signing import Signer
+from tasks.federation.federation_release import check_released
+from tasks.federation.federation_run import Federation, understood
+from tasks.federation.generator_outputs import ARRAYS, MODEL, ROWS, SAMPLED
+from tasks.federation.statement_checks import draw_digest, sum_read
+from tasks.federation.wire_format import packed, unpacked
+from tasks.records.files.array_file import write_arrays
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.files.array_reader import read_arrays
 from tests.tasks.federations import (
     CONTRACT,
     GENERATOR,

@@ -14,24 +14,25 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import GateBroken, SpecRefused
-from contracts.federation import load_federation, load_site
-from flows.federated import work
+from contracts.release.federation_spec import load_federation, load_site
+from flows.federation.federated_run import work
+from flows.federation.flower_sites import FlowerSites, SitesMissing
+from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
 from privacy.federation.rounds import Call, Collected, lifted, summed
 from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
 from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.signing import Signer
-from tasks.federation import flower, sockets
-from tasks.federation.flower import Certificates, Engine, EngineMissing
-from tasks.federation.flower_sites import FlowerSites, SitesMissing
-from tasks.federation.page import PAGE, page_statement, render_federation
-from tasks.federation.products import WEIGHTS
-from tasks.federation.released import Released, check_released, write_released
-from tasks.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
-from tasks.federation.understood import Federation, understood
-from tasks.federation.wire import packed, unpacked
-from tasks.federation.words import words
-from tasks.settings import Workspace, federation_environment
+from privacy.ledger.journal.signing import Signer
+from tasks.federation import flower_processes as flower
+from tasks.federation import sockets
+from tasks.federation.federation_outputs import WEIGHTS
+from tasks.federation.federation_page import PAGE, page_statement, render_federation
+from tasks.federation.federation_release import Released, check_released, write_released
+from tasks.federation.federation_run import Federation, understood
+from tasks.federation.federation_words import words
+from tasks.federation.flower_processes import Certificates, Engine, EngineMissing
+from tasks.federation.wire_format import packed, unpacked
+from tasks.storage.workspace.settings import Workspace, federation_environment
 from tests.tasks.federations import (
     CONTRACT,
     FEDERATION,

@@ -12,13 +12,13 @@ from shutil import copytree
 
 import pytest
 
-from flows.federated import Network, coordinate
-from privacy.ledger.signing import Signer
-from tasks.federation.flower import EngineMissing
-from tasks.federation.page import PAGE
-from tasks.federation.products import WEIGHTS
-from tasks.federation.released import Made, Released, ReleaseStands, write_released
-from tasks.settings import Workspace
+from flows.federation.federated_run import Network, coordinate
+from privacy.ledger.journal.signing import Signer
+from tasks.federation.federation_outputs import WEIGHTS
+from tasks.federation.federation_page import PAGE
+from tasks.federation.federation_release import Made, Released, ReleaseStands, write_released
+from tasks.federation.flower_processes import EngineMissing
+from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federations import CONTRACT, FEDERATION, ledger_of
 from tests.tasks.test_federation_page import sign_alone
 from tests.tasks.test_federation_sites import released

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from tasks.federation.page import PAGE
-from tasks.federation.words import person, record, unprotected, words
-from tasks.source.gates import delivered
+from tasks.federation.federation_page import PAGE
+from tasks.federation.federation_words import person, record, unprotected, words
+from tasks.storage.sources.gate_words import delivered
 from tests.tasks.federations import CONTRACT, FEDERATION, GENERATOR, MARGINALS, TABLES, a_coordinator
 from tests.tasks.test_federation_page import Read
 from tests.tasks.test_federation_sites import known_of, released

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable
-from contracts.source import Source
-from tasks import progress
+from contracts.release.source import Source
+from tasks.storage import progress
 from tests.tasks.during import During
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from privacy.ledger.ledger import Ledger
-from tasks.record.schema import record_schema
-from tasks.refine import refine
+from tasks.products.tables.table_refinement import refine
+from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgeries import event, processed
 from tests.tasks.forgery import digest_of, edit, forge, load, set_cell

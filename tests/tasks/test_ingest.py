@@ -22,14 +22,14 @@ import duckdb
 import pandas as pd
 import pytest
 
+from contracts.contract.odcs import load_contract
 from contracts.errors import Refused, SudareError
-from contracts.odcs import load_contract
-from contracts.spec import Source
-from tasks import progress
-from tasks.duckdb_session import connect, run
+from contracts.release.spec import Source
 from tasks.ingest import ingest
-from tasks.snapshot import snapshot
-from tasks.snapshot.snapshot import PARTIAL, SNAPSHOT, discard, keyed_hash, private_folder, subkey
+from tasks.storage import progress
+from tasks.storage.duckdb_session import connect, run
+from tasks.storage.snapshot import snapshot
+from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT, discard, keyed_hash, private_folder, subkey
 from tests.tasks.intake import HEADER, KEY, ROWS, make_contract, take_in, write_csv
 
 NAMES = HEADER.split(",")
@@ -171,7 +171,7 @@ def test_a_select_projects_filters_and_maps(tmp_path: Path):
 
 
 def test_a_select_works_on_batches_from_sqlite_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tasks.source.read_tables.BATCH_ROWS", 2)
+    monkeypatch.setattr("tasks.storage.sources.table_reader.BATCH_ROWS", 2)
     source = as_sqlite(tmp_path).model_copy(update={"select": "SELECT * FROM source WHERE sex <> 'F'"})
     table = take_in(source, make_contract(tmp_path), tmp_path)
     assert [row[1] for row in contents(table.path, "raw")] == ["M", "X"]

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
-from contracts.spec import Source
-from tasks.source.read_csv import read_csv
+from contracts.release.spec import Source
+from tasks.storage.sources.csv_reader import read_csv
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
 GOOD = "34,F,10.5,2021-03-01"

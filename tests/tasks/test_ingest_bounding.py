@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from contracts.errors import GateBroken, SudareError
-from tasks.snapshot.bounding import bound_contributions
+from tasks.storage.snapshot.bounding import bound_contributions
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.ten_million_rows_data import write_rows
-from contracts.checks import checks
-from contracts.contract import Contract
-from contracts.spec import Source
-from contracts.violations import violation_sql
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.release.spec import Source
+from contracts.sql.violations import violation_sql
 from tests.tasks.intake import make_contract, take_in
 
 ROWS = 20_000

@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.odcs import load_contract
-from contracts.product import Refine
-from contracts.spec import load_spec
+from contracts.release.spec import load_spec
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace, event_from_json
 from privacy.evaluation.against_noisy import distance
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from privacy.refine.lambda_choice import lambda_for_reference
 from privacy.refine.tables import refine_table
-from tasks.earlier_version import earlier_version
-from tasks.record.schema import record_schema
+from tasks.products.tables.reference_version import earlier_version
+from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tasks.withdraw import withdraw
 from tests.tasks.forgeries import processed

@@ -13,20 +13,18 @@ from markupsafe import Markup
 
 from console.site import words_ja
 from privacy.classifiers.registry import TRAINERS, trainer
-from tasks.page.language import LANGUAGES, Language, language
-from tasks.record import (
-    hazards_of_data,
-    hazards_of_guarantee,
-    hazards_of_implementation,
-    hazards_of_pipeline,
-    limits,
-    making,
-    synthesis,
-)
-from tasks.record.classifier import KNOWN_BIAS, USES, model_groups
-from tasks.record.record import GROUPS
-from tasks.record.synthetic import synthetic_groups
-from tasks.source import gates
+from tasks.records.fitted_groups import synthesis_groups as synthesis
+from tasks.records.fitted_groups.classifier_groups import KNOWN_BIAS, USES, model_groups
+from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
+from tasks.records.groups import noise as making
+from tasks.records.hazards import data_hazards as hazards_of_data
+from tasks.records.hazards import guarantee_hazards as hazards_of_guarantee
+from tasks.records.hazards import implementation_hazards as hazards_of_implementation
+from tasks.records.hazards import limitations as limits
+from tasks.records.hazards import pipeline_hazards as hazards_of_pipeline
+from tasks.records.page.language import LANGUAGES, Language, language
+from tasks.records.record import GROUPS
+from tasks.storage.sources import gate_words as gates
 from tests.tasks.forgery import Json, load
 from tests.tasks.hierarchies import nested
 from tests.tasks.model_runs import anonymized_learning, dp_sgd, learning_first

@@ -18,13 +18,13 @@ import pytest
 from rich.console import Console
 
 from console.check import print_misfits
-from contracts.blocks import time_block
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken
-from contracts.odcs import load_contract
-from contracts.spec import Source, check_spec, load_spec
+from contracts.periods.time_blocks import time_block
+from contracts.release.spec import Source, check_spec, load_spec
 from tasks.ingest import ingest
-from tasks.source.days import Days
+from tasks.storage.sources.days import Days
 from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json
 from tasks.validation.misfits_page import misfits_page
 from tasks.validation.notation_hints import FORMATS

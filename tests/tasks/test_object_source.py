@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.address import S3Address
 from contracts.errors import GateBroken, SourceUnreadable, SudareError
-from contracts.source import Source
-from tasks import object_store, progress
-from tasks.object_store import StoreAway, StoreRefuses
-from tasks.source.objects import last_written
+from contracts.release.address import S3Address
+from contracts.release.source import Source
+from tasks.storage import object_store, progress
+from tasks.storage.object_store import StoreAway, StoreRefuses
+from tasks.storage.sources.object_source import last_written
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
 if TYPE_CHECKING:

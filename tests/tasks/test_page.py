@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.accounting.posterior import PRIORS, odds_bound
-from tasks.page import charts
-from tasks.page.language import spaced
-from tasks.page.tables import room
-from tasks.page.words import at_most, beliefs, brief, posterior, relative_error, subject
-from tasks.record.learnable import beliefs as recorded
+from tasks.records.charts import charts
+from tasks.records.groups.posterior_words import beliefs as recorded
+from tasks.records.page.dense_view import room
+from tasks.records.page.language import spaced
+from tasks.records.page.words import at_most, beliefs, brief, posterior, relative_error, subject
 
 LAPLACE = DiscreteLaplace(Fraction(1, 3), (1,))
 GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))

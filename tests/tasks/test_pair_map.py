@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tasks.page.charts import HEAT_LEVELS
-from tasks.page.pair_map import PairMap, pair_map
+from tasks.records.charts.charts import HEAT_LEVELS
+from tasks.records.charts.pair_map import PairMap, pair_map
 
 
 def drawn(columns: int) -> PairMap:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verification.parquet_footer import check_footer
+from tasks.verification.data_files.parquet_footer import check_footer
 from tasks.verify import verify
 from tests.tasks.forgery import forge
 from tests.tasks.version_fixture import Version, broken

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verification.parquet_pages import MOST_NUMBERS, open_numbers, unpacked_size
+from tasks.verification.files.parquet_pages import MOST_NUMBERS, open_numbers, unpacked_size
 from tests.tasks.parquet_bombs import BOMB, bomb
 
 TABLE = pa.table(

@@ -11,8 +11,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.records.files import tidy_tables as tidy
 from tasks.verify import verify
-from tasks.version import tidy
 from tests.tasks.forgery import Json, edit_table, forge, load, set_cell
 from tests.tasks.runs import first
 from tests.tasks.synthetic_runs import SyntheticScenario

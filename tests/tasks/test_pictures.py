@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SpecRefused
-from contracts.odcs import load_contract
-from contracts.spec import Source
+from contracts.release.spec import Source
 from flows.request import read_request
 from privacy.learning.layout import row_layout
 from privacy.learning.rows import SnapshotRows

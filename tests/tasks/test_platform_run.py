@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tasks.sink.objects import read_version
+from tasks.storage.sinks.object_copies import read_version
 from tests.tasks.intake import CONTRACT, HEADER
 from tests.tasks.postgres_server import PostgresServer
 
@@ -100,7 +100,7 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     told("publish", "people", "--to", f"{bucket}/second", "--credentials", "store")
     told("publish", "people", "--to", postgres.address(database), "--credentials", "town")
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", json.dumps({"access_key_id": "a", "secret_access_key": SECRET}))
-    from contracts.address import S3Address, read_address
+    from contracts.release.address import S3Address, read_address
 
     for prefix in ("open", "second"):
         address = read_address(f"{bucket}/{prefix}")

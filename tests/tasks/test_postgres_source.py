@@ -15,12 +15,12 @@ import certifi
 import duckdb
 import pytest
 
-from contracts.address import PostgresAddress
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
-from contracts.source import Source
-from tasks import progress
+from contracts.release.address import PostgresAddress
+from contracts.release.source import Source
 from tasks.ingest import ingest
-from tasks.source.postgres import connected
+from tasks.storage import progress
+from tasks.storage.sources.postgres.connection import connected
 from tests.tasks.during import During
 from tests.tasks.intake import HEADER, KEY, ROWS, SECRET, make_contract, take_in, write_csv
 from tests.tasks.postgres_server import PostgresServer

@@ -15,14 +15,14 @@ import pytest
 
 from benchmarks._periodic_place import DAYS, SPEC, make_periodic
 from benchmarks.orchestration import release_plainly
-from contracts.address import PostgresAddress
-from contracts.blocks import time_block
 from contracts.errors import SourceUnreadable
-from contracts.spec import load_spec
+from contracts.periods.time_blocks import time_block
+from contracts.release.address import PostgresAddress
+from contracts.release.spec import load_spec
 from deploy.postgres_server import find_binaries, postgres_server
 from privacy.ledger.errors import LedgerUnavailable
 from privacy.ledger.ledger import Ledger
-from tasks.source.postgres import connected
+from tasks.storage.sources.postgres.connection import connected
 from tests.tasks.certificates import loopback_certificates
 
 SECRET = "hunter2-Xq7zz"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privacy.evaluation.cells import Rows
-from tasks.evaluation.predict import LEARNERS, EvaluationExtraMissing, accuracies, decision_tree
+from tasks.evaluation.predictors import LEARNERS, EvaluationExtraMissing, accuracies, decision_tree
 
 COLUMNS, SHAPE = ("a", "b", "y"), (4, 3, 2)
 

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.about import About
 from contracts.canonical import readable_json
-from contracts.minimum_frequency import MinimumFrequency
+from contracts.release.about import About
+from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
-from privacy.audit.identity import DECLARABLE
-from tasks.facts import RunFacts
-from tasks.record.classifier import MODEL
-from tasks.record.field import NOT_AVAILABLE, WITHHELD, Run, no_source
-from tasks.record.guarantee import odds_factor
-from tasks.record.origin import hour
-from tasks.record.record import GROUPS, build_record, public_copy
-from tasks.record.schema import record_schema
-from tasks.record.synthesis import SYNTHESIS
+from tasks.records.facts import RunFacts
+from tasks.records.fitted_groups.classifier_groups import MODEL
+from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
+from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Run, no_source
+from tasks.records.groups.guarantee import odds_factor
+from tasks.records.groups.release_identity import hour
+from tasks.records.record import GROUPS, build_record, public_copy
+from tasks.records.record_schema import record_schema
 from tasks.report import write_files
+from tasks.verification.record_identity import DECLARABLE
 from tests.tasks.hierarchies import mesh
 from tests.tasks.runs import first, second, third
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from contracts.about import About, Handling
-from tasks.facts import RunFacts
-from tasks.record.field import Run
-from tasks.record.hazard import checklist
-from tasks.record.hazards_of_data import HAZARDS as OF_DATA
-from tasks.record.hazards_of_guarantee import HAZARDS as OF_GUARANTEE
-from tasks.record.hazards_of_implementation import HAZARDS as OF_IMPLEMENTATION
-from tasks.record.hazards_of_pipeline import HAZARDS as OF_PIPELINE
-from tasks.record.limits import LIMITS, known_limits, quality_warnings
+from contracts.release.about import About, Handling
+from tasks.records.facts import RunFacts
+from tasks.records.groups.field import Run
+from tasks.records.hazards.data_hazards import HAZARDS as OF_DATA
+from tasks.records.hazards.guarantee_hazards import HAZARDS as OF_GUARANTEE
+from tasks.records.hazards.hazard import checklist
+from tasks.records.hazards.implementation_hazards import HAZARDS as OF_IMPLEMENTATION
+from tasks.records.hazards.limitations import LIMITS, known_limits, quality_warnings
+from tasks.records.hazards.pipeline_hazards import HAZARDS as OF_PIPELINE
 from tests.tasks.runs import first, second
 from tests.tasks.synthetic_runs import SyntheticScenario
 

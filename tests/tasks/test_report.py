@@ -18,19 +18,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from console.accounts import fitting
-from contracts.contract import Contract
-from contracts.product import Refine
+from contracts.contract.contract import Contract
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
-from privacy.ledger.signing import Signer
+from privacy.ledger.journal.signing import Signer
 from privacy.refine.tables import refine_table
 from privacy.refine.total import estimate_total, kept_total, table_sum
-from tasks.description.told import public_values
-from tasks.facts import RunFacts
-from tasks.page.words import brief, loss_unit
-from tasks.record.auditors import Auditors
-from tasks.record.terms import SCOPE_WORDS
+from tasks.records.auditor_copy import Auditors
+from tasks.records.facts import RunFacts
+from tasks.records.files import tidy_tables as tidy
+from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.records.page.words import brief, loss_unit
+from tasks.records.public_text import public_values
 from tasks.report import report
-from tasks.version import tidy
 from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
 from tests.tasks.version_fixture import SEED
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from tasks.run_folder import RunBusy, UnexpectedError, hold, run_name, sheltered
-from tasks.snapshot.snapshot import PARTIAL, SNAPSHOT, SPILL
+from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT, SPILL
+from tasks.storage.workspace.run_folder import RunBusy, UnexpectedError, hold, run_name, sheltered
 
 HOLD_FOR_EVER = """
 import sys, time

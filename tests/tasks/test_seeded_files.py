@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.facts import RunFacts
+from tasks.records.facts import RunFacts
 from tasks.report import write_files
 from tests.tasks.hierarchies import mesh, nested
 from tests.tasks.model_runs import dp_sgd
@@ -42,7 +42,7 @@ OF_THIS_MACHINE: dict[str, Callable[[], AnyScenario]] = {
 def seeded(scenario: AnyScenario, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunFacts:
     """Run a scenario whose noise and post-processing come from seeds."""
     scenario.seeded = True
-    monkeypatch.setattr("tasks.post_processing_seed.secrets.randbits", lambda bits: 12345)
+    monkeypatch.setattr("tasks.products.post_processing_seed.secrets.randbits", lambda bits: 12345)
     return scenario.run(folder)
 
 

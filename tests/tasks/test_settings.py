@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tasks import settings
-from tasks.settings import Workspace
-from tasks.workspace_keys import WorkspaceRefused
+from tasks.storage.workspace import settings
+from tasks.storage.workspace.keys import WorkspaceRefused
+from tasks.storage.workspace.settings import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +192,7 @@ def test_only_settings_and_credentials_read_the_environment() -> None:
         for path in (root / folder).rglob("*.py")
         if "os.environ" in (text := path.read_text(encoding="utf-8")) or "getenv" in text
     ]
-    assert sorted(readers) == ["tasks/credentials.py", "tasks/settings.py"]
+    assert sorted(readers) == ["tasks/storage/credentials.py", "tasks/storage/workspace/settings.py"]
 
 
 # --- the signing key of a server, and the schedule ---------------------------------------------------------------

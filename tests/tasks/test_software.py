@@ -9,7 +9,7 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from tasks.version.software import software, source_digest, source_files
+from tasks.records.software import software, source_digest, source_files
 
 
 def test_versions_are_those_that_are_installed() -> None:
@@ -45,10 +45,10 @@ def test_our_own_sources_are_covered() -> None:
     """The digest is over the code of all layers, the page's template and style included, and nothing compiled."""
     files = source_files()
     for name in (
-        "contracts/contract.py",
-        "privacy/ledger/grant.py",
-        "tasks/page/record.html.j2",
-        "tasks/page/record.css",
+        "contracts/contract/contract.py",
+        "privacy/grant/grant.py",
+        "tasks/records/page/record.html.j2",
+        "tasks/records/page/record.css",
         "flows/release.py",
         "console/main.py",
     ):

@@ -23,20 +23,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
-from contracts.portable.compiling import sql_of
-from contracts.portable.staging import SOURCE, staged
-from contracts.source import Source
+from contracts.release.source import Source
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import SOURCE, staged
 from privacy.accounting.amounts import PICO
-from privacy.ledger.grant import Grant
+from privacy.grant.grant import Grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.sensitivity import noise_event
 from privacy.private_table import PrivateTable, snapshot_mark
-from tasks.engine.ingest import MARKER, STAGED, ingest_in_engine
-from tasks.engine.spark import LOG, EngineFailed, SparkWorker
-from tasks.engine.spark_settings import SparkSettings
+from tasks.storage.engines.spark import LOG, EngineFailed, SparkWorker
+from tasks.storage.engines.stage import MARKER, STAGED, ingest_in_engine
+from tasks.storage.workspace.spark_settings import SparkSettings
 from tasks.validate import validate
 from tests.contracts.portable_rows import CASES, tables
 from tests.privacy.ledgers import HALF, bind, request, terms

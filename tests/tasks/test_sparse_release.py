@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.odcs import load_contract
-from contracts.spec import check_spec, load_spec
-from privacy.ledger.draws import listing_digest
+from contracts.release.spec import check_spec, load_spec
+from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
-from tasks.record.schema import record_schema
+from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgery import Json, as_published, edit, forge, load
 from tests.tasks.sparse_runs import small, sparse

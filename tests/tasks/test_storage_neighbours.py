@@ -23,23 +23,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.checks import checks
-from contracts.column import Column
-from contracts.encoding import encode_select
-from contracts.portable.compiling import sql_of
-from contracts.portable.kinds import Kind, allowed_kinds
-from contracts.portable.staging import SOURCE, staged
-from contracts.select_types import types_of
-from contracts.selection import select_tree
-from contracts.spec import Source
-from contracts.value_types import VALUE_TYPES, ValueType
-from contracts.violations import violation_sql
-from tasks.source.deliver import deliver, explanation
-from tasks.source.folder import parts_of
-from tasks.source.origin import read_parts
-from tasks.source.read_csv import read_csv
-from tasks.source.read_tables import read_parquet
-from tasks.source.reading import Reading
+from contracts.contract.check_terms import checks
+from contracts.contract.column import Column
+from contracts.release.spec import Source
+from contracts.sql.encoding import encode_select
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import SOURCE, staged
+from contracts.sql.portable.value_kinds import Kind, allowed_kinds
+from contracts.sql.select_types import types_of
+from contracts.sql.selection import select_tree
+from contracts.sql.value_types import VALUE_TYPES, ValueType
+from contracts.sql.violations import violation_sql
+from tasks.storage.sources.csv_reader import read_csv
+from tasks.storage.sources.delivery import deliver, explanation
+from tasks.storage.sources.folder import parts_of
+from tasks.storage.sources.origin import read_parts
+from tasks.storage.sources.table_reader import read_parquet
+from tasks.storage.sources.typed_rows import Reading
 from tests.contracts.samples import column, contract_of
 from tests.contracts.test_storage_types import DATES, DOMAINS
 

@@ -14,15 +14,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.errors import Refused
-from privacy.audit.identity import DESCRIPTIONS, FIXED_FILES
 from privacy.generators.generator import OutOfTime
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.post_processing_seed import seed_of_run
-from tasks.record.field import Run
-from tasks.record.record import build_record
-from tasks.record.schema import record_schema
+from tasks.products.post_processing_seed import seed_of_run
+from tasks.records.groups.field import Run
+from tasks.records.record import build_record
+from tasks.records.record_schema import record_schema
 from tasks.report import write_files
 from tasks.sample import sample
+from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.forgery import load
 from tests.tasks.synthetic_runs import SyntheticScenario, aim, fixed, pure

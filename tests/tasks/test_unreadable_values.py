@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.column import Column
+from contracts.contract.column import Column
 from contracts.errors import GateBroken
-from contracts.spec import Source
-from tasks.source.folder import parts_of
-from tasks.source.origin import read_parts
-from tasks.source.read_tables import read_duckdb, read_parquet
+from contracts.release.spec import Source
+from tasks.storage.sources.folder import parts_of
+from tasks.storage.sources.origin import read_parts
+from tasks.storage.sources.table_reader import read_duckdb, read_parquet
 from tests.contracts.samples import contract_of
 from tests.tasks.test_storage_neighbours import COLUMNS, COMMA, LATE, TOKYO, codes_behind, rows_of
 

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.checks import Check, checks
-from contracts.contract import Contract
+from contracts.contract.check_terms import Check, checks
+from contracts.contract.contract import Contract
 from contracts.errors import GateBroken, SudareError
-from contracts.spec import Source
-from contracts.violations import violation_sql
+from contracts.release.spec import Source
+from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
-from tasks import progress
-from tasks.facts import CheckOutcome
+from tasks.records.facts import CheckOutcome
+from tasks.storage import progress
 from tasks.validate import RESULT_FILE, validate, warm
 from tasks.validation.misfits import misfits
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
@@ -123,7 +123,7 @@ NASTY = (
 
 @pytest.mark.parametrize("row", NASTY)
 def test_every_outcome_is_that_of_the_contracts_own_sql(tmp_path: Path, row: str):
-    """A second derivation: `contracts.violations` counted on the raw rows by DuckDB alone."""
+    """A second derivation: `contracts.sql.violations` counted on the raw rows by DuckDB alone."""
     contract = make_contract(tmp_path)
     table = take_in(write_csv(tmp_path, CLEAN[0], row), contract, tmp_path)
     expected = {"columns": True, "rows": True}

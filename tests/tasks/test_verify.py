@@ -12,10 +12,10 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
-from privacy.audit.statements import Manifest
-from privacy.ledger.signing import Signer
-from tasks.verification.files import VersionFolder, check_contents, list_version
-from tasks.verification.report import ALL_RULES, CANNOT_TELL, RULES
+from privacy.ledger.journal.signing import Signer
+from tasks.records.model.version_statements import Manifest
+from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
+from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
 from tests.tasks.forgery import edit, forge, load
 from tests.tasks.version_fixture import Version, broken, caught, named
@@ -254,7 +254,7 @@ def _forbidden(_: Path) -> Iterator[Path]:
 
 
 def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.verification.files.LARGEST_JSON", 1000)
+    monkeypatch.setattr("tasks.verification.files.version_folder.LARGEST_JSON", 1000)
     report = verify(guild.folder, public_key=guild.key)
     assert {"MANIFEST.json", "PROOF.json", "record.json", "croissant.json"} == named(report)
     assert all("more than 1000 bytes" in finding.found for finding in report.findings)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from privacy.accounting.amounts import PICO, atto_to_text
-from privacy.audit.recompute import recompute
+from tasks.verification.recompute.loss import recompute
 from tasks.verify import verify
 from tests.tasks.forgery import load
 from tests.tasks.model_runs import ModelScenario

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.canonical import readable_json
-from contracts.product import Refine
+from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from tasks.verify import verify
 from tests.tasks.forgeries import FORGERIES, MEASURED, Change

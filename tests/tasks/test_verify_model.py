@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.model import ModelProduct
+from contracts.release.classifier import ModelProduct
 from privacy.classifiers.classifier_model import read_classifier
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
-from privacy.ledger.once import DrawOnce
-from tasks.record.schema import record_schema
+from privacy.grant.durable_draws import DrawOnce
+from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, forge, load
 from tests.tasks.model_runs import (

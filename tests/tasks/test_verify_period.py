@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._periodic_place import make_periodic
 from benchmarks.orchestration import release_plainly
-from privacy.ledger.signing import Signer
+from privacy.ledger.journal.signing import Signer
 from tasks.verify import verify
 from tests.tasks.forgery import Json, forge, of_kind
 from tests.tasks.version_fixture import Version, broken

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from contracts.canonical import readable_json
-from privacy.audit.inclusion import JournalledRun, read_run
-from privacy.audit.statements import Proof
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
-from tasks.verification.report import VerificationReport
+from tasks.records.model.version_statements import Proof
+from tasks.verification.inclusion import JournalledRun, read_run
+from tasks.verification.outcomes import VerificationReport
 from tasks.verification.succession import Surroundings, Witness, check_before
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, load, prove

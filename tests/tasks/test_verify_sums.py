@@ -15,15 +15,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.canonical import readable_json
-from privacy.audit.sums import worst_moves_of_sum
-from privacy.audit.synthetic_statements import StatisticStatement
 from privacy.learning.lattice import sha256
 from privacy.learning.written_statistics import nearly, read_statistic, statistic_arrays, tidy_rows
-from tasks.record.schema import record_schema
-from tasks.verification.compare_models import SHARE
-from tasks.verification.synthetic_checks import MODEL
+from tasks.products.synthetic.row_checks import MODEL
+from tasks.records.files.array_file import write_arrays
+from tasks.records.model.synthetic_statements import StatisticStatement
+from tasks.records.record_schema import record_schema
+from tasks.verification.draws.sum_draws import worst_moves_of_sum
+from tasks.verification.fitted.model_distance import SHARE
 from tasks.verify import verify
-from tasks.version.array_file import write_arrays
 from tests.privacy.learning_rows import LAYOUT, all_statistics, random_rows
 from tests.tasks.forgery import Json, digest_of, edit, forge, load, set_cell, told
 from tests.tasks.synthetic_runs import gaussians, stretched

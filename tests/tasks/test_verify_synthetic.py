@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.canonical import readable_json
-from contracts.contract import Contract
+from contracts.contract.contract import Contract
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
 from privacy.generators.rows import synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.verification.synthetic_checks import MODEL, SEED
+from tasks.products.synthetic.row_checks import MODEL, SEED
+from tasks.records.files.array_file import write_arrays
+from tasks.records.files.row_arrays import arrow_array
 from tasks.verify import verify
-from tasks.version.array_file import write_arrays
-from tasks.version.row_arrays import arrow_array
 from tests.tasks.forgery import Json, as_published, digest_of, edit, forge, load, of_kind, set_cell, told
 from tests.tasks.synthetic_runs import aim
 from tests.tasks.version_fixture import Version, broken, publish_version

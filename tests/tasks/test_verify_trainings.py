@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.contract import Contract, Unit
+from contracts.contract.contract import Contract, Unit
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.audit.synthetic_statements import SyntheticDraw
-from privacy.audit.trainings import check_trainings
-from tasks.record.schema import record_schema
+from tasks.records.model.synthetic_statements import SyntheticDraw
+from tasks.records.record_schema import record_schema
+from tasks.verification.draws.training_draws import check_trainings
 from tasks.verify import verify
 from tests.tasks.forgery import Json, as_published, edit, forge, load, told
 from tests.tasks.picture_runs import PictureScenario

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, PlannedStep, Progress
+from privacy.grant.grant import Grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -23,7 +24,6 @@ from privacy.learning.optimizer import Adam
 from privacy.learning.outputs import output_columns
 from privacy.learning.plan import Schedule, TrainingPlan
 from privacy.learning.whole_network import LatentMixture, whole, whole_layers
-from privacy.ledger.grant import Grant
 
 NAME = "small_autoencoder"
 INTERRUPT_AT: list[int] = []

@@ -6,12 +6,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.signing import Signer
 from tasks.publish import publish
-from tasks.record.auditors import Auditors
+from tasks.records.auditor_copy import Auditors
 from tasks.report import report
-from tasks.verification.report import VerificationReport
+from tasks.verification.outcomes import VerificationReport
 from tasks.verify import verify
 from tests.tasks.runs import Scenario
 

@@ -23,7 +23,7 @@ from console.site.asking import Site
 from console.site.auditors import Auditors
 from console.site.desk import Answer
 from console.site.server import config_of
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place
 
 SCRIPT = "<script>alert('x')</script>"

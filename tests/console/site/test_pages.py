@@ -23,9 +23,9 @@ from console.site.asking import Site
 from console.site.comparison import meaning
 from console.site.guard import POLICY
 from console.site.version import folder_of, verified
-from contracts.odcs import load_contract
+from contracts.contract.odcs import load_contract
 from privacy.ledger.entries import RUN_KINDS
-from privacy.ledger.merkle import root_from_proof
+from privacy.ledger.journal.merkle import root_from_proof
 from tests.console.conftest import ADULT
 from tests.console.site.conftest import REASON, SCRIPT, Shown, answered, copied
 

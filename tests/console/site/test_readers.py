@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from console.serve import make_site
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.signing import Signer
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms, VersionEntry
 from tasks.publish import publish
-from tasks.settings import Workspace
+from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import serving
 from tests.privacy.ledgers import bind, laplace, request
 

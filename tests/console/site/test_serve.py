@@ -49,7 +49,7 @@ def test_without_a_workspace_it_says_how_to_make_one(typed: Typed, tmp_path: Pat
 
 
 def test_without_a_ledger_it_makes_none(shown: Shown, typed: Typed, tmp_path: Path) -> None:
-    from tasks.settings import Workspace
+    from tasks.storage.workspace.settings import Workspace
 
     bare = Workspace.create(tmp_path / "w")
     said = typed("serve", at=bare)

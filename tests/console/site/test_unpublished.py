@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 
 from console.serve import make_site
 from console.site.app import make_app
-from tasks.record.limits import LIMITS
-from tasks.settings import Workspace
+from tasks.records.hazards.limitations import LIMITS
+from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import Shown, copied
 
 MARKS = ("1" * 64, "2" * 64)

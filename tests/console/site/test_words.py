@@ -10,8 +10,8 @@ import pytest
 
 import console.site
 from console.site import words_en, words_ja
+from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.entries import KINDS
-from privacy.ledger.publishing import VISIBLE
 
 FOLDER = Path(console.site.__file__).parent
 

@@ -1,0 +1,111 @@
+"""Compare two contracts by what they mean: layout, comments, order of keys and ways of writing bins do not count.
+
+| what changed | effect |
+|---|---|
+| the unit, its scope, the rows that count of one unit, the adjacency, a public total | account |
+| a column's type or domain: its cells, their order, what falls into which, what missing values become | account |
+| a column that is new or gone, the id of the contract | breaking |
+| structural zeros, constraints between columns, a new gate | breaking |
+| names, descriptions, provenance, the order of columns, a gate that is gone | compatible |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from contracts.canonical import canonical_json
+from contracts.comparison.change import EFFECTS, Change, Comparison
+from contracts.comparison.domain_changes import domain_changes, shortly
+from contracts.contract.contract import Contract
+from contracts.contract.privacy_terms import TotalInvariant
+
+_PROMISE = "what an account's people are promised is stated in these terms; an account of other terms has to pay"
+_BOUND = "every sensitivity follows from it: equal noise protects less, or equal ε needs other noise"
+_DELIVERY = "the source must have exactly the declared columns: whoever delivers or reads it has to change something"
+_CELLS = "cells are empty by declaration that were not, or the other way round"
+_GATE = "one more exact answer about the rows is unprotected"
+
+
+def compare(old: Contract, new: Contract) -> Comparison:
+    """List what changed from one contract to another.
+
+    Args:
+        old: the older contract.
+        new: the newer one.
+    Returns:
+        Comparison: the changes, gravest first, in the order of the contract.
+    Privacy: reads declarations only.
+    """
+    found = [*_terms(old, new), *_columns(old, new), *_identity(old, new)]
+    order = list(EFFECTS)
+    return Comparison(old.version, new.version, tuple(sorted(found, key=lambda change: order.index(change.effect))))
+
+
+def _terms(old: Contract, new: Contract) -> Iterator[Change]:
+    for name, why in (("kind", _PROMISE), ("column", _PROMISE), ("scope", _PROMISE), ("max_rows_per_unit", _BOUND)):
+        before, after = getattr(old.unit, name), getattr(new.unit, name)
+        if before != after:
+            yield Change(f"unit.{name}", _or_none(before), _or_none(after), "account", why)
+    if old.adjacency != new.adjacency:
+        yield Change("adjacency", old.adjacency, new.adjacency, "account", _PROMISE)
+    before, after = _total(old.total), _total(new.total)
+    if before != after:
+        yield Change("invariants.total", before, after, "account", _PROMISE)
+    yield from _declared_sets(old, new)
+
+
+def _declared_sets(old: Contract, new: Contract) -> Iterator[Change]:
+    """Structural zeros, constraints and gates, whose order means nothing."""
+    for field in ("structural_zeros", "constraints"):
+        before, after = ({_told(each) for each in getattr(contract, field)} for contract in (old, new))
+        for gone in sorted(before - after):
+            yield Change(field, gone, "", "breaking", _CELLS)
+        for fresh in sorted(after - before):
+            yield Change(field, "", fresh, "breaking", _CELLS)
+    for gate in sorted(set(new.gates) - set(old.gates)):
+        yield Change("gates", "", gate, "breaking", _GATE)
+    for gate in sorted(set(old.gates) - set(new.gates)):
+        yield Change("gates", gate, "", "compatible")
+
+
+def _columns(old: Contract, new: Contract) -> Iterator[Change]:
+    before, after = ({column.name: column for column in contract.columns} for contract in (old, new))
+    for name, column in before.items():
+        if name not in after:
+            yield Change(f"columns.{name}", f"the column {name} ({column.domain.kind})", "", "breaking", _DELIVERY)
+            continue
+        yield from domain_changes(column, after[name])
+        if (column.description or "") != (after[name].description or ""):
+            yield Change(f"columns.{name}.description", "a text", "another text", "compatible")
+    for name, column in after.items():
+        if name not in before:
+            yield Change(f"columns.{name}", "", f"the column {name} ({column.domain.kind})", "breaking", _DELIVERY)
+    kept = [[name for name in each if name in before and name in after] for each in (before, after)]
+    if kept[0] != kept[1]:
+        yield Change("columns", shortly(kept[0]), shortly(kept[1]), "compatible")
+
+
+def _identity(old: Contract, new: Contract) -> Iterator[Change]:
+    if old.id != new.id:
+        yield Change("id", old.id, new.id, "breaking", "it is another contract, with versions of its own")
+    for field in ("name", "table"):
+        if getattr(old, field) != getattr(new, field):
+            yield Change(field, getattr(old, field), getattr(new, field), "compatible")
+    if old.description != new.description:
+        yield Change("description", "a text", "another text", "compatible")
+
+
+def _total(invariant: TotalInvariant | None) -> str:
+    return "none" if invariant is None else f"{invariant.value} public rows"
+
+
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _told(declared: object) -> str:
+    """Write a structural zero or a constraint so that equal ones are equal texts."""
+    dump = declared.model_dump(mode="json", exclude_none=True)  # type: ignore[attr-defined]
+    if "assignment" in dump:
+        dump = {name: sorted(labels) for name, labels in dump["assignment"]}
+    return canonical_json(dump).decode()

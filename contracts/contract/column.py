@@ -1,0 +1,120 @@
+"""A column: its logical type and the cells of its domain, in the order of their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from pydantic import model_validator
+
+from contracts.domains.domain_terms import Frozen
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import CategoryDomain, Domain, MappingDomain
+from contracts.reading.scalars import Label, Problem, is_formula, refuse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LogicalType = Literal["integer", "number", "string", "date", "boolean", "array"]
+DOMAIN_KINDS: dict[str, tuple[str, ...]] = {
+    "integer": ("integer", "decimal", "categories", "mapping"),
+    "number": ("decimal", "categories", "mapping"),
+    "string": ("categories", "mapping"),
+    "date": ("date", "categories", "mapping"),
+    "boolean": ("categories", "mapping"),
+    "array": ("image",),
+}
+
+
+def misfits(logical_type: str, domain: Domain) -> list[Problem]:
+    """Say that a kind of domain does not go with a logical type; empty when it does. `at` is within the domain."""
+    kinds = DOMAIN_KINDS[logical_type]
+    if domain.kind in kinds:
+        return []
+    found = f"kind {domain.kind} on logicalType {logical_type}"
+    remedy = "change the kind, or the logicalType if it is not what the column holds"
+    return [Problem(found, "kind " + " or ".join(kinds), remedy, ("kind",))]
+
+
+def formula_labels(column: Column) -> list[str]:
+    """List the column's name and labels that a spreadsheet would take for formulas."""
+    listed = column.labels if isinstance(column.domain, CategoryDomain | MappingDomain) else ()
+    return [label for label in (column.name, *listed) if is_formula(label)]
+
+
+def place_of(column: Column, label: str) -> str:
+    """Say where a label stands, without quoting it: it may be somebody's."""
+    return "its name" if label == column.name else f"number {column.labels.index(label) + 1}"
+
+
+class Labelled(Protocol):
+    """Cells with labels: a column, or a column at a coarser resolution."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels in the order of the codes."""
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+
+
+class Cells(Protocol):
+    """The cells of any marginal, by columns: a contract, or a coarser resolution of one of its tables."""
+
+    def column(self, name: str) -> Labelled:
+        """Return the cells of one column."""
+
+    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of cells of each column."""
+
+    def cells(self, clique: Sequence[str]) -> int:
+        """Return the number of cells of all columns together."""
+
+    def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
+        """Mark the cells that cannot hold anybody."""
+
+
+class Column(Frozen):
+    """One column of the contract. Codes run from 0 to `size` - 1; `labels[code]` names the cell.
+
+    A picture has `length` codes, one for each place, and `labels` are the levels of a place.
+    """
+
+    name: Label
+    logical_type: LogicalType
+    domain: Domain
+    description: str | None = None
+
+    @model_validator(mode="after")
+    def _kind_fits_type(self) -> Column:
+        problems = misfits(self.logical_type, self.domain)
+        if problems:
+            refuse(problems)
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Cell labels in code order: values or bins, then other if declared, then "(null)" if nulls have a cell."""
+        return self.domain.labels
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self.domain.labels)
+
+    @property
+    def length(self) -> int:
+        """The number of codes of a value: 1, but for pictures, which have one for each place."""
+        return self.domain.places if isinstance(self.domain, ImageDomain) else 1
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring cells are neighbouring values (numbers and dates)."""
+        return self.domain.kind in ("integer", "decimal", "date")
+
+    @property
+    def null_code(self) -> int:
+        """The code that a missing or unreadable value gets."""
+        return self.domain.null_code

@@ -1,0 +1,151 @@
+"""The contract: what a table's columns may hold, whose privacy counts, and what is declared public about it.
+
+Everything here is the parsed, checked, frozen result. `contracts.contract.odcs.load_contract` reads it from a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field, model_validator
+
+from contracts import canonical
+from contracts.contract.column import Column, LogicalType
+from contracts.contract.contradictions import contradictions
+from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
+from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, Domain, IntegerDomain, MappingDomain
+from contracts.errors import ContractRefused, Finding
+from contracts.reading.scalars import Label, nearest, refuse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "NULL_LABEL",
+    "Adjacency",
+    "CategoryDomain",
+    "Column",
+    "Contract",
+    "DateDomain",
+    "DecimalDomain",
+    "Domain",
+    "ImageDomain",
+    "IntegerDomain",
+    "LogicalType",
+    "MappingDomain",
+    "NullPolicy",
+    "Provenance",
+    "StructuralZero",
+    "TotalInvariant",
+    "Unit",
+]
+
+
+class Contract(PrivacyTerms):
+    """A contract about one table: identity, columns in order, and the privacy terms (inherited).
+
+    `columns` are those with a domain, in the order of the file; the unit's id column is not among them.
+    """
+
+    apiVersion: str
+    id: Label
+    version: str
+    name: str
+    description: dict[str, str] = Field(default_factory=dict)
+    table: Label
+    columns: tuple[Column, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Contract:
+        declared = [column.name for column in self.columns]
+        problems = contradictions(self, self.columns, [*declared, *self._id_column()])
+        if problems:
+            refuse(problems)
+        return self
+
+    def _id_column(self) -> tuple[str, ...]:
+        return () if self.unit.column is None else (self.unit.column,)
+
+    @property
+    def source_columns(self) -> tuple[str, ...]:
+        """Every column that the source must have: the unit's id column, if there is one, then `columns`."""
+        return self._id_column() + tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name.
+
+        Raises:
+            ContractRefused: the contract has no such column; the message suggests the nearest one.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = [column.name for column in self.columns]
+        allowed = "one of " + ", ".join(names)
+        raise ContractRefused([Finding(f"contract {self.id}", "column", repr(name), allowed, nearest(name, names))])
+
+    def pictures(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return the columns of pictures among some columns; among all of them without it."""
+        return tuple(c.name for c in self.columns if c.domain.kind == "image" and (names is None or c.name in names))
+
+    def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of cells of each column of a clique."""
+        return tuple(self.column(name).size for name in clique)
+
+    def cells(self, clique: Sequence[str]) -> int:
+        """Return the exact number of cells of a clique's marginal."""
+        return math.prod(self.shape(clique))
+
+    def impossible(self, clique: Sequence[str]) -> NDArray[np.bool_]:
+        """Mark the cells of a marginal that structural zeros and constraints exclude.
+
+        Args:
+            clique: the columns of the marginal, in the order of its axes.
+        Returns:
+            Array of `shape(clique)`, True where a structural zero or a constraint on columns of the clique applies.
+        Privacy: uses the contract only, never data.
+        """
+        from contracts.contract.impossible_cells import excluded
+
+        return excluded(
+            clique, {column.name: column for column in self.columns}, self.structural_zeros, self.constraints
+        )
+
+    def zero_cliques(self, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], ...]:
+        """Return the sets of columns on which cells are impossible, in the contract's order.
+
+        Args:
+            names: the columns that count; all of them without it.
+        """
+        from contracts.contract.impossible_cells import zero_cliques
+
+        known = [column.name for column in self.columns if names is None or column.name in names]
+        return zero_cliques(known, self.structural_zeros, self.constraints)
+
+    def ordered_axes(self, clique: Sequence[str]) -> tuple[int, ...]:
+        """Return the places of the last two ordered columns of a clique; fewer where it has fewer.
+
+        Args:
+            clique: the columns of the marginal, in the order of its axes.
+        """
+        return tuple(place for place, name in enumerate(clique) if self.column(name).ordered)[-2:]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of the parsed contract.
+
+        Independent of the file's layout, comments and order of keys, and of the order of gates, structural zeros and
+        constraints.
+        What the order means something for counts: columns, categories, and the entries of a mapping (the codes).
+        """
+        content = self.model_dump(mode="json")
+        zeros = [sorted([name, sorted(labels)] for name, labels in zero.assignment) for zero in self.structural_zeros]
+        content["structural_zeros"] = sorted(zeros)
+        content["gates"] = sorted(self.gates)
+        content["constraints"] = sorted(content["constraints"], key=canonical.canonical_json)
+        return canonical.digest(content)

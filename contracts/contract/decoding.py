@@ -1,0 +1,310 @@
+"""From codes to values on the way out: labels and pictures as they are, numbers uniformly from their bins, in order.
+
+A number is drawn on a lattice: whole numbers for integers, days for dates, multiples of 10^-s for decimals, where s
+is the number of decimals of the column's bounds and edges (columns that the contract orders share the larger s). So
+every value is in the bin that its code names, and encoding it gives the code again.
+
+Where the contract says a <= b and the bins overlap, a row's values are drawn again until they are in order, `ROUNDS`
+times; what is then still out of order is drawn one column after the other between what the others leave.
+
+The random words are an argument: from a published seed the same codes give the same values on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Literal
+
+from contracts.contract.column import Column
+from contracts.contract.constraints import order_pairs
+from contracts.contract.contract import Contract
+from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.image import ImageDomain
+from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = Callable[[int, int], NDArray[np.uint64]]
+    """Gives, for the number of a stream and a count, that many 64-bit words; streams are independent."""
+
+Kind = Literal["label", "integer", "number", "date", "boolean", "picture"]
+ROUNDS: Final = 16
+_EXACT: Final = 2**53
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_COLUMN, _ROUND = 6, 0
+"""Where the numbers of column and round stand in the number of a stream; that of the piece stands above."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a column's values are published.
+
+    Args:
+        name: the column.
+        kind: labels, whole numbers, numbers, days, true and false, or pictures.
+        values: of listed domains the value of each code as text, None for a missing one; else empty.
+        scale: decimals of the numbers.
+        places: of a picture, row by row; 1 else.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str | None, ...] = ()
+    scale: int = 0
+    places: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """The values of one column.
+
+    Args:
+        form: how they are published.
+        numbers: codes of a listed domain; else multiples of 10^-scale, or days since 1970-01-01; the levels of
+            pictures, shape (rows, places).
+        missing: True where there is none.
+    """
+
+    form: Form
+    numbers: NDArray[np.int64] | NDArray[np.uint8]
+    missing: NDArray[np.bool_]
+
+
+def too_fine(column: Column) -> bool:
+    """Say whether a decimal column has numbers that a double does not tell apart on its lattice."""
+    if not isinstance(column.domain, DecimalDomain):
+        return False
+    return bool(max(map(abs, column.domain.bounds)) * 10 ** decimals(column) >= _EXACT)
+
+
+def decimals(column: Column) -> int:
+    """Return the number of decimals of a column's bounds and edges; 0 for other domains."""
+    if not isinstance(column.domain, DecimalDomain):
+        return 0
+    return max(0, *(-int(end.as_tuple().exponent) for pair in column.domain.bins for end in pair))
+
+
+def form_of(column: Column, scale: int) -> Form:
+    """Say how a column is published.
+
+    A listed domain keeps its logical type where all its labels are values of it, written in the one usual way.
+    """
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        values = tuple(None if label == NULL_LABEL else label for label in column.labels)
+        kinds: dict[str, Kind] = {"integer": "integer", "date": "date", "boolean": "boolean"}
+        kind = kinds.get(column.logical_type)
+        typed = kind is not None and all(value is None or _is_usual(value, kind) for value in values)
+        return Form(column.name, kind if typed and kind is not None else "label", values)
+    if isinstance(domain, ImageDomain):
+        return Form(column.name, "picture", places=domain.places)
+    if isinstance(domain, DateDomain):
+        return Form(column.name, "date")
+    whole = isinstance(domain, IntegerDomain) or (column.logical_type == "integer" and scale == 0)
+    return Form(column.name, "integer" if whole else "number", scale=scale)
+
+
+def _is_usual(value: str, kind: Kind) -> bool:
+    """Say whether a label is a value of a type, in its one written form."""
+    if kind == "boolean":
+        return value.lower() in ("true", "false")
+    try:
+        return str(int(value) if kind == "integer" else date.fromisoformat(value)) == value and len(value) <= 16
+    except ValueError:
+        return False
+
+
+class Decoder:
+    """Turns rows of codes into values, piece by piece.
+
+    Args:
+        contract: gives domains and constraints.
+        names: the columns of the codes, in order.
+    """
+
+    def __init__(self, contract: Contract, names: Sequence[str]) -> None:
+        columns = [contract.column(name) for name in names]
+        pairs = [pair for pair in order_pairs(contract.constraints) if set(pair) <= set(names)]
+        self._pairs = [(names.index(low), names.index(high)) for low, high in pairs]
+        self._groups = _groups(len(names), self._pairs)
+        scales = [max(decimals(columns[other]) for other in group) for group in self._groups]
+        self.forms = tuple(form_of(column, scale) for column, scale in zip(columns, scales, strict=True))
+        self._starts = [0, *accumulate(column.length for column in columns)]
+        self._levels = {column.name: column.size for column in columns}
+        self._lattices = [_lattice(column, scale) for column, scale in zip(columns, scales, strict=True)]
+
+    def decode(self, codes: NDArray[np.integer], *, piece: int, words: Words) -> tuple[Decoded, ...]:
+        """Decode one piece of rows.
+
+        Args:
+            codes: shape (rows, codes): one a column, one a place of pictures.
+            piece: number of the piece; each has random words of its own.
+            words: random words.
+        Returns:
+            tuple[Decoded, ...]: one a column.
+        Raises:
+            ValueError: a code is no cell, or the cells of a row cannot be put in the declared order.
+        Privacy: post-processing of released codes.
+        """
+        import numpy as np
+
+        found: list[Decoded] = []
+        spans: list[tuple[NDArray[np.int64], NDArray[np.int64]] | None] = []
+        for place, form in enumerate(self.forms):
+            start = self._starts[place]
+            if form.kind == "picture":
+                found.append(self._pictures(form, codes[:, start : start + form.places]))
+                spans.append(None)
+                continue
+            column = np.asarray(codes[:, start], dtype=np.int64)
+            missing, span = self._span(place, column)
+            drawn = column if span is None else _drawn(*span, words(_stream(piece, place, 0), column.size))
+            found.append(Decoded(form, drawn, missing))
+            spans.append(span)
+        for group in sorted({each for each in self._groups if len(each) > 1}):
+            self._put_in_order(group, found, spans, piece, words)
+        return tuple(found)
+
+    def _pictures(self, form: Form, codes: NDArray[np.integer]) -> Decoded:
+        """Take a column of pictures as it is."""
+        import numpy as np
+
+        most = self._levels[form.name] - 1
+        if codes.size and not (codes.min() >= 0 and codes.max() <= most):
+            raise ValueError(f"column {form.name}: codes must lie between 0 and {most}")
+        return Decoded(form, codes.astype(np.uint8), np.zeros(codes.shape[0], dtype=np.bool_))
+
+    def _span(
+        self, place: int, codes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], tuple[NDArray[np.int64], NDArray[np.int64]] | None]:
+        """Return where a column is missing, and for numbers and dates the ends of each row's bin."""
+        import numpy as np
+
+        form, lattice = self.forms[place], self._lattices[place]
+        values = form.values
+        size = len(values) if lattice is None else lattice[2]
+        if codes.size and not (codes.min() >= 0 and codes.max() < size):
+            raise ValueError(f"column {form.name}: codes must lie between 0 and {size - 1}")
+        if lattice is None:
+            return np.array([value is None for value in values])[codes], None
+        low, high, _ = lattice
+        missing = codes >= low.size
+        cells = np.where(missing, 0, codes)
+        return missing, (low[cells], high[cells])
+
+    def _put_in_order(
+        self,
+        group: tuple[int, ...],
+        found: list[Decoded],
+        spans: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]] | None],
+        piece: int,
+        words: Words,
+    ) -> None:
+        """Draw the values of a group again in the rows where they are not in the declared order."""
+        import numpy as np
+
+        pairs = [pair for pair in self._pairs if pair[0] in group]
+        for turn in range(1, ROUNDS + 2):
+            wrong = np.zeros(found[group[0]].numbers.size, dtype=np.bool_)
+            for low, high in pairs:
+                both = ~found[low].missing & ~found[high].missing
+                wrong |= both & (found[low].numbers > found[high].numbers)
+            rows = np.flatnonzero(wrong)
+            if rows.size == 0:
+                return
+            for place in _upwards(group, pairs):
+                low_end, high_end = (end[rows] for end in spans[place] or ())
+                if turn > ROUNDS:
+                    low_end, high_end = self._between(place, pairs, found, spans, rows, low_end, high_end)
+                found[place].numbers[rows] = _drawn(low_end, high_end, words(_stream(piece, place, turn), rows.size))
+
+    def _between(
+        self,
+        place: int,
+        pairs: Sequence[tuple[int, int]],
+        found: Sequence[Decoded],
+        spans: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]] | None],
+        rows: NDArray[np.intp],
+        low_end: NDArray[np.int64],
+        high_end: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Narrow the bins of one column to what the columns below it have and those above it may still have."""
+        import numpy as np
+
+        for low, high in pairs:
+            other = low if high == place else high
+            span = spans[other]
+            if place not in (low, high) or span is None:
+                continue
+            free = found[other].missing[rows]
+            if other == low:
+                low_end = np.where(free, low_end, np.maximum(low_end, found[other].numbers[rows]))
+            else:
+                high_end = np.where(free, high_end, np.minimum(high_end, span[1][rows]))
+        here = ~found[place].missing[rows]
+        if (here & (low_end > high_end)).any():
+            raise ValueError(f"column {self.forms[place].name}: a row's cells cannot be put in the declared order")
+        return np.minimum(low_end, high_end), high_end
+
+
+def _groups(columns: int, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Return for each column the columns that it is ordered with, directly or through others, itself among them."""
+    groups = [{place} for place in range(columns)]
+    for low, high in pairs:
+        joined = groups[low] | groups[high]
+        for place in joined:
+            groups[place] = joined
+    return [tuple(sorted(group)) for group in groups]
+
+
+def _upwards(group: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the columns of a group so that each comes after those below it."""
+    return sorted(group, key=lambda place: (sum(high == place for _, high in pairs), place))
+
+
+def _lattice(column: Column, scale: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int] | None:
+    """Return the first and the last number of each bin, both included, and the number of cells; None for labels."""
+    import numpy as np
+
+    domain = column.domain
+    if isinstance(domain, DateDomain):
+        ends = [(first.toordinal() - _EPOCH, last.toordinal() - _EPOCH) for first, last in domain.bins]
+    elif isinstance(domain, IntegerDomain):
+        ends = [(low * 10**scale, high * 10**scale) for low, high in domain.bins]
+    elif isinstance(domain, DecimalDomain):
+        ends = [(_scaled(low, scale), _scaled(high, scale) - 1) for low, high in domain.bins]
+        ends[-1] = (ends[-1][0], ends[-1][1] + 1)
+    else:
+        return None
+    if max(abs(end) for pair in ends for end in pair) > _EXACT:
+        raise ValueError(f"column {column.name}: numbers that a double does not tell apart")
+    low, high = (np.array(side, dtype=np.int64) for side in zip(*ends, strict=True))
+    return low, high, column.size
+
+
+def _scaled(number: Decimal, scale: int) -> int:
+    return int(number.scaleb(scale))
+
+
+def _stream(piece: int, place: int, turn: int) -> int:
+    """Number the random words of one column of one piece in one round."""
+    return (piece << 20) | (place << _COLUMN) | (turn << _ROUND)
+
+
+def _drawn(low: NDArray[np.int64], high: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return whole numbers from low to high, one a random word: low + floor(word * (high - low + 1) / 2^64)."""
+    import numpy as np
+
+    count = (high - low + 1).astype(np.uint64)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    top, rest, large, small = words >> half, words & mask, count >> half, count & mask
+    first = top * small + ((rest * small) >> half)
+    second = rest * large + (first & mask)
+    product = top * large + (first >> half) + (second >> half)
+    return np.asarray(low + product.astype(np.int64))

@@ -1,0 +1,277 @@
+"""Contracts on disk: Open Data Contract Standard 3 files with our `privacy` and `domain` blocks.
+
+The standard's own models check the standard's part (and pass over unknown nested keys, which are checked here);
+our blocks stand in `customProperties` and know every key. All findings of a file are reported at once:
+
+1. the file is YAML with a mapping at the top;
+2. it is a data contract of version 3 with exactly one table;
+3. the table's `privacy` block and each property's `domain` block are complete, and nothing in them is a placeholder;
+4. seen together they do not contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from contracts.contract.column import Column, LogicalType, misfits
+from contracts.contract.contract import Contract
+from contracts.contract.contradictions import contradictions
+from contracts.contract.privacy_terms import PrivacyTerms
+from contracts.domains.kinds import Domain
+from contracts.errors import ContractRefused, Finding
+from contracts.reading.placeholders import placeholders, undeclared
+from contracts.reading.scalars import FieldPath, Label, Problem, nearest, show
+from contracts.reading.validation_errors import dotted, from_problem, from_validation, unknown_key
+from contracts.reading.yaml_lines import Document, located
+
+_LOGICAL_TYPES: tuple[str, ...] = get_args(LogicalType)
+_TABLE: FieldPath = ("schema", 0)
+
+
+def load_contract(path: Path) -> Contract:
+    """Read, check and freeze a contract.
+
+    Args:
+        path: an ODCS 3 YAML file.
+    Returns:
+        The contract.
+    Raises:
+        ContractRefused: with every finding; each names file, line and field, what was found, what is allowed.
+    """
+    reading = _Reading(located(path, refusal=ContractRefused))
+    contract = reading.contract()
+    findings = reading.with_undeclared()
+    if findings or contract is None:
+        raise ContractRefused(sorted(set(findings), key=_position))
+    return contract
+
+
+def _position(finding: Finding) -> tuple[int, str]:
+    """Order findings as their lines stand in the file."""
+    line = finding.where.rpartition(":")[2]
+    return (int(line) if line.isdigit() else 0, finding.field)
+
+
+def _entries(value: Any) -> dict[str, Any]:
+    """Return a mapping as it is and anything else as an empty one (the standard's models name the mistake)."""
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: Any) -> list[Any]:
+    """Return a list as it is and anything else as an empty one."""
+    return value if isinstance(value, list) else []
+
+
+class _Reading:
+    """One reading of one file: collects findings, and the parts that could be read."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.findings: list[Finding] = []
+        self._text = document.text()
+        self._blocks: dict[FieldPath, FieldPath] = {}
+
+    def contract(self) -> Contract | None:
+        """Read the whole file; None when there are findings."""
+        self._check_standard()
+        self._check_header()
+        table = self._table()
+        block, terms = self._terms(table)
+        columns = list(self._columns(table))
+        declared = [str(_entries(entry).get("name")) for entry in _items(table.get("properties"))]
+        for problem in contradictions(terms, columns, declared):
+            self._add(block, problem)
+        if self.findings:
+            return None
+        fields = {"columns": tuple(columns), "table": table["name"], **self._header(), **dict(terms)}
+        contract: Contract | None = self._validated(TypeAdapter(Contract), Contract, (), fields)
+        return contract
+
+    def with_undeclared(self) -> list[Finding]:
+        """Return the findings with one for each placeholder, in place of what else was said of that field."""
+        paths = list(placeholders(self.document))
+        asked = [from_problem(self.document, at, undeclared(at, self._name(at)), self._name) for at in paths]
+        fields = {finding.field for finding in asked}
+        return asked + [finding for finding in self.findings if finding.field not in fields]
+
+    def _header(self) -> dict[str, Any]:
+        """Identity and description."""
+        header = {key: self._text[key] for key in ("apiVersion", "id", "version")}
+        described = _entries(self._text.get("description"))
+        description = {key: text for key, text in described.items() if isinstance(text, str)}
+        return {**header, "name": self._text.get("name") or header["id"], "description": description}
+
+    def _add(self, at: FieldPath, problem: Problem) -> None:
+        """Collect one problem."""
+        self.findings.append(from_problem(self.document, at, problem, self._name))
+
+    def _name(self, at: FieldPath) -> str:
+        """Write a path with `privacy` or `domain` in place of the customProperties entry that holds it."""
+        for prefix, shorter in self._blocks.items():
+            if at[: len(prefix)] == prefix:
+                return dotted((*shorter, *at[len(prefix) :]))
+        return dotted(at)
+
+    def _validated(self, adapter: TypeAdapter[Any], model: Any, at: FieldPath, value: Any) -> Any:
+        """Validate a block; None, and findings, when it is refused."""
+        try:
+            return adapter.validate_python(value)
+        except ValidationError as error:
+            self.findings += from_validation(self.document, at, error, model, self._name)
+            return None
+
+    def _check_standard(self) -> None:
+        """Check the standard's own part by its own models, and nested keys that these would pass over."""
+        from open_data_contract_standard.model import (
+            CustomProperty,
+            Description,
+            OpenDataContractStandard,
+            SchemaObject,
+            SchemaProperty,
+        )
+
+        try:
+            OpenDataContractStandard.model_validate(self.document.typed())
+        except ValidationError as error:
+            self.findings += from_validation(self.document, (), error, OpenDataContractStandard)
+        self._known((("description",), self._text.get("description")), Description)
+        for place, table in enumerate(_items(self._text.get("schema"))):
+            at: FieldPath = ("schema", place)
+            self._known((at, table), SchemaObject)
+            holders = [(at, table)]
+            for spot, entry in enumerate(_items(_entries(table).get("properties"))):
+                holders.append(((*at, "properties", spot), entry))
+                self._known(holders[-1], SchemaProperty)
+            for holder, entry in holders:
+                for spot, custom in enumerate(_items(_entries(entry).get("customProperties"))):
+                    self._known(((*holder, "customProperties", spot), custom), CustomProperty)
+
+    def _known(self, placed: tuple[FieldPath, Any], model: Any) -> None:
+        """Name the keys of one block of the standard that the standard does not have."""
+        at, block = placed
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        for key in _entries(block):
+            if key not in known:
+                self._add((*at, key), unknown_key(key, known))
+
+    def _check_header(self) -> None:
+        """Check what the standard requires but its models leave optional."""
+        for key in ("apiVersion", "kind", "id", "version"):
+            if self._text.get(key) is None:
+                self._add((key,), Problem("nothing", f"the key `{key}`, which is required", f"add `{key}:`"))
+        version, kind = self._text.get("apiVersion"), self._text.get("kind")
+        if isinstance(version, str) and version not in _VERSIONS:
+            allowed = "one of " + ", ".join(_VERSIONS)
+            self._add(("apiVersion",), Problem(show(version), allowed, nearest(version, _VERSIONS)))
+        if isinstance(kind, str) and kind != "DataContract":
+            self._add(("kind",), Problem(show(kind), "DataContract"))
+
+    def _table(self) -> dict[str, Any]:
+        """Return the one table, empty if there is none to read."""
+        tables = _items(self._text.get("schema"))
+        if len(tables) != 1:
+            remedy = "write one contract a table" if tables else "add `schema:` with one table"
+            self._add(("schema",), Problem(f"{len(tables)} tables", "exactly one table", remedy))
+        table = _entries(tables[0]) if tables else {}
+        if tables:
+            self._validated(TypeAdapter(Label), None, (*_TABLE, "name"), table.get("name"))
+        if tables and not _items(table.get("properties")):
+            self._add((*_TABLE, "properties"), Problem("no properties", "at least one column"))
+        return table
+
+    def _block(self, at: FieldPath, holder: dict[str, Any], wanted: str) -> FieldPath | None:
+        """Find our block among the custom properties and return the path of its value."""
+        places = [
+            (*at, "customProperties", place, "value")
+            for place, entry in enumerate(_items(holder.get("customProperties")))
+            if _entries(entry).get("property") == wanted
+        ]
+        for path in places:
+            self._blocks[path] = (*at, wanted)
+        for path in places[1:]:
+            problem = Problem(f"a second `{wanted}` block", "one block", "merge the two")
+            if not any(finding.found == problem.found for finding in self.findings):
+                self._add(path, problem)
+        return places[0] if places else None
+
+    def _terms(self, table: dict[str, Any]) -> tuple[FieldPath, PrivacyTerms]:
+        """Read the table's `privacy` block; where it is refused, return its readable part, to check that further."""
+        at = self._block(_TABLE, table, "privacy")
+        if at is None:
+            if table:
+                self._add((*_TABLE, "privacy"), self._absent(table, "privacy", "unit and adjacency"))
+            return _TABLE, PrivacyTerms.model_validate(_NEUTRAL_TERMS)
+        value = _items(table["customProperties"])[int(at[-2])].get("value")
+        try:
+            return at, PrivacyTerms.model_validate(value)
+        except ValidationError as error:
+            self.findings += from_validation(self.document, at, error, PrivacyTerms, self._name)
+            refused = {item["loc"][0] for item in error.errors() if item["loc"]}
+            readable = {key: part for key, part in _entries(value).items() if key not in refused}
+            return at, PrivacyTerms.model_validate({**_NEUTRAL_TERMS, **readable})
+
+    def _absent(self, holder: dict[str, Any], wanted: str, purpose: str) -> Problem:
+        """Say that a block is missing, and which entry looks like a misspelling of it."""
+        names = [str(_entries(entry).get("property")) for entry in _items(holder.get("customProperties"))]
+        close = [name for name in names if nearest(name, [wanted])]
+        remedy = nearest(close[0], [wanted]) if close else f"add `- property: {wanted}` with its value"
+        return Problem(f"no `{wanted}` block", f"a customProperties entry `{wanted}` ({purpose})", remedy)
+
+    def _columns(self, table: dict[str, Any]) -> Iterator[Column]:
+        """Read the properties that have a domain; the unit's id column has none."""
+        seen: dict[str, str] = {}
+        for place, entry in enumerate(_items(table.get("properties"))):
+            at = (*_TABLE, "properties", place)
+            written = _entries(entry)
+            name = self._validated(TypeAdapter(Label), None, (*at, "name"), written.get("name"))
+            if name is not None and name.casefold() in seen:
+                allowed = "names that differ in more than upper and lower case"
+                self._add((*at, "name"), Problem(f"{name!r} beside {seen[name.casefold()]!r}", allowed, "rename one"))
+            if name is not None:
+                seen.setdefault(name.casefold(), name)
+            column = self._column(at, written, name, table)
+            if column is not None:
+                yield column
+
+    def _column(
+        self, at: FieldPath, written: dict[str, Any], name: str | None, table: dict[str, Any]
+    ) -> Column | None:
+        """Read one property."""
+        logical = written.get("logicalType")
+        if logical not in _LOGICAL_TYPES:
+            allowed = "one of " + ", ".join(_LOGICAL_TYPES)
+            self._add((*at, "logicalType"), Problem(show(logical), allowed, nearest(str(logical), _LOGICAL_TYPES)))
+        block = self._block(at, written, "domain")
+        if block is None:
+            if name is None or name != _id_column(table):
+                self._add((*at, "domain"), self._absent(written, "domain", f"the cells of {show(name)}"))
+            return None
+        value = _items(written["customProperties"])[int(block[-2])].get("value")
+        domain = self._validated(TypeAdapter(Domain), Domain, block, value)
+        if domain is None or name is None or logical not in _LOGICAL_TYPES:
+            return None
+        problems = misfits(logical, domain)
+        for problem in problems:
+            self._add(block, problem)
+        described = written.get("description")
+        description = described if isinstance(described, str) else None
+        if problems:
+            return None
+        return Column(name=name, logical_type=logical, domain=domain, description=description)
+
+
+_NEUTRAL_TERMS = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "replace_one"}
+_VERSIONS = ("v3.0.0", "v3.0.1", "v3.0.2", "v3.1.0", "v3.2.0")
+
+
+def _id_column(table: dict[str, Any]) -> str | None:
+    """The unit's id column as written, even where the rest of the privacy block is refused."""
+    for entry in _items(table.get("customProperties")):
+        if _entries(entry).get("property") == "privacy":
+            column = _entries(_entries(_entries(entry).get("value")).get("unit")).get("column")
+            return column if isinstance(column, str) else None
+    return None

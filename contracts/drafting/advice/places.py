@@ -1,0 +1,79 @@
+"""A piece of advice, and where the parts of a contract stand in its file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from contracts.reading.scalars import FieldPath
+from contracts.reading.validation_errors import dotted
+from contracts.reading.yaml_lines import Document
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to look at.
+
+    Args:
+        rule: which rule of the module's table.
+        where: file and line.
+        field: the field.
+        found: what stands there.
+        why: why it may not be meant.
+        remedy: what to do.
+    """
+
+    rule: str
+    where: str
+    field: str
+    found: str
+    why: str
+    remedy: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the advice as a JSON object."""
+        return asdict(self)
+
+
+class Places:
+    """Where the parts of a contract stand in its file."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        table = document.text()["schema"][0]
+        self._table: FieldPath = ("schema", 0)
+        self._rows = {entry.get("name"): place for place, entry in enumerate(table["properties"])}
+        self._tree = table
+
+    def advice(self, rule: str, at: tuple[FieldPath, str], found: str, why: str, remedy: str) -> Advice:
+        """Make an advice about a field: its path in the file, and its name for people."""
+        path, named = at
+        return Advice(rule, self._document.where(path), named, found, why, remedy)
+
+    def of_terms(self, *keys: str | int) -> tuple[FieldPath, str]:
+        """Return the place of a part of the `privacy` block."""
+        return self._block(self._table, self._tree, "privacy", keys)
+
+    def of_column(self, name: str, *keys: str | int) -> tuple[FieldPath, str]:
+        """Return the place of a part of a column's `domain` block."""
+        row = self._rows[name]
+        return self._block((*self._table, "properties", row), self._tree["properties"][row], "domain", keys)
+
+    def of_top(self, key: str) -> tuple[FieldPath, str]:
+        """Return the place of a key at the top of the file."""
+        return (key,), key
+
+    def written_bins(self, name: str) -> object:
+        """Return what stands under `bins:` of a column."""
+        (*path, _), _named = self.of_column(name, "bins")
+        node: object = self._document.text()
+        for step in path:
+            node = node[step]  # type: ignore[index]
+        return node.get("bins") if isinstance(node, dict) else None
+
+    def _block(
+        self, at: FieldPath, holder: dict[str, list[dict[str, object]]], block: str, keys: tuple[str | int, ...]
+    ) -> tuple[FieldPath, str]:
+        for place, entry in enumerate(holder.get("customProperties") or []):
+            if entry.get("property") == block:
+                return (*at, "customProperties", place, "value", *keys), dotted((*at, block, *keys))
+        return at, dotted(at)

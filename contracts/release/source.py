@@ -1,0 +1,296 @@
+"""Where the confidential rows are: a file, a folder of files, or a table of a database, here or at an address."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    InstanceOf,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from contracts.domains.domain_terms import Frozen
+from contracts.errors import Finding, SpecRefused
+from contracts.periods.period_sources import day_of_row, divided_name
+from contracts.reading.scalars import Label, Problem, Sql, listed, refuse, show
+from contracts.release.address import (
+    CUT_OFF,
+    Address,
+    PostgresAddress,
+    S3Address,
+    is_address,
+    is_cut_off,
+    read_address,
+)
+from contracts.sql.value_types import ValueType
+
+if TYPE_CHECKING:
+    from contracts.contract.column import Column
+    from contracts.contract.contract import Contract
+
+Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
+Files = Literal["csv", "parquet"]
+Engine = Literal["spark"]
+SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".csv.zst": "csv",
+    ".parquet": "parquet",
+    ".duckdb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
+}
+_DATABASES = ("duckdb", "sqlite", "postgresql")
+_CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def _check_path(value: Any) -> Any:
+    """Refuse what is no path."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        refuse([Problem(show(value), "a path")])
+    return value
+
+
+def _check_folder(value: Any) -> Any:
+    """Refuse what is neither a path of a folder nor an address that can be read."""
+    if is_address(_check_path(value)):
+        read_address(value)
+    return value
+
+
+def _resolve(value: Any, info: ValidationInfo) -> Any:
+    """Resolve a path against the folder of the file that names it (the validation context's `folder`)."""
+    if isinstance(value, Path):
+        return value
+    if is_address(_check_path(value)):
+        refuse([Problem("an address", "a path of a file", "copy it to a file")])
+    folder = (info.context or {}).get("folder", Path())
+    return (Path(folder) / value).absolute()
+
+
+def _resolve_or_read(value: Any, info: ValidationInfo) -> Any:
+    """Resolve a path, or read an address."""
+    if isinstance(value, PostgresAddress | S3Address):
+        return value
+    return read_address(value) if isinstance(value, str) and is_address(value) else _resolve(value, info)
+
+
+def _only_a_name(credentials: str) -> str:
+    """Refuse what could be credentials rather than their name."""
+    if not _CREDENTIALS.fullmatch(credentials) or len(credentials) > 40:
+        allowed = "the name of credentials: at most 40 lower-case letters, digits and hyphens"
+        remedy = "a spec holds no credentials: put them into the environment (docs/platform.md)"
+        refuse([Problem("something else than a name", allowed, remedy)])
+    return credentials
+
+
+CredentialsName = Annotated[Label, AfterValidator(_only_a_name)]
+_WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
+FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
+Place = Annotated[
+    InstanceOf[Path] | InstanceOf[PostgresAddress] | InstanceOf[S3Address],
+    BeforeValidator(_resolve_or_read),
+    _WRITTEN_AS_TEXT,
+]
+WrittenPath = Annotated[str, BeforeValidator(_check_folder), _WRITTEN_AS_TEXT]
+
+
+def format_of(path: Path | S3Address) -> Format | None:
+    """Return the format that a file's suffix stands for, or None for an unknown suffix."""
+    name = (path.key if isinstance(path, S3Address) else path.name).lower()
+    return next((form for suffix, form in SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+class Source(Frozen):
+    """One table: a file, the files of one format in a folder, or a table of a database.
+
+    Args:
+        path: the file, folder or database: a path, resolved against the folder of the spec, or an address.
+        table: which table, in a database; in PostgreSQL with its schema where that is not `public`.
+        files: the format of the files, where the path is a folder.
+        select: a row-wise SELECT over the relation `source`; see `contracts.sql.selection`.
+        types: the types of columns of the source in expressions of the select; see `contracts.sql.select_types`.
+        delimiter: the character between the fields of a CSV; where it is None, a comma is taken, and the reading
+            stops with the right one named if the header fits the contract at another.
+        credentials: the name under which the environment keeps the credentials of an address; None for those that
+            the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
+        by: the column whose day says which period a row belongs to, in a spec with `period:`.
+        engine: what counts the rows where they are, instead of a snapshot here; Parquet without
+            `select` and `by`.
+    """
+
+    path: Place
+    table: Label | None = None
+    files: Files | None = None
+    select: Sql | None = None
+    types: dict[Label, ValueType] | None = None
+    delimiter: str | None = None
+    credentials: CredentialsName | None = None
+    by: Label | None = None
+    engine: Engine | None = None
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_character(cls, delimiter: str | None) -> str | None:
+        if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n\0'):
+            refuse([Problem(show(delimiter), 'one ASCII character, such as "," or ";" or "\\t"')])
+        return delimiter
+
+    @field_validator("path")
+    @classmethod
+    def _names_a_table(cls, path: Path | Address) -> Path | Address:
+        if isinstance(path, S3Address) and not path.key:
+            refuse([Problem("a whole bucket", "a key, or a prefix of keys, in it", "write s3://BUCKET/KEY")])
+        return path
+
+    @model_validator(mode="after")
+    def _keys_fit_format(self) -> Source:
+        problems = list(_misfits(self))
+        if problems:
+            refuse(problems)
+        return self
+
+    @property
+    def format(self) -> Format:
+        """The format of the file or the files, or the kind of database; a .csv.gz is a csv."""
+        if isinstance(self.path, PostgresAddress):
+            return "postgresql"
+        form = self.files or format_of(self.path)
+        if form is None:
+            raise ValueError(f"unknown suffix: {self.path}")
+        return form
+
+    @property
+    def name(self) -> str:
+        """The canonical name that the ledger binds to a population: the same however the source is written."""
+        return source_name(self.path, self.table, folder=self.files is not None)
+
+    def bound_name(self, contract: Contract) -> str:
+        """Return the name under which the ledger knows the people; by period, the column belongs to it."""
+        return divided_name(self.name, None if self.by is None else day_of_row(self.by, contract))
+
+    def select_types(self, contract: Contract) -> tuple[dict[str, ValueType], list[Problem]]:
+        """Return the types of the columns that expressions of a checked select use, and problems below `source`."""
+        if self.select is None:
+            return {}, []
+        from contracts.sql.select_types import types_of
+        from contracts.sql.selection import select_tree
+
+        return types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
+
+    def read_as(self, contract: Contract) -> dict[str, Column]:
+        """Return how the contract reads columns of the source that reach it as they are, by names in lower case."""
+        if self.select is None:
+            return {column.name.lower(): column for column in contract.columns}
+        from contracts.sql.select_types import read_as
+        from contracts.sql.selection import select_tree
+
+        return read_as(select_tree(self.select), contract)
+
+
+def _misfits(source: Source) -> list[Problem]:
+    """List the keys that do not fit the kind of source."""
+    path, problems = source.path, []
+    if source.files is None and not isinstance(path, PostgresAddress) and format_of(path) is None:
+        found = f"the suffix of {path.name!r}" if isinstance(path, Path) else "the suffix of the key"
+        remedy = "rename or convert the file; for a folder of files add `files: parquet` or `files: csv`"
+        return [Problem(found, listed(tuple(SUFFIXES)), remedy, ("path",))]
+    if source.files is not None and isinstance(path, PostgresAddress):
+        return [Problem("`files` for a database", "`files` for a folder", "drop it", ("files",))]
+    form = source.format
+    if isinstance(path, S3Address) and form in _DATABASES:
+        remedy = "copy the file here, or store the table as Parquet"
+        return [Problem(f"a {form} file at an address", "Parquet and CSV at an address", remedy, ("path",))]
+    if form in _DATABASES and source.table is None:
+        problems.append(Problem("a database without `table`", "the name of one table", "add `table:`"))
+    if form == "postgresql" and source.table is not None and not all(split_table(source.table)):
+        problems.append(Problem(show(source.table), "TABLE or SCHEMA.TABLE", "name one table", ("table",)))
+    if form == "postgresql" and any(is_cut_off(part) for part in split_table(source.table or "")):
+        problems.append(Problem(*CUT_OFF, ("table",)))
+    if form not in _DATABASES and source.table is not None:
+        remedy = "drop it: the file is the table"
+        problems.append(Problem(f"`table` for a {form} file", "`table` for databases", remedy, ("table",)))
+    if form != "csv" and source.delimiter is not None:
+        problems.append(Problem(f"`delimiter` for a {form} file", "`delimiter` for CSV", "drop it", ("delimiter",)))
+    if isinstance(path, Path) and source.credentials is not None:
+        problems.append(Problem("`credentials` for a file", "for an address", "drop it", ("credentials",)))
+    if source.engine is not None and (not isinstance(path, Path) or form != "parquet"):
+        remedy = "store the table as Parquet, or drop it"
+        problems.append(Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",)))
+    if source.types is not None and source.select is None:
+        problems.append(Problem("`types` without `select`", "`types` beside `select`", "drop it", ("types",)))
+    for key in ("select", "by"):
+        if source.engine is not None and getattr(source, key) is not None:
+            remedy = "make a table of the rows that are meant, or drop `engine`"
+            problems.append(Problem(f"`{key}` beside `engine`", "one of the two", remedy, (key,)))
+    return problems
+
+
+def split_table(written: str) -> tuple[str, str]:
+    """Split TABLE or SCHEMA.TABLE of PostgreSQL; the schema is `public` where none is written."""
+    schema, dot, table = written.partition(".")
+    return (schema, table) if dot else ("public", written)
+
+
+def source_name(path: Path | Address, table: str | None = None, *, folder: bool = False) -> str:
+    """Return the canonical name of a source, however it is written.
+
+    Of a file or folder the real path (links followed), with the table of a database behind `::`; of an address what
+    `contracts.release.address` makes of it. A prefix of keys keeps the slash that tells it from an object of that name.
+    """
+    if isinstance(path, PostgresAddress):
+        return f"{path}::{'.'.join(split_table(table or ''))}"
+    if isinstance(path, S3Address):
+        return f"{path}/" if folder else str(path)
+    real = str(path.resolve())
+    return real if table is None else f"{real}::{table}"
+
+
+def written_source_name(written: str) -> str:
+    """Return the canonical name of what a person types: FILE, FILE::TABLE, a folder, or an address.
+
+    Raises:
+        SpecRefused: an address cannot be read; nothing of it is shown that could be a credential.
+    """
+    if not is_address(written):
+        path, _, name = written.partition("::")
+        return source_name(Path(path), name or None)
+    place, double, table = written.rpartition("::")
+    with_table = bool(double) and "/" in place.partition("://")[2] and "/" not in table
+    address = _read_typed(place if with_table else written, "source")
+    if isinstance(address, PostgresAddress) and not (with_table and all(split_table(table))):
+        found, allowed = "a database without a table", "ADDRESS::TABLE or ADDRESS::SCHEMA.TABLE"
+        raise SpecRefused([Finding("the command", "source", found, allowed, "add the table")])
+    if isinstance(address, PostgresAddress) and any(is_cut_off(part) for part in split_table(table)):
+        raise SpecRefused([Finding("the command", "source", *CUT_OFF)])
+    return source_name(address, table if with_table else None, folder=written.endswith("/"))
+
+
+def written_address(written: str, field: str) -> str:
+    """Return an address that a person types, once it can be read.
+
+    Raises:
+        SpecRefused: it cannot; nothing of it is shown that could be a credential.
+    """
+    if not is_address(written):
+        found = Finding("the command", field, show(written), "an address: s3://... or postgresql://...", "correct it")
+        raise SpecRefused([found])
+    _read_typed(written, field)
+    return written
+
+
+def _read_typed(written: str, field: str) -> Address:
+    try:
+        return read_address(written)
+    except PydanticCustomError as error:
+        problems = (error.context or {}).get("problems", ())
+    raise SpecRefused([Finding("the command", field, each.found, each.allowed, each.remedy) for each in problems])

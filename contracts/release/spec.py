@@ -1,0 +1,464 @@
+"""The release spec: which contract and source, what it may cost, what is made and where it goes.
+
+`load_spec` reads one from YAML and reports every problem with its line; `check_spec` holds it against its contract.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
+
+from contracts import canonical
+from contracts.contract.column import formula_labels, place_of
+from contracts.contract.contract import Contract
+from contracts.domains.calendar_periods import Granularity
+from contracts.domains.domain_terms import Frozen
+from contracts.domains.kinds import DecimalDomain, IntegerDomain
+from contracts.errors import Finding, SpecRefused
+from contracts.periods.period import filled, read_period
+from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems, pattern_problems
+from contracts.periods.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
+from contracts.reading.scalars import (
+    Amount,
+    FieldPath,
+    Label,
+    Problem,
+    as_tuple,
+    listed,
+    nearest,
+    plain_decimal,
+    refuse,
+    show,
+    spelled,
+)
+from contracts.reading.validation_errors import dotted, from_problem, from_validation
+from contracts.reading.yaml_lines import Document, located, shown
+from contracts.release.about import About
+from contracts.release.classifier import ModelProduct, model_problems
+from contracts.release.products import Product
+from contracts.release.source import CredentialsName, FilePath, Source, WrittenPath, source_name
+from contracts.release.synthetic import SyntheticProduct, synthetic_problems
+from contracts.release.table_rules import table_findings
+from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.tables.product import Refine, TableSpec, TablesProduct
+
+__all__ = [
+    "ChargeTerms",
+    "ModelProduct",
+    "Publish",
+    "Refine",
+    "ReleaseSpec",
+    "Source",
+    "SyntheticProduct",
+    "TableSpec",
+    "TablesProduct",
+    "check_spec",
+    "load_spec",
+    "pattern_of",
+    "redraw_of",
+    "source_name",
+    "spec_schema",
+]
+
+LARGEST_EPSILON = Decimal(1000)
+SMALLEST_EPSILON = Decimal("1e-12")
+SMALLEST_DELTA = Decimal("1e-18")
+MOST_DELTA = Decimal("1e-3")
+"""Beyond it, or beyond one over the declared rows, a delta must be accepted."""
+_RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class ChargeTerms(Frozen):
+    """What the release may cost, and whose account pays. Amounts are exact decimals, read from their text.
+
+    Args:
+        account: who pays.
+        epsilon: of the release, at delta.
+        delta: above 10^-3, or above one over the declared rows, only where that is accepted.
+        large_delta: "accepted" where it is.
+    """
+
+    account: Label
+    epsilon: Amount
+    delta: Amount
+    large_delta: Literal["accepted"] | None = None
+
+    @field_validator("epsilon")
+    @classmethod
+    def _payable(cls, epsilon: Decimal) -> Decimal:
+        if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+            allowed = f"a number above 0, from {spelled(SMALLEST_EPSILON)} to {LARGEST_EPSILON}"
+            refuse([Problem(spelled(epsilon), allowed, "typical values lie between 0.1 and 10")])
+        return plain_decimal(epsilon)
+
+    @field_validator("delta")
+    @classmethod
+    def _a_probability(cls, delta: Decimal) -> Decimal:
+        if delta and not SMALLEST_DELTA <= delta < 1:
+            allowed = f"0, or a number from {spelled(SMALLEST_DELTA)} to below 1"
+            refuse([Problem(spelled(delta), allowed, "typical values lie far below one over the number of people")])
+        return plain_decimal(delta)
+
+
+class Publish(Frozen):
+    """Where versions go, and in which formats.
+
+    Args:
+        to: the release store as it is written; a relative path counts from the workspace's root, not from the spec.
+            An address is where each version is copied once it is whole in the workspace's store.
+        credentials: the name of the credentials of an address; None for those that the environment gives any program.
+        formats: of tables and rows. One Parquet file each is always written, since it is what is verified; csv is a
+            copy of it, and parts are its rows in files of 2^20 rows each.
+        formulas: "accepted" where a CSV file may have labels that a spreadsheet takes for formulas.
+    """
+
+    to: WrittenPath
+    formats: Annotated[tuple[Literal["parquet", "csv", "parts"], ...], BeforeValidator(as_tuple)] = ("parquet",)
+    credentials: CredentialsName | None = None
+    formulas: Literal["accepted"] | None = None
+
+    @field_validator("formats")
+    @classmethod
+    def _some_and_each_once(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        if not formats or len(set(formats)) < len(formats):
+            refuse([Problem("[" + ", ".join(formats) + "]", "some of parquet, csv and parts, each once")])
+        return formats
+
+
+class SpecFile(Frozen):
+    """A release spec as it stands in its file."""
+
+    release: Label
+    contract: FilePath
+    source: Source
+    charge: ChargeTerms
+    product: Product
+    publish: Publish
+    about: About = About()
+    period: Granularity | None = None
+    redraw: Redraw | None = None
+
+    @field_validator("release")
+    @classmethod
+    def _short_name(cls, release: str) -> str:
+        if not _RELEASE_NAME.fullmatch(release) or len(release) > 64:
+            allowed = "at most 64 lower-case letters and digits, with single hyphens between them"
+            refuse([Problem(show(release), allowed, "it names a folder and stays for good")])
+        return release
+
+
+class ReleaseSpec(SpecFile):
+    """A release spec with the file that it was read from.
+
+    Args:
+        path: the spec's file.
+        written_paths: contract, source and publish paths as they are written in the file, for its period.
+        block: the time block of its period (2024-Q3), where it has one.
+        due: the date on which this run is due, of a spec with `redraw: on_schedule`; None while none is named.
+    """
+
+    path: Path
+    written_paths: tuple[str, str, str]
+    block: str | None = None
+    due: str | None = None
+    _document: Document | None = PrivateAttr(default=None)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of the spec, with paths as they are written in the file.
+
+        Independent of the file's layout, comments, order of keys and spelling of numbers, and of where the file lies;
+        and of what says nothing about what is computed: `about`, `redraw: on_change`, and the date of this run.
+        """
+        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about", "due"})
+        content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
+        if self.redraw != ON_SCHEDULE:
+            content["redraw"] = None
+        return canonical.digest(content)
+
+    @property
+    def run_digest(self) -> str:
+        """Digest of the spec and, on a schedule, of the due date: what is run apart is kept apart."""
+        return self.digest if self.due is None else canonical.digest({"spec": self.digest, "due": self.due})
+
+    @property
+    def tables_product(self) -> TablesProduct:
+        """The product of a release of tables.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, TablesProduct):
+            raise TypeError(f"release {self.release} publishes no tables but kind {self.product.kind}")
+        return self.product
+
+    @property
+    def reference(self) -> LambdaReference | None:
+        """The earlier version on which λ is chosen, if this is a release of tables that names one."""
+        return self.product.reference if isinstance(self.product, TablesProduct) else None
+
+    @property
+    def synthetic_product(self) -> SyntheticProduct:
+        """The product of a release of synthetic rows.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, SyntheticProduct):
+            raise TypeError(f"release {self.release} publishes no synthetic rows but kind {self.product.kind}")
+        return self.product
+
+    @property
+    def model_product(self) -> ModelProduct:
+        """The product of a release of a model.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.product, ModelProduct):
+            raise TypeError(f"release {self.release} publishes no model but kind {self.product.kind}")
+        return self.product
+
+    def with_options(self, options: dict[str, Any]) -> ReleaseSpec:
+        """Return the spec with the options of its generator or trainer as they were understood."""
+        product = self.product.model_copy(update={"options": options})
+        return self.model_copy(update={"product": product})
+
+    def misread(self, at: FieldPath, error: ValidationError, model: Any) -> list[Finding]:
+        """Locate in the spec's file what a model refuses of the value at a place."""
+        document = self._document or located(self.path, refusal=SpecRefused)
+        return from_validation(document, at, error, model)
+
+    def finding(self, at: FieldPath, problem: Problem) -> Finding:
+        """Locate a problem in the spec's file."""
+        if self._document is None:
+            at = (*at, *problem.at)
+            return Finding(shown(self.path), dotted(at), problem.found, problem.allowed, problem.remedy)
+        return from_problem(self._document, at, problem)
+
+
+def load_spec(path: Path, period: str | None = None, due: str | None = None) -> ReleaseSpec:
+    """Read, check and freeze a release spec.
+
+    Args:
+        path: a YAML file; the paths of contract and source in it are relative to its folder, that of `publish.to`
+            to the workspace's root.
+        period: for a spec with `period:`, which one (2024-Q3).
+        due: for a spec with `redraw: on_schedule`, the date that the run is due on; a period has its own.
+    Returns:
+        The spec; of that period and date.
+    Raises:
+        SpecRefused: with every finding; each names file, line and field, what was found, what is allowed.
+        PeriodRefused: the period is none of the spec's length.
+    """
+    document = located(path, refusal=SpecRefused)
+    text = document.text()
+    problems = pattern_problems(text, period) + due_problems(text, due)
+    if problems:
+        raise SpecRefused([from_problem(document, (), problem) for problem in problems])
+    chosen = read_period(period, text["period"]) if period is not None else None
+    text = text if chosen is None else filled(text, chosen)
+    try:
+        folder = path.absolute().parent
+        parsed = SpecFile.model_validate(text, context={"folder": folder})
+    except ValidationError as error:
+        raise SpecRefused(from_validation(document, (), error, SpecFile)) from None
+    written = (text["contract"], text["source"]["path"], text["publish"]["to"])
+    block = None if chosen is None else str(chosen)
+    due = due or own_due(parsed.redraw, chosen)
+    spec = ReleaseSpec(**dict(parsed), path=path.absolute(), written_paths=written, block=block, due=due)
+    spec._document = document
+    findings = _select_findings(spec)
+    if findings:
+        raise SpecRefused(findings)
+    return spec
+
+
+def pattern_of(path: Path) -> Granularity | None:
+    """Return the length of the periods that a spec is a pattern for; None for a spec of one release.
+
+    Raises:
+        SpecRefused: the file is no spec, or its `period` none.
+    """
+    document = located(path, refusal=SpecRefused)
+    written = document.text().get("period")
+    if written is not None and written not in get_args(Granularity):
+        problem = Problem(show(written), listed(get_args(Granularity)), nearest(str(written), get_args(Granularity)))
+        raise SpecRefused([from_problem(document, ("period",), problem)])
+    found: Granularity | None = written
+    return found
+
+
+def redraw_of(path: Path) -> str | None:
+    """Return what a spec's file says of `redraw:`; whether that is a valid word is for `load_spec` to say.
+
+    Raises:
+        SpecRefused: the file is no spec.
+    """
+    written = located(path, refusal=SpecRefused).text().get("redraw")
+    return None if written is None else str(written)
+
+
+def _select_findings(spec: ReleaseSpec) -> list[Finding]:
+    """Check the select, if there is one, on its parsed tree."""
+    if spec.source.select is None:
+        return []
+    from contracts.sql.selection import check_select
+
+    return _of_the_select(spec, check_select(spec.source.select))
+
+
+def _of_the_select(spec: ReleaseSpec, findings: list[Finding]) -> list[Finding]:
+    """Locate findings of a select in the spec's file."""
+    at = ("source", "select")
+    return [spec.finding(at, Problem(finding.found, finding.allowed, finding.remedy)) for finding in findings]
+
+
+def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """List what in a spec does not fit its contract; empty means that it fits.
+
+    Args:
+        spec: the release spec.
+        contract: the contract that it names.
+    """
+    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
+    untyped = [] if findings else spec.source.select_types(contract)[1]
+    findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
+    findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
+    if isinstance(spec.product, SyntheticProduct):
+        problems = synthetic_problems(spec.product, contract)
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _format_findings(spec, spec.product, contract)
+    if isinstance(spec.product, ModelProduct):
+        problems = model_problems(spec.product, contract)
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _model_format_findings(spec)
+    findings += table_findings(spec, contract)
+    if spec.product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
+    if spec.product.total == "invariant" and contract.total is None:
+        remedy = "write total: noisy, or declare the public total in the contract's invariants"
+        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
+        findings.append(spec.finding(("product", "total"), problem))
+    return findings
+
+
+def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
+    """Say what makes the spec's delta a large one; None where it is small.
+
+    To publish the whole row of one in n people, chosen by chance, is (0, 1/n)-DP: such a delta allows it.
+    """
+    delta, rows = spec.charge.delta, declared_rows(spec, contract)
+    if delta > MOST_DELTA:
+        return f"above {spelled(MOST_DELTA)}"
+    if rows is not None and delta * rows > 1:
+        return f"above one over the {rows:,} declared rows"
+    return None
+
+
+def declared_rows(spec: ReleaseSpec, contract: Contract) -> int | None:
+    """Return the number of rows that the contract declares, else the product's `rows_about`; None without either.
+
+    A delta can be held against no other number: a noisy one is drawn after the charge, an exact one is private.
+    """
+    product = spec.product
+    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
+    rows = str(contract.total.value if contract.total is not None else about)
+    return int(rows) if re.fullmatch(r"[0-9]{1,18}", rows) else None
+
+
+def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """Refuse a delta at which whole rows of a few people may be published, unless the spec accepts it."""
+    why = large_delta(spec, contract)
+    if why is None or spec.charge.large_delta is not None:
+        return []
+    remedy = "take a delta far below one over the number of people, or write large_delta: accepted beside it"
+    allowed = f"at most {spelled(MOST_DELTA)} and one over the declared rows, or large_delta: accepted"
+    return [spec.finding(("charge", "delta"), Problem(f"{spelled(spec.charge.delta)}, {why}", allowed, remedy))]
+
+
+def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
+    """Pictures are published as Parquet lists; CSV has none."""
+    pictures = contract.pictures(product.names(contract))
+    if not pictures or "csv" not in spec.publish.formats:
+        return []
+    found = f"csv with {pictures[0]!r}, a column of pictures"
+    remedy = "write formats: [parquet], or leave the column out of `columns:`"
+    return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
+
+
+def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
+    """A model is published as safetensors, and what was measured for it as Parquet."""
+    if spec.publish.formats == ("parquet",):
+        return []
+    found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
+    problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
+    return [spec.finding(("publish", "formats"), problem)]
+
+
+def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
+    named = [
+        column.name
+        for column in contract.columns
+        if isinstance(column.domain, IntegerDomain | DecimalDomain) and column.domain.notation
+    ]
+    if spec.source.format != "sqlite" or not named:
+        return []
+    found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"
+    remedy = "leave the notation out and write the number by `select:`: CAST(replace(x, ',', '.') AS DOUBLE) AS x"
+    problem = Problem(found, "a source whose columns hold texts or numbers: CSV, Parquet, DuckDB, PostgreSQL", remedy)
+    return [spec.finding(("source", "path"), problem)]
+
+
+def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """A CSV file has no label that a spreadsheet would run, unless that is accepted."""
+    if "csv" not in spec.publish.formats or spec.publish.formulas is not None:
+        return []
+    found = [(column, label) for column in contract.columns for label in formula_labels(column)]
+    if not found:
+        return []
+    (column, label), allowed = found[0], "labels that no spreadsheet takes for a formula"
+    remedy = (
+        "in the contract write kind: mapping and give the value another label, leave csv out of `formats:`, or "
+        "write formulas: accepted beside `formats:`"
+    )
+    stands = f"csv, and {len(found)} labels that begin with =, +, - or @ (the first: {place_of(column, label)} of "
+    return [spec.finding(("publish", "formats"), Problem(f"{stands}column {column.name!r})", allowed, remedy))]
+
+
+def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The select passes the id of the privacy unit through, or rows a unit would not be bounded (law 4)."""
+    if spec.source.select is None or contract.unit.column is None:
+        return []
+    from contracts.sql.selection import check_unit
+
+    return _of_the_select(spec, check_unit(spec.source.select, contract.unit.column))
+
+
+def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The column that tells periods apart is one of days, and the source's own."""
+    if spec.source.by is None:
+        return []
+    problems = by_problems(spec.source.by, contract)
+    product, tables = spec.product, isinstance(spec.product, TablesProduct)
+    if contract.total is not None and not (isinstance(product, TablesProduct) and product.total == "noisy"):
+        at = ("product", "total") if tables else ("source", "by")
+        return [spec.finding(at, TOTAL_OF_ALL), *(spec.finding(("source", "by"), problem) for problem in problems)]
+    if problems or spec.source.select is None:
+        return [spec.finding(("source", "by"), problem) for problem in problems]
+    from contracts.sql.selection import check_by
+
+    return _of_the_select(spec, check_by(spec.source.select, spec.source.by))
+
+
+def spec_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a release spec's file, for editors and for docs/schema."""
+    schema = SpecFile.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Sudare release spec"}

@@ -1,0 +1,132 @@
+"""A release of synthetic rows: which generator makes them, from which columns, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic_core import PydanticCustomError
+
+from contracts.contract.contract import Contract
+from contracts.contract.decoding import too_fine
+from contracts.domains.domain_terms import Frozen
+from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, listed, nearest, parse_whole, refuse, show
+
+ALL: Final = "all"
+ESTIMATED: Final = "estimated"
+MOST_ROWS: Final = 2**27
+MOST_CELLS: Final = 2**24
+MEASURED_COLUMNS: Final = frozenset({"noisy", "variance", "lower", "upper", "structural_zero"})
+_ROWS = f"{ESTIMATED}, or a whole number from 1 to {MOST_ROWS}"
+
+
+def _parse_columns(written: object) -> object:
+    """Read `all`, or a list of columns."""
+    return written if written == ALL else as_tuple(written)
+
+
+def _parse_rows(written: object) -> int | str:
+    """Read `estimated`, or a number of rows."""
+    if written == ESTIMATED:
+        return ESTIMATED
+    try:
+        rows = parse_whole(written)
+    except PydanticCustomError:
+        refuse([Problem(show(written), _ROWS, nearest(str(written), [ESTIMATED]))])
+    if not 1 <= rows <= MOST_ROWS:
+        refuse([Problem(str(rows), _ROWS)])
+    return rows
+
+
+Columns = Annotated[
+    Literal["all"] | tuple[Label, ...],
+    BeforeValidator(_parse_columns),
+    WithJsonSchema({"anyOf": [{"const": ALL}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+Rows = Annotated[
+    int | Literal["estimated"],
+    BeforeValidator(_parse_rows),
+    WithJsonSchema({"anyOf": [{"const": ESTIMATED}, {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}]}),
+]
+
+
+def each_once(columns: str | tuple[str, ...], *, least: str) -> str | tuple[str, ...]:
+    """Return the columns of a product; refuse an empty list, and a column that stands there twice."""
+    if columns == ALL:
+        return columns
+    twice = [place for place, name in enumerate(columns) if name in columns[:place]]
+    problems = [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+    if not columns:
+        problems = [Problem("an empty list", f"{least}, or all", "name the columns, or drop the key")]
+    if problems:
+        refuse(problems)
+    return columns
+
+
+def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...]:
+    """Return the columns of a product in the contract's order."""
+    return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
+
+
+class SyntheticProduct(Frozen):
+    """Synthetic rows, sampled from a model that is fitted to noisy marginals.
+
+    `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
+    generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
+    is written here and says nothing about the data.
+    """
+
+    kind: Literal["synthetic"]
+    generator: Label
+    columns: Columns = ALL
+    options: dict[str, Any] = Field(default_factory=dict)
+    rows: Rows = ESTIMATED
+
+    @field_validator("columns")
+    @classmethod
+    def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        return each_once(columns, least="at least one column")
+
+    def names(self, contract: Contract) -> tuple[str, ...]:
+        """Return the columns that are synthesized, in the contract's order."""
+        return chosen(self.columns, contract)
+
+
+def synthetic_problems(product: SyntheticProduct, contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield what in a synthetic product does not fit its contract, with its place in the product."""
+    known = [column.name for column in contract.columns]
+    unknown = [] if product.columns == ALL else [c for c in enumerate(product.columns) if c[1] not in known]
+    for place, name in unknown:
+        remedy = nearest(name, known)
+        if name == contract.unit.column:
+            remedy = "drop it: it is the privacy unit's id, which is never published"
+        yield ("columns", place), Problem(f"the column {name!r}", listed(known), remedy)
+    names = product.names(contract)
+    for name in names:
+        if name.lower() in MEASURED_COLUMNS:
+            allowed = "a column not named " + ", ".join(sorted(MEASURED_COLUMNS))
+            remedy = "rename it in the contract, and in the source by a select"
+            yield ("columns",), Problem(f"the column {name!r}", allowed, remedy)
+        if too_fine(contract.column(name)):
+            allowed = "bounds and edges whose digits, decimals included, are at most 15"
+            remedy = "write coarser edges, or rescale the column in `select:`"
+            yield ("columns",), Problem(f"the column {name!r}, too fine for a double", allowed, remedy)
+    if names and not unknown:
+        yield from _impossible(names, contract)
+
+
+def _impossible(names: tuple[str, ...], contract: Contract) -> Iterator[tuple[FieldPath, Problem]]:
+    """Say that structural zeros and constraints leave no row, or stand on too many cells."""
+    from contracts.contract.impossible_cells import some_row_possible
+
+    cliques = contract.zero_cliques(names)
+    large = next((clique for clique in cliques if contract.cells(clique) > MOST_CELLS), None)
+    if large is not None:
+        found = f"{contract.cells(large)} cells of {', '.join(large)}, on which the contract excludes some"
+        yield ("columns",), Problem(found, f"at most {MOST_CELLS}", "drop a column, or take coarser bins")
+        return
+    sizes = {name: contract.column(name).size for name in names}
+    if some_row_possible(sizes, {clique: contract.impossible(clique) for clique in cliques}) is False:
+        found = "structural zeros and constraints that together leave no possible row"
+        yield ("columns",), Problem(found, "a contract that some row satisfies", "mend the contract's constraints")

@@ -1,0 +1,340 @@
+"""What a release publishes: tables, the mechanism behind them, and their refinement."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from contracts.domains.domain_terms import Frozen
+from contracts.reading.scalars import (
+    FINEST_DECIMALS,
+    Amount,
+    Flag,
+    Label,
+    Problem,
+    as_tuple,
+    nearest,
+    parse_decimal,
+    plain_decimal,
+    refuse,
+    show,
+)
+from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
+from contracts.release.tables.lambda_reference import REFERENCE, LambdaReference
+from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
+
+_UNSAFE_IN_FILE_NAME = re.compile(r"""[/\\<>:"|?*`$;&!'(){}\[\]~#%^]|^[.-]|\.$""")
+"""What a path, a shell or an option begins with or consists of."""
+_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|(?:com|lpt)[0-9])(?:\..*)?")
+"""Names that mean devices in Windows, whatever follows after a dot."""
+_LONGEST_NAME = 120
+_LAMBDAS = f"a number from 0 to below 1, or auto, or {REFERENCE}"
+_LET_IT_CHOOSE = "auto chooses it from the noisy values, at no cost"
+AUTO: Final = "auto"
+CONSISTENT_METHODS: Final = ("none", "simplex")
+
+
+Form = Literal["dense", "sparse"]
+
+
+class TableSpec(Frozen):
+    """One published table: the marginal of its columns, and the weight of its share of the budget.
+
+    With a `hierarchy` coarser tables are measured and published too, and all add up. `form` says whether it has a
+    value for every cell (dense) or lists those above a threshold (sparse); where nothing is said, the size of the
+    domain decides.
+    """
+
+    union_tag: ClassVar[str] = "a table"
+
+    columns: tuple[Label, ...]
+    name: Label
+    weight: Amount = Decimal(1)
+    hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
+    form: Form | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, written: Any) -> Any:
+        """Read a bare list of columns; name the table after its columns where it has no name."""
+        if isinstance(written, list | tuple):
+            written = {"columns": written}
+        if not isinstance(written, dict):
+            allowed = "a list of columns, or {columns: [...], name: ..., weight: ..., form: ...}"
+            refuse([Problem(show(written), allowed)])
+        columns = written.get("columns")
+        if written.get("hierarchy") is not None:
+            written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
+        if "name" not in written and isinstance(columns, list | tuple) and columns:
+            return {**written, "name": "_x_".join(map(str, columns))}
+        return written
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _not_empty(cls, written: Any) -> Any:
+        if not as_tuple(written):
+            refuse([Problem("an empty list", "at least one column", "name the columns to count by")])
+        return tuple(written)
+
+    @field_validator("columns")
+    @classmethod
+    def _each_once(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [place for place, name in enumerate(columns) if name in columns[:place]]
+        if twice:
+            refuse(
+                [Problem(f"{columns[place]!r} twice", "each column once", "drop one", (place,)) for place in twice]
+            )
+        return columns
+
+    @field_validator("name")
+    @classmethod
+    def _fit_for_a_file(cls, name: str) -> str:
+        allowed = unfit_name(name)
+        if allowed is not None:
+            refuse([Problem(f"the table name {show(name)}", allowed, "give the table a `name:`, it names a file")])
+        return name
+
+    @field_validator("weight")
+    @classmethod
+    def _moderate(cls, weight: Decimal) -> Decimal:
+        return check_weight(weight)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe both written forms."""
+        full = handler.resolve_ref_schema(handler(core))
+        full["required"] = ["columns"]
+        names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        return {"title": "TableSpec", "description": cls.__doc__, "anyOf": [names, full]}
+
+
+def unfit_name(name: str) -> str | None:
+    """Say what a table's name may be, if this one may not name a file."""
+    if _DEVICE.fullmatch(name):
+        return "a name that is no device of Windows (con, prn, aux, nul, com1, lpt1 …)"
+    if not _UNSAFE_IN_FILE_NAME.search(name) and len(name.encode()) <= _LONGEST_NAME:
+        return None
+    return (
+        f"at most {_LONGEST_NAME} bytes, none of / \\ < > : \" | ? * ` $ ; & ! ' ( ) {{ }} [ ] ~ # % ^, "
+        "no dot at either end and no hyphen in front"
+    )
+
+
+def _parse_lambda(written: object) -> Decimal | str | LambdaReference:
+    """Read λ: `auto`, a number from 0 to below 1, or an earlier version."""
+    if written == AUTO:
+        return AUTO
+    if isinstance(written, dict | LambdaReference):
+        return _parse_reference(written)
+    try:
+        lambda_ = parse_decimal(written)
+    except PydanticCustomError:
+        remedy = nearest(str(written), [AUTO]) or _LET_IT_CHOOSE
+        refuse([Problem(show(written), _LAMBDAS, remedy)])
+    if not 0 <= lambda_ < 1:
+        refuse([Problem(str(lambda_), _LAMBDAS, _LET_IT_CHOOSE)])
+    if lambda_ and lambda_.adjusted() < -FINEST_DECIMALS:
+        refuse([Problem(str(lambda_), "zero, or a number from 1e-15")])
+    return plain_decimal(lambda_)
+
+
+def _parse_reference(written: dict[str, Any] | LambdaReference) -> LambdaReference:
+    """Read an earlier version; its problems are reported like those of any λ."""
+    try:
+        return LambdaReference.model_validate(written)
+    except ValidationError as error:
+        refuse([problem for item in error.errors() for problem in item.get("ctx", {}).get("problems", ())])
+
+
+_NUMBER_OR_VERSION: Final = {
+    "anyOf": [
+        {"type": ["number", "string"]},
+        {"const": AUTO},
+        {
+            "type": "object",
+            "properties": {"reference": {"type": "string"}},
+            "required": ["reference"],
+            "additionalProperties": False,
+        },
+    ]
+}
+Lambda = Annotated[
+    Decimal | Literal["auto"] | LambdaReference,
+    BeforeValidator(_parse_lambda),
+    WithJsonSchema(_NUMBER_OR_VERSION),
+]
+
+
+class Refine(Frozen):
+    """Post-processing of the noisy counts, at no cost: how they lose negative values and noise, and whole numbers.
+
+    `consistent` makes tables agree on the margins that they share; methods none (with `integers: false`) and simplex.
+    `negative_l2` takes one of `lambda: NUMBER`, `lambda: auto`, `lambda: {reference: RELEASE/VERSION}` and `sparsity:
+    SHARE of the cells`; `auto` takes the method that errs least by what the noisy values tell. Tables with a
+    hierarchy are refined by `hierarchy`, whatever the others are refined by.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "auto"]
+    lambda_: Lambda | None = Field(default=None, alias="lambda")
+    sparsity: Amount | None = None
+    integers: Flag = True
+    consistent: Flag = False
+
+    @field_validator("sparsity")
+    @classmethod
+    def _a_share(cls, sparsity: Decimal | None) -> Decimal | None:
+        if sparsity is not None and (not 0 < sparsity <= 1 or sparsity.adjusted() < -FINEST_DECIMALS):
+            allowed = "the wanted share of nonzero cells: above 0, at most 1"
+            refuse([Problem(str(sparsity), allowed, "write 0.05 for one cell in twenty")])
+        return None if sparsity is None else plain_decimal(sparsity)
+
+    @model_validator(mode="after")
+    def _one_way_to_lambda(self) -> Refine:
+        given = [key for key, value in (("lambda", self.lambda_), ("sparsity", self.sparsity)) if value is not None]
+        if self.method != "negative_l2" and given:
+            found, remedy = f"`{given[0]}` with method {self.method}", "drop it, or choose negative_l2"
+            refuse([Problem(found, f"`{given[0]}` with negative_l2 only", remedy, (given[0],))])
+        if self.method == "negative_l2" and not given:
+            remedy = "add `lambda: auto`, or one of the others"
+            refuse([Problem("negative_l2 without `lambda`", f"`lambda:` {_LAMBDAS}, or `sparsity:`", remedy)])
+        if len(given) > 1:
+            remedy = "drop one: lambda is chosen for the sparsity"
+            refuse([Problem("`lambda` and `sparsity`", "one of the two", remedy, ("sparsity",))])
+        return self
+
+    @model_validator(mode="after")
+    def _consistent_where_it_means_something(self) -> Refine:
+        if not self.consistent:
+            return self
+        if self.method not in CONSISTENT_METHODS:
+            found, allowed = f"`consistent` with method {self.method}", f"{' or '.join(CONSISTENT_METHODS)}"
+            remedy = "choose simplex: the other methods refine each table by itself"
+            refuse([Problem(found, allowed, remedy, ("consistent",))])
+        if self.method == "none" and self.integers:
+            found = "`consistent` with method none and whole numbers"
+            remedy = "add `integers: false`: averages of noisy counts are fractions; or choose simplex"
+            refuse([Problem(found, "`integers: false` with method none", remedy, ("consistent",))])
+        return self
+
+
+Entry = Annotated[
+    Annotated[TableSpec, Tag(TableSpec.union_tag)] | Annotated[AllMarginals, Tag(AllMarginals.union_tag)],
+    Discriminator(form_of),
+]
+"""One entry of `tables:`, a table or the short form of many."""
+
+
+class TablesProduct(Frozen):
+    """Published tables: each is the marginal of its columns over the full declared domain.
+
+    `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
+    their weights, or so that the sum of the squared errors of all cells, each times its table's weight, is least.
+    A table of many cells may be sparse: then it lists those whose noisy count reached a threshold.
+    `minimum_frequency` suppresses every cell whose noisy count is too small.
+    """
+
+    kind: Literal["tables"]
+    mechanism: Literal["laplace", "gaussian", "auto"]
+    tables: Annotated[tuple[Entry, ...], BeforeValidator(as_entries), ShortFormToo]
+    split: Literal["by_weight", "optimal"] = "by_weight"
+    refine: Refine = Refine(method="none")
+    total: Literal["noisy", "invariant"] = Field(
+        default="noisy", description="noisy, or invariant where the contract declares the total public"
+    )
+    minimum_frequency: MinimumFrequency | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hierarchies_alone(cls, written: Any) -> Any:
+        """Refine by the hierarchy where nothing else is said and every table has one."""
+        if not isinstance(written, dict) or "refine" in written:
+            return written
+        tables = written.get("tables")
+        trees = isinstance(tables, list | tuple) and [
+            isinstance(each, dict) and each.get("hierarchy") is not None for each in tables
+        ]
+        return {**written, "refine": {"method": "hierarchy"}} if trees and all(trees) else written
+
+    @field_validator("tables")
+    @classmethod
+    def _tables_differ(cls, tables: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        problems = [] if tables else [Problem("no tables", "at least one table")]
+        cliques: dict[frozenset[str], int] = {}
+        names: dict[str, int] = {}
+        for place, table in enumerate(tables):
+            if isinstance(table, AllMarginals):
+                continue
+            first = cliques.setdefault(frozenset(table.columns), place)
+            if first != place:
+                found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
+                problems.append(Problem(found, "each set of columns once", remedy, (place,)))
+            elif names.setdefault(table.name.casefold(), place) != place:
+                found = f"the name {table.name!r} again"
+                problems.append(Problem(found, "each name once", "rename one", (place, "name")))
+        if problems:
+            refuse(problems)
+        return tables
+
+    @model_validator(mode="after")
+    def _method_has_its_tables(self) -> TablesProduct:
+        """Refuse a method that no table would be refined by, and `hierarchy` for tables without one."""
+        flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
+        if self.refine.consistent and len(flat) < len(self.tables):
+            found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"
+            remedy = "drop `consistent`, or publish the tables with a hierarchy in a release of their own"
+            refuse([Problem(found, allowed, remedy, ("refine", "consistent"))])
+        if self.refine.method == "hierarchy" and flat:
+            which = f"table {flat[0].name!r}" if isinstance(flat[0], TableSpec) else f"all {flat[0].ways}-way tables"
+            found = f"method hierarchy, but no `hierarchy` for {which}"
+            allowed = "a method for the tables without one: none, simplex, negative_l2, empirical_bayes, auto"
+            remedy = "name that method: tables with a hierarchy are refined by it in any case"
+            refuse([Problem(found, allowed, remedy, ("refine", "method"))])
+        if self.refine.method != "hierarchy" and not flat:
+            found = f"method {self.refine.method}, but every table has a `hierarchy`"
+            remedy = "write method: hierarchy, or publish the table without its hierarchy"
+            refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
+        return self
+
+    @property
+    def reference(self) -> LambdaReference | None:
+        """The earlier version on which λ is chosen, if there is one."""
+        lambda_ = self.refine.lambda_
+        return lambda_ if isinstance(lambda_, LambdaReference) else None
+
+    @model_validator(mode="after")
+    def _rule_is_about_noisy_counts(self) -> TablesProduct:
+        """Refuse the minimum-frequency rule where refined counts would tell of suppressed ones."""
+        if self.minimum_frequency is None:
+            return self
+        method = next((m for m in map(self.method_of, self.tables) if m != "none"), None)
+        if method is not None or self.refine.consistent:
+            found = f"`minimum_frequency` with {'consistent tables' if method is None else f'method {method}'}"
+            allowed = "method none, and tables without a hierarchy"
+            drop = "`hierarchy:`" if method == "hierarchy" else "`refine:`"
+            remedy = f"drop {drop}: refined counts are made of all cells, and would tell of the suppressed ones"
+            refuse([Problem(found, allowed, remedy, ("minimum_frequency",))])
+        return self
+
+    def method_of(self, table: TableSpec | AllMarginals) -> str:
+        """Return the method that a table, or the tables of an entry, are refined by: `hierarchy` with one."""
+        alone = isinstance(table, TableSpec) and table.hierarchy is not None
+        return "hierarchy" if alone else self.refine.method

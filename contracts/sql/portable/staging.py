@@ -1,0 +1,152 @@
+"""The stage: what an engine keeps of a table, bounded and encoded. It is all that is ever counted.
+
+    c0, c1, ...   codes, in the order of the contract's columns
+    b0, b1, ...   whether the row breaks each check of a column, in the order of `checks`
+
+Contribution bounding is the choice that `tasks.storage.snapshot.bounding` describes, made where the rows are. It needs the
+order of the source, which two columns tell: `sudare_file` and `sudare_row`. Of Parquet they are the place of the file
+and that of the row in it; a table of a database needs a number of its own for each row. They may not depend on what
+is in the rows: a unit's other values then never decide which of its rows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ibis
+
+from contracts.contract.check_terms import Check, checks
+from contracts.contract.contract import Contract
+from contracts.sql.portable.compiler import sha256_of
+from contracts.sql.portable.expressions import code_expression, table_of, trimmed, violation_expression
+from contracts.sql.portable.value_kinds import Kind
+
+SOURCE: Final = "sudare_source"
+STAGE: Final = "sudare_stage"
+FILE, ROW = "sudare_file", "sudare_row"
+"""The columns that tell the order of the source; whole numbers."""
+_UNIT, _ORDINAL, _DRAW, _PLACE = "u", "o", "d", "p"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The names of a stage's columns.
+
+    Args:
+        codes: name of each column's codes, by column.
+        broken: name of each check's mark, by check; of those that are about a row.
+    """
+
+    codes: Mapping[str, str]
+    broken: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them, in order."""
+        return (*self.codes.values(), *self.broken.values())
+
+    @property
+    def table(self) -> Any:
+        """The unbound stage."""
+        return ibis.table(dict.fromkeys(self.columns, "int32"), name=STAGE)
+
+
+def stage_of(contract: Contract) -> Stage:
+    """Name the columns of a contract's stage."""
+    codes = {column.name: f"c{place}" for place, column in enumerate(contract.columns)}
+    return Stage(codes, {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))})
+
+
+def staged(contract: Contract, kinds: Mapping[str, Kind], *, keys: tuple[str, str]) -> Any:
+    """Return the stage of a contract's table as an expression over the table `sudare_source`.
+
+    Args:
+        contract: the contract.
+        kinds: kind of each of its columns, without any that `portable_findings` names. Where units are ids, the
+            source has the columns `sudare_file` and `sudare_row` besides.
+        keys: the outer and the inner key of the choice, 64 hexadecimal digits each.
+    Returns:
+        Ibis table with the columns of `stage_of(contract)`, int32.
+    Privacy: private; at most k rows a unit, and the choice within one unit depends on no other unit.
+    """
+    order: dict[str, Kind] = {FILE: "whole", ROW: "whole"}
+    names, source = stage_of(contract), table_of({**kinds, **(order if contract.unit.column else {})}, SOURCE)
+    made = {
+        names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
+        for column in contract.columns
+    }
+    for check in _row_checks(contract):
+        column = str(check.column)
+        broken = violation_expression(check, contract, source[column], kinds[column])
+        made[names.broken[check.name]] = ibis.cases((broken, 1), else_=0).cast("int32")
+    unit = contract.unit.column
+    if unit is None:
+        return source.select(**made)
+    whose = {_UNIT: unit_text(source[unit], kinds[unit]), FILE: source[FILE], ROW: source[ROW]}
+    return _bounded(source.select(**made, **whose), contract.unit.max_rows_per_unit, *keys).select(*names.columns)
+
+
+def unit_text(cell: Any, kind: Kind) -> Any:
+    """Return the id of a unit as text, without the spaces around it."""
+    if kind == "nothing":
+        return ibis.null("string")
+    return trimmed(cell if kind == "text" else cell.cast("string"))
+
+
+def nobodys_rows(contract: Contract, kinds: Mapping[str, Kind]) -> Any:
+    """Return an expression of one number: how many rows have no id of their unit; 0 where units are rows.
+
+    Privacy: private; whether it is 0 is the gate that every contract with ids has.
+    """
+    source, unit = table_of(kinds, SOURCE), contract.unit.column
+    if unit is None:
+        return source.limit(0).aggregate(n=source.count())
+    nobody = (unit_text(source[unit], kinds[unit]) == "").fill_null(True)
+    return source.filter(nobody).aggregate(n=lambda rows: rows.count())
+
+
+def cells_of(contract: Contract, clique: tuple[str, ...]) -> Any:
+    """Return an expression that counts the populated cells of a clique: columns cell (row-major number) and n.
+
+    Args:
+        contract: the contract.
+        clique: the columns; the empty clique is the total.
+    Privacy: exact counts; for handles alone.
+    """
+    stage, table = stage_of(contract), stage_of(contract).table
+    cell, stride = ibis.literal(0, "int64"), contract.cells(clique)
+    for name, size in zip(clique, contract.shape(clique), strict=True):
+        stride //= size
+        cell = cell + table[stage.codes[name]].cast("int64") * ibis.literal(stride, "int64")
+    return table.select(cell=cell).group_by("cell").aggregate(n=lambda rows: rows.count())
+
+
+def checks_of(contract: Contract) -> Any:
+    """Return an expression of one row: how many rows there are (n), and how many have each mark. One scan.
+
+    Privacy: private; that some row breaks a gate may stop a release, and the counts are the operator's alone.
+    """
+    stage, table = stage_of(contract), stage_of(contract).table
+    marks = {name: table[name].sum().fill_null(0) for name in stage.broken.values()}
+    return table.aggregate(n=table.count(), **marks)
+
+
+def _row_checks(contract: Contract) -> list[Check]:
+    return [check for check in checks(contract) if check.column is not None]
+
+
+def _bounded(rows: Any, most: int, outer: str, inner: str) -> Any:
+    """Keep of each unit the rows with the smallest draws, at most `most`."""
+    numbered = rows.mutate(**{_ORDINAL: _numbered(_UNIT, (FILE, ROW))})
+    message = numbered[_ORDINAL].cast("string") + ":" + numbered[_UNIT]
+    draw = sha256_of(ibis.literal(outer) + sha256_of(ibis.literal(inner) + message))
+    drawn = numbered.mutate(**{_DRAW: draw})
+    ranked = drawn.mutate(**{_PLACE: _numbered(_UNIT, (_DRAW, _ORDINAL))})
+    return ranked.filter(ranked[_PLACE] <= most)
+
+
+def _numbered(group: str, order: tuple[str, ...]) -> Any:
+    """Number the rows of each group from 1, in an order."""
+    return ibis.row_number().over(ibis.window(group_by=group, order_by=list(order))) + 1

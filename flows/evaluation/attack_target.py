@@ -1,0 +1,163 @@
+"""The release whose mechanism is attacked: a spec, or a version of which the record says how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.errors import Finding, SpecRefused
+from contracts.release.source import Source
+from contracts.release.spec import (
+    ChargeTerms,
+    ModelProduct,
+    Publish,
+    ReleaseSpec,
+    SyntheticProduct,
+    check_spec,
+    load_spec,
+)
+from privacy.classifiers.registry import trainer
+from privacy.generators.registry import generator
+from privacy.private_table import PrivateTable
+from tasks.charge import mark_of, run_key
+from tasks.evaluation.public_rows import published_files, refuse_own_rows
+from tasks.products.version_records import (
+    RECORD,
+    kind_of,
+    mark_of_snapshot,
+    published_model_record,
+    published_record,
+    published_tables_record,
+)
+from tasks.storage.workspace.settings import Workspace
+from tasks.verification.files.version_folder import open_version
+
+_READ: Final[dict[str, Callable[[Path], tuple[Any, Any]]]] = {
+    "synthetic": published_record,
+    "model": published_model_record,
+    "tables": published_tables_record,
+}
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The release whose mechanism is attacked; of a version with its folder and number."""
+
+    spec: ReleaseSpec
+    contract: Contract
+    folder: Path | None = None
+    version: int | None = None
+
+
+def attacked_release(what: Path, source: Source, workspace: Workspace, period: str | None) -> Attacked:
+    """Read a spec, or what a version's record says of its spec."""
+    if what.suffix in (".yaml", ".yml"):
+        spec = load_spec(what, period)
+        contract = load_contract(spec.contract)
+        findings = check_spec(spec, contract)
+        if findings:
+            raise SpecRefused(findings)
+        return Attacked(spec, contract)
+    if period is not None:
+        found, allowed = "a period of a version", "a period of a release spec with `period:`"
+        raise SpecRefused([Finding("the command", "--period", found, allowed, "leave it out")])
+    path = open_version(what)
+    record, meaning = _READ[kind_of(path) or "synthetic"](path)
+    with closing(workspace.open_ledger()) as ledger:
+        versions = ledger.versions(record.release)
+    published_files(path, versions, number=record.version, names=(RECORD,))
+    charge = record.replay.charge
+    terms = ChargeTerms(
+        account=charge.account, epsilon=Decimal(charge.epsilon), delta=Decimal(charge.delta), large_delta="accepted"
+    )
+    spec = ReleaseSpec(
+        release=record.release,
+        contract=path / RECORD,
+        source=source,
+        charge=terms,
+        product=meaning.product,
+        publish=Publish(to="releases/"),
+        path=path / RECORD,
+        written_paths=(RECORD, source.name, "releases/"),
+    )
+    return Attacked(spec, meaning.contract, path, record.version)
+
+
+def columns_of(attacked: Attacked) -> tuple[str, ...]:
+    """Return the columns of the rows; refuse what shadow releases are not made of."""
+    contract, product = attacked.contract, attacked.spec.product
+    names = tuple(column.name for column in contract.columns)
+    if isinstance(product, SyntheticProduct | ModelProduct):
+        names = product.names(contract)
+    pictures = contract.pictures(names)
+    if pictures:
+        found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
+        raise SpecRefused([Finding("the attack", "columns", found, allowed)])
+    if attacked.spec.reference is not None:
+        found = "a refinement chosen on an earlier version, which is made of confidential rows"
+        raise SpecRefused([Finding("the attack", "product.refine", found, "a refinement of the release by itself")])
+    return names
+
+
+def refuse_rows_of(attacked: Attacked, table: PrivateTable, workspace: Workspace) -> None:
+    """Refuse the rows of the version, or those that the spec was charged for."""
+    spec = attacked.spec
+    if attacked.folder is not None:
+        record, _ = _READ[kind_of(attacked.folder) or "synthetic"](attacked.folder)
+        mark = mark_of_snapshot(attacked.folder)
+        refuse_own_rows(table, mark=mark, spec_digest=record.replay.spec_digest, due=record.replay.due)
+        return
+    with closing(workspace.open_ledger()) as ledger:
+        marks = {charge.request.snapshot_hash for charge in ledger.charges(spec_digest=spec.digest)}
+        charged = ledger.charge(run_key(spec, attacked.contract, table)) is not None and spec.due is None
+    if charged or mark_of(spec, table) in marks:
+        found, allowed = "the rows that this spec was charged for", "rows that anybody may see, of other people"
+        remedy = "an attack on confidential rows would be an access that nothing records: name public rows"
+        raise SpecRefused([Finding("the holdout", "rows", found, allowed, remedy)])
+
+
+def adapted(attacked: Attacked, rows: int) -> tuple[ReleaseSpec, Contract, tuple[str, ...]]:
+    """Return spec and contract for a shadow release of so many rows, and what was adapted.
+
+    A declared total becomes that of the shadow, and so does `rows_about`; a batch keeps its sampling probability.
+    """
+    spec, contract, said = attacked.spec, attacked.contract, []
+    if contract.total is not None:
+        others = [each for each in contract.invariants if each.kind != "total"]
+        total = contract.total.model_copy(update={"value": rows})
+        contract = contract.model_copy(update={"invariants": (total, *others)})
+        said.append(f"total {rows}")
+    if isinstance(spec.product, SyntheticProduct | ModelProduct):
+        options, changed = _adapted_options(spec.product, rows)
+        spec, said = spec.with_options(options), [*said, *changed]
+    return spec, contract, tuple(said)
+
+
+def _adapted_options(product: SyntheticProduct | ModelProduct, rows: int) -> tuple[dict[str, Any], list[str]]:
+    """Return options for so many rows, and what was adapted; those that cannot be read are left for the plan."""
+    known: type[BaseModel] = (
+        trainer(product.trainer).options
+        if isinstance(product, ModelProduct)
+        else generator(product.generator).options
+    )
+    try:
+        read: Any = known.model_validate(product.options)
+    except ValidationError:
+        return dict(product.options), []
+    changed: dict[str, Any] = {}
+    if "rows_about" in known.model_fields:
+        written, batch = read.rows_about, getattr(read, "batch", None)
+        if "batch" in product.options and batch is not None:
+            changed["batch"] = max(1, round(batch * rows / written))
+        changed["rows_about"] = rows
+    if "publish_noise" in known.model_fields:
+        changed["publish_noise"] = True
+    return {**product.options, **changed}, [f"{name} {str(value).lower()}" for name, value in changed.items()]

@@ -1,0 +1,65 @@
+"""The operator's look: how the rows fit the contract, counted after the data are in and before the charge.
+
+What it finds goes to a person at a terminal and to a private page. No orchestrator, lineage event, journal or record
+learns of it, nor that a person stopped a release because of it (docs/privacy_model.md, section 11).
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from flows.request import Request
+from privacy.private_table import PrivateTable
+from tasks import charge as charging
+from tasks.ingest import ingest
+from tasks.storage.sources.days import days_of
+from tasks.storage.workspace.run_folder import RunFolder, run_name
+from tasks.storage.workspace.settings import Workspace
+from tasks.validation.misfits import Misfits, misfits
+from tasks.validation.misfits_page import write_misfits
+
+
+def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
+    """Take the rows in and look at them, for `sudare check`: nothing is charged, and nothing is entered anywhere.
+
+    Args:
+        run: a private folder of its own (see `check_name`), so that no snapshot of a charged run is touched.
+        request: what would be released.
+        workspace: gives the snapshot key, the memory limit and the share.
+    Raises:
+        SudareError: as `tasks.ingest`; that a gate broke is not entered in the journal, since nothing was released.
+    Privacy: private; the page lies in the run's folder.
+    """
+    source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
+    if source.engine is not None:
+        from tasks.storage.engines.stage import ingest_in_engine  # here, since Ibis is asked for by nobody else
+
+        settings = workspace.spark
+        table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=settings, held=run.lock)
+        run.engine = table.engine
+    else:
+        limit, days = workspace.memory_limit, days_of(request.spec)
+        table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days)
+    return looked(run, request, workspace, table)
+
+
+def check_name(request: Request) -> str:
+    """Return the name of the private folder of `sudare check`."""
+    return f"check-{run_name(request.spec.release, request.spec.run_digest)}"
+
+
+def before_charge(run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable) -> Misfits | None:
+    """Look at the rows of a run that is not charged yet; None for one that is, which only goes on."""
+    with closing(workspace.open_ledger()) as ledger:
+        charge = ledger.charge(charging.run_key(request.spec, request.contract, table))
+    if charge is not None and charge.status != "returned":
+        return None
+    return looked(run, request, workspace, table)
+
+
+def looked(run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable) -> Misfits:
+    """Count how the rows fit, and write the private page."""
+    found = misfits(table, request.contract, folder=run.path, memory_limit=workspace.memory_limit)
+    write_misfits(found, release=request.spec.release, share=workspace.asks_above, folder=run.path)
+    run.looked = True
+    return found

@@ -1,0 +1,153 @@
+"""What is published already: another version is made only when somebody asks for one, or the spec says when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+
+from contracts.errors import Finding, Refused
+from flows.outcome import Outcome, outcome_of
+from flows.periods.clock import check_own_date
+from flows.periods.unfinished_charges import left_charges, unfinished
+from flows.request import Request
+from privacy.accounting.amounts import pico_to_text
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import VersionEntry
+from privacy.private_table import PrivateTable
+from tasks.charge import due_key, run_key
+from tasks.publish import published
+from tasks.storage.sinks.copies import copy_published
+from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, note_attempt
+from tasks.storage.workspace.run_folder import RunFolder
+from tasks.storage.workspace.settings import Workspace
+
+_noted: ContextVar[bool] = ContextVar("attempt_noted", default=False)
+
+
+class PeriodWithdrawn(Refused):
+    """The period was published and withdrawn; nothing brings it back unasked."""
+
+
+class SecondVersion(LedgerRefusal):
+    """The release has a version or a charge already, and this run would be another one."""
+
+
+def settled(request: Request, workspace: Workspace, run: RunFolder, *, supersede: bool) -> Outcome | None:
+    """Return the outcome of a period or due date that is published; None where there is something to do.
+
+    Reads no data. A spec of one release without due dates looks at its rows first. A period's rows may change as well
+    (late data, corrections), but what that costs is for a person to decide.
+
+    Args:
+        request: what is asked for.
+        workspace: gives ledger and store.
+        run: held by this process; learns that the period is charged and published, whatever becomes of a copy.
+        supersede: whether another version is wanted if the rows have changed.
+    Raises:
+        PeriodWithdrawn: all its versions were withdrawn.
+        DateMissing: another version of a period is wanted, on the due date of the first.
+    """
+    spec = request.spec
+    of_its_rows = spec.block is None or supersede
+    if spec.due is None and of_its_rows:
+        return None
+    with closing(workspace.open_ledger()) as ledger:
+        key = due_key(spec, request.contract)
+        if key is not None and supersede:
+            check_own_date(request, ledger)
+        done = None if key is None else _standing(ledger, key, request, workspace, run)
+        if done is not None or of_its_rows:
+            return done
+        versions = ledger.versions(spec.release)
+        standing = [version for version in versions if version.status == "published"]
+        entered = [version for version in versions if version.status != "allocated"]
+        if unfinished(ledger, request, workspace) or not entered:
+            return None
+        if not standing:
+            raise _withdrawn(request, entered[-1])
+        return _standing(ledger, standing[-1].run_key, request, workspace, run)
+
+
+def _standing(ledger: Ledger, run_key: str, request: Request, workspace: Workspace, run: RunFolder) -> Outcome | None:
+    """Return the outcome of a run whose version is whole, copied where the spec publishes to; None of any other."""
+    store = request.store(workspace)
+    found = published(ledger, run_key, store)
+    if found is None:
+        return None
+    run.charge, run.published = "published", True
+    copied = None
+    if request.copy_to is not None:
+        named = request.spec.publish.credentials
+        copied = copy_published(ledger, store, found.release, found.number, request.copy_to, named)[1]
+    return outcome_of(found, ledger, workspace, repeated=True, copied=copied)
+
+
+def check_wanted(ledger: Ledger, request: Request, workspace: Workspace, table: PrivateTable | None = None) -> None:
+    """Refuse a second version, and a second charge, that nobody asked for.
+
+    A period asks in ways of its own (`settled`, `spent`); `redraw:` in a spec says when it is wanted.
+
+    Args:
+        ledger: knows what was charged and published.
+        request: what is asked for.
+        workspace: gives the release store.
+        table: what was read; without it, only another spec or contract tells that the run is another one.
+    Raises:
+        SecondVersion: it would be one.
+    """
+    spec, contract = request.spec, request.contract
+    if spec.block is not None or spec.redraw is not None:
+        return
+    entered = [each for each in ledger.versions(spec.release) if each.status != "allocated"]
+    left = left_charges(ledger, request, request.store(workspace))
+    if not entered and not left:
+        return
+    known = [each for each in ledger.charges(spec_digest=spec.digest) if each.status != "returned"]
+    if table is None:
+        same = any(each.request.contract_digest == contract.digest for each in known)
+    else:
+        same = any(each.request.run_key == run_key(spec, contract, table) for each in known)
+    if not same:
+        raise _second(request, entered, len(left), read=table is not None)
+
+
+def _second(request: Request, entered: Sequence[VersionEntry], left: int, *, read: bool) -> SecondVersion:
+    spec = request.spec
+    there = f"v{entered[-1].number} is there" if entered else f"{left} charge(s) without a version are there"
+    found = f"{there}, and this run is another one: its {'rows, ' if read else ''}spec or contract differ"
+    cost = f"epsilon {pico_to_text(request.plan.epsilon)} of account {spec.charge.account}"
+    remedy = (
+        f"add --supersede for another version, which is charged {cost}; for a schedule write into the spec "
+        "redraw: on_schedule (a version on each due date, recommended) or redraw: on_change"
+    )
+    allowed = "one version and one charge, unless more is asked for"
+    return SecondVersion([Finding(f"release {spec.release}", "version", found, allowed, remedy)])
+
+
+def _withdrawn(request: Request, version: VersionEntry) -> PeriodWithdrawn:
+    found = f"v{version.number}, which was withdrawn"
+    remedy = "ask for another version with --supersede; it is charged if the rows or the spec have changed"
+    where = f"release {request.spec.release}"
+    return PeriodWithdrawn([Finding(where, "version", found, "a period that was not withdrawn", remedy)])
+
+
+@contextmanager
+def attempt_noted(request: Request, workspace: Workspace, run: RunFolder) -> Iterator[None]:
+    """Keep a private note of how the attempt at a period ends; the outermost block of a process writes it."""
+    if request.spec.block is None or _noted.get():
+        yield
+        return
+    folder, release = workspace.attempts, request.spec.release
+    token = _noted.set(True)
+    try:
+        note_attempt(folder, release, BEGUN, error=None, charge=None)
+        yield
+        note_attempt(folder, release, PUBLISHED, error=None, charge="published")
+    except BaseException as error:
+        told = run.refusal if run.refusal is not None else error
+        note_attempt(folder, release, type(told).__name__, error=told, charge=run.charge)
+        raise
+    finally:
+        _noted.reset(token)

@@ -1,0 +1,245 @@
+"""Where runs are kept: a Prefect server that runs already, or one of our own for the time of one command.
+
+A server of our own is started first of all and joined when it is needed, so that its start (3 to 5 s) passes while
+the data are read. It listens on loopback behind a password of this process, keeps its database in the workspace, and
+ends with this process, whatever ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from contracts.errors import SudareError
+from tasks.storage.progress import step
+from tasks.storage.workspace import settings
+from tasks.storage.workspace.settings import Workspace
+
+START_SECONDS = 180.0
+STOP_SECONDS = 6.0
+DRAIN_SECONDS = 5.0
+ANSWER_SECONDS = 15.0
+DATABASE = "prefect.db"
+LOG = "server.log"
+
+_SERVER_SETTINGS = {
+    "PREFECT__SERVER_EPHEMERAL": "1",
+    "PREFECT__SERVER_FINAL": "1",
+    "PREFECT_UI_ENABLED": "false",
+    "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+    "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
+}
+# What a run says belongs to Prefect's server; the terminal belongs to the console.
+_CLIENT_SETTINGS = {
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
+}
+
+
+class PrefectServerFailed(SudareError):
+    """The Prefect server cannot be started, or does not answer; what was charged stays charged and can be resumed."""
+
+
+@dataclass
+class PrefectServer:
+    """A Prefect server, running or on its way.
+
+    Args:
+        api_url: where it answers.
+        auth: its password, or None for a server that is not ours.
+        process: the server of our own, or None.
+        ready: descriptor on which our own server says that it is up.
+        log: where our own server writes.
+    """
+
+    api_url: str
+    auth: str | None = field(default=None, repr=False)
+    process: subprocess.Popen[bytes] | None = None
+    ready: int | None = None
+    log: Path | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the server is our own, for this command only."""
+        return self.process is not None
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """What a Prefect that is imported later reads in the environment."""
+        auth = {} if self.auth is None else {"PREFECT_API_AUTH_STRING": self.auth}
+        return {"PREFECT_API_URL": self.api_url, **auth}
+
+    def wait(self) -> None:
+        """Wait until the server answers.
+
+        Raises:
+            PrefectServerFailed: our own server ended, or was not up in three minutes.
+        """
+        if self.ready is None:
+            return
+        with step("prefect"):
+            readable, _, _ = select.select([self.ready], [], [], START_SECONDS)
+            up = bool(readable) and os.read(self.ready, 1) == b"1"
+        os.close(self.ready)
+        self.ready = None
+        if not up:
+            remedy = (
+                "if it stays so, remove the folder of the log: it holds Prefect's history of runs and nothing else"
+            )
+            raise PrefectServerFailed(f"the Prefect server of this run did not start; its log: {self.log}; {remedy}")
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Point Prefect's client at this server inside the block; what it still has to say is said at its end.
+
+        Raises:
+            PrefectServerFailed: the server stops answering.
+        """
+        import httpx
+        from prefect import settings as prefect
+        from prefect.events.worker import EventsWorker
+        from prefect.logging.handlers import APILogWorker
+        from prefect.settings.legacy import Setting
+
+        updates: dict[Setting, object] = {prefect.PREFECT_API_URL: self.api_url}
+        # A heartbeat says that a worker's run still lives; it costs a second a flow, and this run is watched.
+        updates[prefect.PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
+        if self.auth is not None:
+            updates[prefect.PREFECT_API_AUTH_STRING] = self.auth
+            updates[prefect.PREFECT_LOGGING_TO_API_ENABLED] = False
+        with prefect.temporary_settings(updates):
+            try:
+                yield
+            except httpx.HTTPError as error:
+                found = f"the Prefect server at {self.api_url} stopped answering ({type(error).__name__})"
+                raise PrefectServerFailed(f"{found}; running the same command again resumes the run") from None
+            finally:
+                for worker in (EventsWorker, APILogWorker):
+                    worker.drain_all(timeout=DRAIN_SECONDS, at_exit=False)
+
+    def stop(self) -> None:
+        """End our own server and wait for its end; nothing for one that is not ours."""
+        if self.ready is not None:
+            os.close(self.ready)
+            self.ready = None
+        if self.process is None:
+            return
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=STOP_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def prefect_server(workspace: Workspace) -> Iterator[PrefectServer]:
+    """Use the Prefect server that is configured, or one of our own that starts now and ends with the block.
+
+    Yields:
+        PrefectServer: at once; `wait()` before the first flow.
+    Raises:
+        PrefectServerFailed: nobody answers at the configured address, or our own server cannot be started.
+    """
+    if workspace.prefect_api_url is not None:
+        _check_answers(workspace.prefect_api_url)
+        running = PrefectServer(workspace.prefect_api_url)
+        with settings.exported(_CLIENT_SETTINGS | running.client_settings):
+            yield running
+        return
+    create_database(workspace.prefect_home)
+    own = _start(workspace.prefect_home)
+    home = {"PREFECT_HOME": str(workspace.prefect_home)}
+    try:
+        with settings.exported(_CLIENT_SETTINGS | home | own.client_settings | settings.loopback_without_proxy()):
+            yield own
+    finally:
+        own.stop()
+
+
+def _check_answers(api_url: str) -> None:
+    """Refuse an address where nobody answers, before anything else is done."""
+    try:
+        urlopen(f"{api_url.rstrip('/')}/health", timeout=ANSWER_SECONDS).close()
+    except HTTPError:
+        return  # somebody answers; what Prefect's client may do there is between the two
+    except (OSError, ValueError) as error:
+        remedy = "start it, or unset PREFECT_API_URL and [prefect] api_url to have one started with each run"
+        raise PrefectServerFailed(
+            f"no Prefect server answers at {api_url} ({type(error).__name__}): {remedy}"
+        ) from error
+
+
+def create_database(home: Path) -> None:
+    """Create the database of a workspace's own Prefect server, whole or not at all; nothing if there is one.
+
+    Raises:
+        PrefectServerFailed: Prefect cannot create it.
+    """
+    if (home / DATABASE).exists():
+        return
+    partial = home.with_name(f"{home.name}.{secrets.token_hex(4)}.partial")
+    partial.mkdir(mode=0o700, parents=True)
+    try:
+        with step("prefect database"), (partial / LOG).open("wb") as log:
+            command = [sys.executable, "-P", "-m", "flows.prefect_runs.server_process", "create"]
+            environment = settings.environment_for_prefect({"PREFECT_HOME": str(partial)})
+            done = subprocess.run(command, env=environment, cwd=partial, stdout=log, stderr=log, check=False)
+        if done.returncode != 0:
+            raise PrefectServerFailed(f"Prefect's database cannot be created in {home}: {_last_line(partial / LOG)}")
+        if not (home / DATABASE).exists():
+            shutil.rmtree(home, ignore_errors=True)
+            partial.rename(home)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _start(home: Path) -> PrefectServer:
+    """Start a server; it inherits a bound socket, so that its address is known before it is up."""
+    auth = f"sudare:{secrets.token_urlsafe(24)}"
+    own = {"PREFECT_HOME": str(home), "PREFECT_API_AUTH_STRING": auth, "PREFECT_SERVER_API_AUTH_STRING": auth}
+    ready, says_ready = os.pipe()
+    with contextlib.closing(socket.socket()) as listener, (home / LOG).open("wb") as log:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "flows.prefect_runs.server_process",
+                "serve",
+                str(listener.fileno()),
+                str(says_ready),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=home,
+            env=settings.environment_for_prefect(_SERVER_SETTINGS | own),
+            pass_fds=[listener.fileno(), says_ready],
+            start_new_session=True,
+        )
+    os.close(says_ready)
+    return PrefectServer(url, auth, process, ready, home / LOG)
+
+
+def _last_line(file: Path) -> str:
+    lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,80 @@
+"""A Prefect server for one run: `python -m flows.prefect_runs.server_process create`, and `... serve SOCKET READY`.
+
+It serves on a socket that its parent has bound, says when it is up by one byte on the READY descriptor, and ends when
+its standard input closes: the kernel closes that however the parent dies, so no server is ever left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+SETTLE_SECONDS = 0.3
+GRACE_SECONDS = 4.0
+
+
+def create() -> None:
+    """Create or upgrade the database of the PREFECT_HOME in the environment."""
+    from prefect.server.database import provide_database_interface
+
+    async def migrate() -> None:
+        database = provide_database_interface()
+        await database.create_db()
+        await (await database.engine()).dispose()
+
+    asyncio.run(migrate())
+
+
+def serve(listener: socket.socket, ready: int) -> None:
+    """Serve Prefect's API on `listener` until standard input closes."""
+    started: list[Server] = []
+    threading.Thread(target=_end_with_parent, args=(started,), daemon=True).start()
+    gc.disable()  # Prefect makes millions of lasting objects while it is imported: a fifth of the time to start
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    app = create_app(ephemeral=True, final=True)
+    gc.freeze()
+    gc.enable()
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=2)
+    )
+    started.append(server)
+    asyncio.run(_serve(server, listener, ready))
+
+
+async def _serve(server: Server, listener: socket.socket, ready: int) -> None:
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        os.write(ready, b"1")
+    os.close(ready)
+    await serving
+
+
+def _end_with_parent(started: list[Server]) -> None:
+    """Wait for the end of standard input, let the last states be written, and end this process in any case."""
+    while sys.stdin.buffer.read(1):
+        continue
+    if started:
+        time.sleep(SETTLE_SECONDS)
+        started[0].should_exit = True
+        time.sleep(GRACE_SECONDS)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "create":
+        create()
+    else:
+        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))

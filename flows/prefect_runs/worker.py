@@ -1,0 +1,155 @@
+"""A worker: takes the runs of a work pool, each in a process of its own, says how each ends, and looks for lost ones.
+
+A Prefect server that is away is waited for. A run that ends meanwhile is complete without it: what was charged and
+published stands in ledger and store. Prefect hears of it when it is back, since a lost run is started again and then
+finds its version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from flows.prefect_runs.lost_runs import start_lost_runs_again
+from tasks.storage.workspace.liveness import take_end
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.workers.process import ProcessWorker
+
+logger = logging.getLogger(__name__)
+AGAIN_SECONDS: Final = 10.0
+_GAVE_UP: Final = "Service exceeded error threshold."
+"""What Prefect's worker says when its server has not answered for some minutes."""
+Told = Callable[[str], None]
+
+
+async def work(
+    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, told: Told
+) -> None:
+    """Work until the task is cancelled, through outages of the Prefect server.
+
+    Args:
+        pool: the work pool; made if there is none.
+        name: of the worker; Prefect makes one up without it.
+        limit: how many runs at once.
+        live: folder of the files that living runs lock.
+        grace: see `flows.prefect_runs.lost_runs`.
+        every: how often to look for lost runs [seconds].
+        told: told in a line that a run starts and how it ends; public things only.
+    """
+    looking = asyncio.create_task(_look_after(pool, live, grace, every))
+    try:
+        while True:
+            worker = _telling(told, live)(work_pool_name=pool, name=name, limit=limit)
+            try:
+                await worker.start(printer=logger.info)
+                return
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+                told(f"the Prefect server does not answer; it is asked again in {AGAIN_SECONDS:g} s")
+            await asyncio.sleep(AGAIN_SECONDS)
+    finally:
+        looking.cancel()
+
+
+def is_outage(error: BaseException) -> bool:
+    """Say whether an error, or all errors of a group, are a Prefect server's that is away."""
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_outage(each) for each in error.exceptions)
+    if isinstance(error, PrefectHTTPStatusError | httpx.HTTPStatusError):
+        return error.response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
+    return isinstance(error, httpx.TransportError) or (type(error) is RuntimeError and str(error) == _GAVE_UP)
+
+
+def how_it_ended(run: str, end: tuple[str, int] | None, status: int | None) -> str:
+    """Return the line that tells how a run ended.
+
+    Args:
+        run: what it is called.
+        end: what the run noted before its process ended, and its exit code; None where it was killed.
+        status: how its process ended; None where Prefect lost it.
+    """
+    if end is None:
+        how = "its process is lost" if status is None else f"its process ended with {status}"
+        return f"{run}: {how} before it could say why; a lost run is started again"
+    said, code = end
+    away = "; the Prefect server was away at its end, and hears of it later" if status != 0 and code == 0 else ""
+    return f"{run}: {said}, exit {code}{away}"
+
+
+def not_held(responses: Iterable[Any], held: Collection[object]) -> list[Any]:
+    """Return the runs that a worker may start: not those whose process it still has.
+
+    After an outage a run is put back into the queue as lost while its process is still telling Prefect its end. A
+    worker of Prefect 3.8 that is given a run twice dies ("this borrower is already holding one of this ... tokens").
+    """
+    return [each for each in responses if each.flow_run.id not in held]
+
+
+def _telling(told: Told, live: Path) -> type[ProcessWorker]:
+    """Return Prefect's worker of processes, which says how runs end, and outlives an outage at the end of one."""
+    from prefect.workers.process import ProcessWorker, ProcessWorkerResult
+
+    warnings.filterwarnings("ignore", "Type 'Telling'", UserWarning)  # it takes the place of its base on purpose
+
+    class Telling(ProcessWorker):
+        async def _submit_scheduled_flow_runs(self, flow_run_response: Any) -> Any:
+            held = () if self._limiter is None else self._limiter.statistics().borrowers
+            return await super()._submit_scheduled_flow_runs(not_held(flow_run_response, held))
+
+        async def run(self, flow_run: FlowRun, configuration: Any, task_status: Any = None) -> ProcessWorkerResult:
+            called, status = _called(flow_run), None
+            told(f"{called}: started")
+            take_end(live, str(flow_run.id))
+            try:
+                result = await super().run(flow_run, configuration, task_status)
+                status = result.status_code
+            finally:
+                end = take_end(live, str(flow_run.id))
+                told(how_it_ended(called, end, status))
+            if status != 0 and end is not None and end[1] == 0:
+                return ProcessWorkerResult(status_code=0, identifier=result.identifier)
+            return result
+
+        async def _submit_run_and_capture_errors(self, flow_run: FlowRun, task_status: Any = None) -> Any:
+            try:
+                return await super()._submit_run_and_capture_errors(flow_run, task_status)
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+                told(f"{_called(flow_run)}: the Prefect server is away and has not heard how it ended")
+                return error
+
+    return Telling
+
+
+def _called(run: FlowRun) -> str:
+    """Name a run by its spec and period, and by Prefect's name for it."""
+    spec, period = run.parameters.get("spec_path"), run.parameters.get("period")
+    named = [Path(str(spec)).name] if spec else []
+    return " ".join([*named, *([str(period)] if period else []), f"({run.name})"])
+
+
+async def _look_after(pool: str, live: Path, grace: timedelta, every: float) -> None:
+    """Start lost runs again, for as long as the worker works; a server that does not answer is asked later."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    while True:
+        await asyncio.sleep(every)
+        try:
+            async with get_client() as client:
+                await start_lost_runs_again(client, pool=pool, live=live, grace=grace)
+        except (httpx.HTTPError, PrefectHTTPStatusError) as error:
+            logger.warning("lost runs are looked for later: %s", type(error).__name__)

@@ -1,0 +1,171 @@
+"""Intake: what may be done before Prefect answers. The ledger is asked first, then the data are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Thread
+
+from contracts.errors import GateBroken
+from flows.periods.deliveries import check_delivery
+from flows.periods.publications import check_wanted
+from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
+from flows.request import Request
+from privacy.ledger.ledger import Ledger
+from privacy.marginals.counting_engine import CountsUnavailable
+from privacy.private_table import PrivateTable
+from tasks.charge import request_for
+from tasks.contract_succession import check_contract
+from tasks.ingest import ingest
+from tasks.storage.progress import step
+from tasks.storage.sources.days import days_of
+from tasks.storage.workspace.run_folder import RunFolder
+from tasks.storage.workspace.settings import Workspace
+from tasks.validate import warm
+
+
+def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede: bool = False) -> PrivateTable:
+    """Ingest, unless this process has made the run's snapshot already.
+
+    Great Expectations takes seconds to load: it is loaded meanwhile, unless the release looks published already.
+
+    Args:
+        run: the run's folder, held by this process; learns the snapshot.
+        request: what is asked for.
+        workspace: gives the ledger, the snapshot key and the memory limit.
+        supersede: whether a period or a release may be charged a second time.
+    Returns:
+        PrivateTable: the snapshot; of a period that was charged and not published the one that it was charged for.
+    Raises:
+        LedgerRefusal: the ledger will refuse the charge, so that reading the data would be in vain; or a period was
+            charged and not published, its snapshot is gone, and what was read is another run; or a release has a
+            version, and nobody asked for another.
+        SudareError: as `tasks.ingest`.
+    """
+    if run.unread is not None:
+        raise run.unread
+    if run.table is None:
+        # Not a daemon: a process that ends while libraries are being loaded in it is aborted by them.
+        loading = Thread(target=warm, name="warm")
+        in_engine = request.spec.source.engine is not None
+        if not _published_before(run, request, workspace) and not in_engine:
+            loading.start()
+        with closing(workspace.open_ledger()) as ledger, gates_entered(ledger, request):
+            kept = kept_snapshot(ledger, run, request, workspace)
+            if kept is None and request.spec.source.engine is None:
+                check_snapshot_kept(ledger, run, request, request.store(workspace))
+            if kept is None and not supersede:
+                check_unspent(ledger, run, request, workspace)
+                check_wanted(ledger, request, workspace)
+            table = _taken_in(run, ledger, request, workspace) if kept is None else kept
+            if not supersede:
+                check_unspent(ledger, run, request, workspace, table)
+                check_wanted(ledger, request, workspace, table)
+            check_delivery(ledger, request.spec, table)
+            run.table = table
+        if loading.ident is not None:
+            with step("warm"):
+                loading.join()
+    return run.table
+
+
+def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
+    """Read the source, or take up what an earlier attempt made of the same one."""
+    if request.spec.source.engine is not None:
+        return _staged(run, ledger, request, workspace)
+    return ingest(
+        request.spec.source,
+        request.contract,
+        folder=run.path,
+        key=workspace.snapshot_key(),
+        memory_limit=workspace.memory_limit,
+        days=days_of(request.spec),
+        goes_on=lambda table: goes_on(ledger, request, table, request.store(workspace)),
+    )
+
+
+def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
+    """Stage the table in the engine that the spec names."""
+    from tasks.storage.engines.stage import MARKER, ingest_in_engine  # here, since Ibis is asked for by nobody else
+
+    store = request.store(workspace)
+
+    def charged(table: PrivateTable) -> bool:
+        by_itself = request.spec.block is not None or request.spec.due is not None
+        if by_itself and goes_on(ledger, request, table, store):
+            return True
+        check_snapshot_kept(ledger, run, request, store)
+        return False
+
+    source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
+    settings, held = workspace.spark, run.lock
+    if not (run.path / MARKER).is_file():
+        check_snapshot_kept(ledger, run, request, store)
+    table = ingest_in_engine(
+        source, contract, folder=run.path, key=key, settings=settings, held=held, goes_on=charged
+    )
+    run.engine = table.engine
+    if not goes_on(ledger, request, table, store):
+        check_snapshot_kept(ledger, run, request, store)
+    return table
+
+
+def _published_before(run: RunFolder, request: Request, workspace: Workspace) -> bool:
+    """Say whether this spec was published before; refuse now what the ledger would refuse after the data are read.
+
+    A charge that an interrupted run left is noted: until another snapshot is known it is this run's, and the snapshot
+    stays, whatever becomes of the source.
+    """
+    with closing(workspace.open_ledger()) as ledger:
+        ledger.account(request.spec.charge.account)
+        known = ledger.charges(spec_digest=request.spec.digest)
+        charges = [charge for charge in known if charge.request.due == request.spec.due]
+        left = [charge.status for charge in charges if charge.status in ("reserved", "opened")]
+        run.charge = left[-1] if left else None
+        if not any(charge.request.contract_digest == request.contract.digest for charge in charges):
+            check_contract_of(request, workspace, ledger)
+        path = request.spec.source.path
+        if not charges and (not isinstance(path, Path) or path.exists()):
+            ledger.foresee(request_for(request.spec, request.contract, request.plan))
+    return any(charge.status == "published" for charge in charges)
+
+
+def check_contract_of(request: Request, workspace: Workspace, ledger: Ledger, *, run_key: str | None = None) -> None:
+    """Refuse a contract that breaks with the last published version without saying so; a charged run goes on.
+
+    Args:
+        request: what is asked for.
+        workspace: gives the registry of contracts and the release store.
+        ledger: knows what was published, and what was charged.
+        run_key: the run, once its snapshot is known; what it was charged for was admitted before.
+    Raises:
+        ContractRefused: see `tasks.contract_succession`.
+    """
+    charged = None if run_key is None else ledger.charge(run_key)
+    if charged is None or charged.status == "returned":
+        store = request.store(workspace)
+        check_contract(request.spec, request.contract, ledger, store, workspace.contracts)
+
+
+@contextmanager
+def gates_entered(ledger: Ledger, request: Request) -> Iterator[None]:
+    """Enter in the journal that a gate stopped the release; an exact answer about the data must leave a trace."""
+    try:
+        yield
+    except GateBroken as broken:
+        asked = request_for(request.spec, request.contract, request.plan)
+        ledger.record_gate_failure(asked, sorted({finding.field for finding in broken.findings}))
+        raise
+
+
+@contextmanager
+def engine_failures_entered(ledger: Ledger, run_key: str) -> Iterator[None]:
+    """Enter in the journal that an engine failed a charged run: it died, or did not find every row."""
+    try:
+        yield
+    except CountsUnavailable:
+        charge = ledger.charge(run_key)
+        if charge is not None:
+            ledger.record_engine_failure(charge.request)
+        raise

@@ -1,0 +1,146 @@
+"""Inference from synthetic rows: who was in the table (membership), and what a known person's other value is.
+
+Both attackers give a score to each person of the table, and to as many who were not in it. Scores that are higher for
+the former leak; that of a generator which knows only the population are alike. Attacks of this kind prove nothing
+where they find nothing: they are far weaker than the worst-case games of `distinguishing`.
+
+Under (epsilon, delta)-DP, for somebody who was in the table or not by the toss of a coin, no attacker's rates can lie
+above the trade-off curve f(x) = max(0, 1 - delta - e^epsilon x, e^-epsilon (1 - delta - x)); so the area under its
+ROC curve is at most one less the area under f.
+
+Source: Chen, Yu, Zhang, Fritz 2020 (distance to the nearest synthetic row); Stadler, Oprisanu, Troncoso 2022 (shadow
+models of one target); Carlini et al. 2022 (rates at low false positives).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.games.distinguishing import Scores, learned_direction
+
+Codes = NDArray[np.integer[Any]]
+LOW: Final = 0.01
+"""False positive rate at which the true one is told."""
+_CHUNK: Final = 200
+
+
+@dataclass(frozen=True)
+class Leak:
+    """How well scores tell people of the table from others.
+
+    Args:
+        area: under the ROC curve; 1/2 for guessing.
+        true_rate: share of the table's people that are found at a false positive rate of `LOW`, ties broken by lot.
+        people: of the table, and others, that were scored.
+    """
+
+    area: float
+    true_rate: float
+    people: tuple[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it as JSON values."""
+        rounded = {"area": round(self.area, 4), "true_rate": round(self.true_rate, 4)}
+        return {**rounded, "false_rate": LOW, "people": list(self.people)}
+
+
+def leak(members: Scores, others: Scores) -> Leak:
+    """Compare the scores of people of the table and of others, each shape (people,); ties count half."""
+    order = np.sort(others)
+    below = np.searchsorted(order, members, side="left") + np.searchsorted(order, members, side="right")
+    area = float(below.mean()) / (2 * len(others))
+    thresholds = np.unique(np.concatenate([members, others]))[::-1]
+    rates = [
+        np.concatenate([[0.0], 1 - np.searchsorted(np.sort(each), thresholds) / len(each)])
+        for each in (others, members)
+    ]
+    return Leak(area, float(np.interp(LOW, rates[0], rates[1])), (len(members), len(others)))
+
+
+def allowed_area(epsilon: float, delta: float) -> float:
+    """Return the largest area under the ROC curve that a claim allows, one less that under its trade-off curve."""
+    meet = (1 - delta) * exp(-epsilon) / (1 + exp(-epsilon))
+    left = meet * (1 - delta + meet) / 2
+    return 1 - left - (1 - delta - meet) * meet / 2
+
+
+def nearness(synthetic: Codes, people: Codes) -> Scores:
+    """Score by the nearest synthetic row: minus the number of columns in which it differs.
+
+    Args:
+        synthetic: shape (rows, columns).
+        people: shape (people, columns).
+    """
+    return np.concatenate([-away.min(axis=1) for away in _distances(synthetic, people)]).astype(np.float64)
+
+
+def closeness(synthetic: Codes, people: Codes) -> Scores:
+    """Score by all synthetic rows: log of the sum of e^-2d, d the number of columns in which one differs.
+
+    Args:
+        synthetic, people: as of `nearness`.
+    """
+    return np.concatenate([np.log(np.exp(-2.0 * away).sum(axis=1)) for away in _distances(synthetic, people)])
+
+
+def value_shares(synthetic: Codes, people: Codes, *, secret: int, values: int) -> Scores:
+    """Return, of the synthetic rows that are nearest in all other columns, the share with each value of the secret.
+
+    Args:
+        synthetic, people: as of `nearness`; what the people's secret is, is not read.
+        secret: place of the column that the attacker does not know.
+        values: its cells.
+    Returns:
+        Shape (people, values), each row adding up to 1.
+    """
+    known, rows = np.delete(people, secret, axis=1), np.delete(synthetic, secret, axis=1)
+    has = np.eye(values)[synthetic[:, secret]]
+    found = []
+    for away in _distances(rows, known):
+        nearest = (away == away.min(axis=1, keepdims=True)).astype(np.float64)
+        found.append(nearest @ has / nearest.sum(axis=1, keepdims=True))
+    return np.concatenate(found)
+
+
+def guesses(synthetic: Codes, people: Codes, *, secret: int) -> Scores:
+    """Score by how many of the synthetic rows that are nearest in all other columns have a person's true value.
+
+    Args:
+        synthetic, people, secret: as of `value_shares`.
+    """
+    truth = people[:, secret]
+    values = 1 + int(max(truth.max(), synthetic[:, secret].max()))
+    shares = value_shares(synthetic, people, secret=secret, values=values)
+    return np.asarray(shares[np.arange(len(people)), truth])
+
+
+def _distances(synthetic: Codes, people: Codes) -> Iterator[NDArray[np.int64]]:
+    """Yield in how many columns the synthetic rows differ from some people, shape (some, rows)."""
+    for start in range(0, len(people), _CHUNK):
+        away = np.zeros((len(people[start : start + _CHUNK]), len(synthetic)), np.int64)
+        for column in range(people.shape[1]):
+            away += people[start : start + _CHUNK, column, None] != synthetic[None, :, column]
+        yield away
+
+
+def shadow(synthetic: Codes, target: Codes) -> Scores:
+    """Describe synthetic rows around a target: how many agree with it in so many columns; shape (columns + 1,)."""
+    agreed = (synthetic == target).sum(axis=1)
+    return np.bincount(agreed, minlength=synthetic.shape[1] + 1)[: synthetic.shape[1] + 1].astype(np.float64)
+
+
+def shadow_leak(there: Scores, not_there: Scores) -> Leak:
+    """Learn to tell on half of the shadow models, with and without the target, and score the other half.
+
+    Args:
+        there, not_there: descriptions of the synthetic rows of each, shape (models, numbers).
+    """
+    half = min(len(there), len(not_there)) // 2
+    direction = learned_direction(there[:half], not_there[:half])
+    return leak(there[half:] @ direction, not_there[half:] @ direction)

@@ -1,0 +1,180 @@
+"""What a grant lets in: exact types, so that no code of a caller sees counts, and values whose sensitivity it knows.
+
+A subclass could bring methods of its own to where exact counts are, and a value of the wrong form could make a
+derived sensitivity false. So each argument, and each of its parts that meets exact counts, has exactly the expected
+type; whatever is not an array of numbers is a frozen value of ours. (Code in this process can always go round the
+public interface; docs/privacy_model.md, section 9.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from contracts.canonical import digest
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.release.tables.minimum_frequency import MinimumFrequency
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import Moments, Statistic
+from privacy.ledger.terms import ChargeRequest
+from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.refine.sparse_depth import Depth
+
+LARGEST_PREDICTION: Final = 2**53
+"""No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""
+LARGEST_DISTANCE: Final = 2**62
+"""The largest number of a prediction times its cells: the sum of all differences stays inside 64 bits too [rows]."""
+
+
+def check_counts(counts: object, kind: type) -> None:
+    """Refuse what is not a handle of exactly that kind, at its own resolution or at a genuine coarser one."""
+    _exactly("counts", counts, kind)
+    coarsening = getattr(counts, "coarsening", None)
+    if coarsening is not None:
+        _exactly("counts.coarsening", coarsening, Coarsening)
+
+
+def check_noise(noise: object) -> None:
+    """Refuse noise whose amount is not an exact number."""
+    match noise:
+        case LaplaceNoise(epsilon=amount) | GaussianNoise(rho=amount) if type(noise) in (LaplaceNoise, GaussianNoise):
+            _exactly("noise: its amount", amount, Fraction)
+        case _:
+            raise ValueError(f"noise must be LaplaceNoise or GaussianNoise, not {type(noise).__name__}")
+
+
+def check_rule(rule: object) -> None:
+    """Refuse a minimum-frequency rule of another making."""
+    if rule is not None:
+        _exactly("minimum_frequency", rule, MinimumFrequency)
+
+
+def check_depth(until: object, inverse_scale: Fraction) -> None:
+    """Refuse a depth that is not a value, was made for other noise, or cannot be drawn to."""
+    _exactly("until", until, Depth)
+    if not isinstance(until, Depth):
+        raise ValueError("until must be a Depth")
+    _exactly("until.impossible", until.impossible, ImpossibleCells)
+    for _, mask in until.impossible.masks:
+        _exactly("until.impossible: its masks", mask, np.ndarray)
+    _exactly("until.inverse_scale", until.inverse_scale, Fraction)
+    for name in ("first", "least"):
+        _exactly(f"until.{name}", getattr(until, name), int)
+    if until.target is not None:
+        _exactly("until.target", until.target, Fraction)
+    if not 1 <= until.least <= until.first or (until.target is not None and until.target < 0):
+        raise ValueError("until must have 1 <= least <= first, and a target of at least 0")
+    if until.inverse_scale != inverse_scale:
+        raise ValueError(f"until must be made for the noise that is drawn, {inverse_scale}")
+
+
+def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statistic, RowLayout]:
+    """Refuse rows, statistics and noise of another making; return copies that nobody else holds.
+
+    A copy is built anew from its parts, which checks each of them again: what was changed behind a frozen value, or
+    cached in it, does not come along.
+
+    Raises:
+        ValueError: another type, a part of another form, noise that is not Gaussian, or a statistic of other rows.
+    """
+    check_noise(noise)
+    _exactly("noise", noise, GaussianNoise)
+    layout = checked_layout(rows)
+    return checked_statistic(statistic, layout), layout
+
+
+def checked_statistic(statistic: object, layout: RowLayout) -> Statistic:
+    """Refuse a statistic of another making or of other rows; return a copy that nobody else holds."""
+    if not isinstance(statistic, Moments) or type(statistic) is not Moments:
+        raise ValueError(f"statistic must be Moments itself, not {type(statistic).__name__}")
+    statistic.__post_init__()
+    copied = statistic.rebuilt()
+    copied.embedding.check(layout)
+    copied.groups.check(copied.embedding, layout)
+    return copied
+
+
+def checked_layout(rows: object) -> RowLayout:
+    """Refuse rows of another making; return a copy of their layout that nobody else holds."""
+    _exactly("rows", rows, PrivateRows)
+    if not isinstance(rows, PrivateRows):
+        raise ValueError("rows must be PrivateRows")
+    return rebuilt_layout(rows.layout)
+
+
+def rebuilt_layout(layout: object) -> RowLayout:
+    """Refuse a layout of another making; return a copy that nobody else holds."""
+    _exactly("rows.layout", layout, RowLayout)
+    if not isinstance(layout, RowLayout):
+        raise ValueError("rows.layout must be RowLayout")
+    columns = layout.columns
+    for column in columns:
+        _exactly("rows.layout: its columns", column, ColumnLayout)
+        _exactly("rows.layout: its tables", column.table, np.ndarray)
+    return RowLayout(tuple(ColumnLayout(each.name, each.kind, each.table, each.length) for each in columns))
+
+
+def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: ChargeRequest) -> None:
+    """Refuse candidates of whose scores the sensitivity would not be the derived one.
+
+    Raises:
+        ValueError: no candidates, a handle, score or part of it of another type, a prediction of another shape,
+            beyond 2^53 or so large in so many cells that sums overflow, a weight that is not positive, mutual
+            information where the number of rows is not public or not the one declared.
+    """
+    _exactly("epsilon", epsilon, Fraction)
+    if not candidates:
+        raise ValueError("candidates must hold at least one marginal")
+    for candidate in candidates:
+        _exactly("candidate", candidate, Candidate)
+        check_counts(candidate.counts, PrivateCounts)
+        if type(candidate.score) is DistanceScore:
+            _check_distance(candidate.score, candidate.counts)
+        elif type(candidate.score) is MutualInformationScore:
+            _check_information(candidate.score, request)
+        else:
+            raise ValueError("candidates must have scores whose sensitivity is derived in privacy.marginals.scores")
+
+
+def candidates_digest(candidates: Sequence[Candidate]) -> str:
+    """Return the digest of what a choice is among: columns, and resolution where that is coarser."""
+    handles = [candidate.counts for candidate in candidates]
+    return digest(
+        [[*each.clique] if each.coarsening is None else [*each.clique, each.coarsening.to_json()] for each in handles]
+    )
+
+
+def _check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
+    prediction = score.prediction
+    _exactly("score.prediction", prediction, np.ndarray)
+    if prediction.dtype != np.int64 or prediction.shape != counts.shape:
+        raise ValueError(f"score.prediction must be int64 of shape {counts.shape}, like the counts")
+    if prediction.size and not -LARGEST_PREDICTION <= prediction.min() <= prediction.max() <= LARGEST_PREDICTION:
+        raise ValueError(f"score.prediction must lie within {LARGEST_PREDICTION} of 0")
+    if prediction.size and max(-int(prediction.min()), int(prediction.max())) * prediction.size > LARGEST_DISTANCE:
+        raise ValueError(f"score.prediction: its largest number times its cells must be at most {LARGEST_DISTANCE}")
+    for name in ("weight", "bias"):
+        _exactly(f"score.{name}", getattr(score, name), Fraction)
+    if score.weight <= 0:
+        raise ValueError(f"score.weight must be above 0, not {score.weight}")
+
+
+def _check_information(score: MutualInformationScore, request: ChargeRequest) -> None:
+    _exactly("score.rows", score.rows, int)
+    if request.adjacency != "replace_one" or request.rows_per_unit != 1 or score.rows != request.public_total:
+        raise ValueError(
+            "mutual information needs adjacency replace_one, one row a unit, and as its number of rows the total "
+            "that the contract declares public"
+        )
+
+
+def _exactly(name: str, value: Any, kind: type) -> None:
+    if type(value) is not kind:
+        raise ValueError(f"{name} must be {kind.__name__} itself, not {type(value).__name__}")

@@ -1,0 +1,50 @@
+"""Whether a draw that was made before is the one that is asked for now."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from privacy.accounting.events import event_from_json
+from privacy.grant.measurement import Asked
+from privacy.ledger.draw_files import Draw
+from privacy.ledger.errors import LedgerRefusal, refusal
+
+SPOILED: Final = "spoiled"
+"""Marks a draw that failed after the exact numbers were there."""
+LOST: Final = "lost"
+"""Marks an attempt that was begun and never finished: it is paid, and its values never were."""
+
+
+def check_replay(draw: Draw, asked: Asked, *, security: str | None, where: str) -> None:
+    """Refuse to replay a draw that is spoiled, or that was drawn for something else.
+
+    Args:
+        draw: what was written down.
+        asked: what is asked for.
+        security: what the charge's noise comes from.
+        where: whose grant it is.
+    Raises:
+        LedgerRefusal: nothing is drawn.
+    """
+    if SPOILED in draw.about:
+        raise spoiled_draw(where, draw.key, "an earlier run")
+    wanted = (asked.key, asked.clique, asked.event, dict(asked.about), security)
+    if wanted != (draw.key, draw.clique, event_from_json(dict(draw.event)), dict(draw.about), draw.security):
+        raise refusal(
+            where,
+            f"draw {draw.number}",
+            f"{asked.key!r} of {'×'.join(asked.clique) or 'total'}",
+            f"{draw.key!r} of {'×'.join(draw.clique) or 'total'}, as it was drawn before",
+            "a run that resumes asks for the same draws in the same order",
+        )
+
+
+def spoiled_draw(where: str, key: str, kind: str) -> LedgerRefusal:
+    """Say that a draw failed while it was made, and is paid."""
+    return refusal(
+        where,
+        f"draw {key!r}",
+        f"it failed while noise was drawn ({kind})",
+        "a draw that succeeds at once: it stays charged, and is not made again",
+        "start another release; report the failure",
+    )

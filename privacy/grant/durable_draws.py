@@ -1,0 +1,250 @@
+"""A draw is made once: covered by the charge, written durably with its event, entered, and from then on replayed.
+
+Which private numbers are read and which noise is added, the grant says; this module keeps the order of the steps
+(`grant`), whatever crashes in between.
+
+A draw that takes long (an interval of a training) may be interrupted by a crash and made again, as often as its
+reserve says. That it was begun is marked durably before a private number is read. What was begun and never finished
+is entered as lost, with its event: it is paid like one that was finished, and the new attempt out of the reserve.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.canonical import canonical_json
+from contracts.errors import Finding
+from privacy.accounting.calculus import Calculus
+from privacy.accounting.events import Event, event_from_json
+from privacy.grant.draw_replay import LOST, SPOILED, check_replay, spoiled_draw
+from privacy.grant.measurement import Asked
+from privacy.grant.remaining import check_covered
+from privacy.learning.rows import PrivateRows
+from privacy.ledger.draw_files import Draw, DrawFiles, Listing, draw_digest, values_digest
+from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerCorrupt, refusal
+from privacy.ledger.journal.journal import Journal
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store
+from privacy.ledger.store.ledger_rows import draws_of, known_charge, to_text
+from privacy.ledger.terms import Charge
+from privacy.marginals.counting_engine import CountsUnavailable
+from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.private_table import snapshot_mark
+
+Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
+"""What a draw makes: a value for every cell, or one for each listed cell."""
+
+Private = PrivateCounts | SparseCounts | PrivateRows
+"""Handles on what only a grant reads."""
+
+_ExactT = TypeVar("_ExactT")
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """How often draws that belong together may be interrupted and made again.
+
+    Args:
+        prefix: what their keys begin with.
+        interruptions: how many are paid for.
+    """
+
+    prefix: str
+    interruptions: int
+
+
+class DrawOnce:
+    """The draws of one charge.
+
+    Args:
+        database: the ledger's database.
+        files: where noisy values are written.
+        journal: where events are written.
+        charge: the opened charge.
+        calculi: calculus of each account that is charged, by name.
+        where: whose draws they are, for messages.
+    """
+
+    def __init__(
+        self,
+        database: Store,
+        files: DrawFiles,
+        journal: Journal,
+        charge: Charge,
+        calculi: Mapping[str, Calculus],
+        *,
+        where: str,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._journal = journal
+        self._charge = charge
+        self._calculi = dict(calculi)
+        self._costs: dict[bytes, dict[str, int]] = {}
+        self._where = where
+
+    def drawn(
+        self,
+        asked: Asked,
+        private: Sequence[Private],
+        read: Callable[[], _ExactT],
+        make: Callable[[_ExactT], Values],
+        *,
+        reserve: Reserve | None = None,
+        attempts_of: str = "",
+    ) -> Draw:
+        """Replay a draw; or check that it is covered, read what is exact, make the draw of it, and enter it.
+
+        With a reserve, the draw is marked as begun before anything is read, and may be made again if it is lost.
+        Where `attempts_of` is what keys of attempts begin with, another attempt that was written and not entered
+        before a crash is entered first: of the same plan, or of another phase of the run.
+        """
+        request = self._charge.request
+        with self._database.reading() as connection:
+            rows = draws_of(connection, request.run_key)
+            charge = known_charge(connection, request.run_key)
+        for each in {(one.keyed_hash, one.contract_digest): one for one in private}.values():
+            self._check_permission(charge, each)
+        known = next((row for row in rows if row.key == asked.key), None)
+        draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
+        if known is None and (self._lost(draw, len(rows)) or self._left(draw, asked, attempts_of)):
+            return self.drawn(asked, private, read, make, reserve=reserve, attempts_of=attempts_of)
+        if draw is not None:
+            self._check_replay(draw, asked)
+            if known is not None and known.sha256 != draw.sha256:
+                raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key}: not the values that were entered")
+        elif known is not None:
+            raise LedgerCorrupt(f"draw {asked.key!r} of run {request.run_key} was entered, but its file is gone")
+        else:
+            drawn = [event_from_json(json.loads(row.event)) for row in rows]
+            check_covered(self._charge, asked.event, drawn, self._cost, key=asked.key, where=self._where)
+            if reserve is not None:
+                self._check_reserve(reserve, [row.key for row in rows])
+                self._files.begin(request.run_key, len(rows), asked.to_json())
+            draw = self._written(asked, len(rows), self._made(asked, len(rows), lambda: make(read())))
+        if known is None:
+            self._enter(draw, asked.event)
+        return draw
+
+    def _lost(self, draw: Draw | None, number: int) -> bool:
+        """Enter what was begun as draw `number` and never finished; say whether there was such a thing."""
+        run_key = self._charge.request.run_key
+        if draw is None:
+            begun = self._files.begun(run_key, number)
+            if begun is None:
+                return False
+            asked = Asked.from_json(begun)
+            lost = replace(asked, key=f"{asked.key}/{LOST}-{number}", about={**asked.about, LOST: True})
+            draw = self._written(lost, number, np.empty(0, np.int64))
+        if LOST not in draw.about:
+            return False
+        self._enter(draw, event_from_json(dict(draw.event)))
+        return True
+
+    def _left(self, draw: Draw | None, asked: Asked, attempts_of: str) -> bool:
+        """Enter another attempt that is in its file and not in the journal; say whether there was such a thing."""
+        if draw is None or not attempts_of or draw.key == asked.key or not draw.key.startswith(attempts_of):
+            return False
+        phases = {each.key.rsplit("/", 2)[0] for each in (draw, asked)}
+        if len(phases) == 1 and draw.about.get("plan") != asked.about.get("plan"):
+            return False
+        if draw.security != (self._charge.security or "none"):
+            return False
+        self._enter(draw, event_from_json(dict(draw.event)))
+        return True
+
+    def _check_reserve(self, reserve: Reserve, keys: Sequence[str]) -> None:
+        """Refuse another attempt when more were lost than the reserve pays for."""
+        lost = sum(key.startswith(f"{reserve.prefix}/") and f"/{LOST}-" in key for key in keys)
+        if lost > reserve.interruptions:
+            found = f"{lost} interrupted attempts of {reserve.prefix!r}"
+            allowed = f"at most {reserve.interruptions}, which its reserve pays for; nothing more is drawn"
+            remedy = "start another release, with a larger reserve where runs are often interrupted"
+            raise GrantExceeded([Finding(self._where, "reserve", found, allowed, remedy)])
+
+    def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
+        """Read and draw. Should either fail, the draw is spoiled: whether it does may depend on rows, and so is paid.
+
+        An engine that does not answer spoils nothing: counts are fetched whole before noise is drawn, the charge
+        stays open, and the run that resumes makes the draw. A spoiled draw stands in its file and in the journal with
+        its event, and is never made again: a caller who could try until it works would have asked something new each
+        time.
+        """
+        try:
+            return make()
+        except CountsUnavailable:
+            raise  # read before the draw, which has not begun
+        except (AttemptLost, AttemptBroken):
+            raise  # begun and never finished: entered as lost when it is made again
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
+            spoiled = replace(asked, about={**asked.about, SPOILED: True})
+            self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
+            kind = type(error).__name__
+        raise spoiled_draw(self._where, asked.key, kind)  # outside of the handler: no context whose frames hold rows
+
+    def _written(self, asked: Asked, number: int, made: Values) -> Draw:
+        """Write noisy values durably before anybody sees them."""
+        values, listing = made if isinstance(made, tuple) else (made, None)
+        sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
+        event, security = asked.event.to_json(), self._charge.security or "none"
+        draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about, listing)
+        run_key = self._charge.request.run_key
+        try:
+            self._files.write(run_key, draw)
+        except FileExistsError:
+            # Another holder of this grant was first; what it wrote is the draw, ours was never seen.
+            return self._first(run_key, number, asked)
+        return draw
+
+    def _first(self, run_key: str, number: int, asked: Asked) -> Draw:
+        draw = self._files.read(run_key, number)
+        if draw is None:
+            raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
+        self._check_replay(draw, asked)
+        return draw
+
+    def _enter(self, draw: Draw, event: Event) -> None:
+        run_key = self._charge.request.run_key
+        values = {"run_key": run_key, "key": draw.key, "number": draw.number, "sha256": draw.sha256}
+        with self._database.writing() as transaction:
+            entered = [r for r in draws_of(transaction.connection, run_key) if r.number == draw.number]
+            if entered and (entered[0].key, entered[0].sha256) != (draw.key, draw.sha256):
+                raise LedgerCorrupt(
+                    f"draw {draw.number} of run {run_key} was entered from another folder of draws: two copies of "
+                    "one workspace draw for the same run; stop one of them"
+                )
+            if entered:
+                return
+            insert = schema.draws.insert().values(**values, event=to_text(dict(draw.event)))
+            transaction.connection.execute(insert)
+            body = {**values, "event": dict(draw.event), "costs": self._cost(event)}
+            self._journal.append(transaction, "noise_drawn", body, subject=run_key)
+
+    def _cost(self, event: Event) -> dict[str, int]:
+        """Return what an event costs each account, by name."""
+        known = canonical_json(event.to_json())
+        if known not in self._costs:
+            self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
+        return self._costs[known]
+
+    def _check_permission(self, charge: Charge, private: Private) -> None:
+        """Refuse when the durable charge is not the one that was granted, or a handle is on another snapshot."""
+        request = self._charge.request
+        granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part
+        if not granted or (charge.request, charge.security) != (request, self._charge.security):
+            raise LedgerCorrupt(f"run {request.run_key}: its charge in the database is not the one that was granted")
+        if charge.status == "returned":
+            raise refusal(self._where, "charge", "returned", "an opened charge")
+        charged = (request.snapshot_hash, request.contract_digest)
+        mark = snapshot_mark(private.keyed_hash, request.spec_digest, request.due)
+        if (mark, private.contract_digest) != charged:
+            raise refusal(self._where, "counts", "of another snapshot or contract", "those that were charged")
+
+    def _check_replay(self, draw: Draw, asked: Asked) -> None:
+        check_replay(draw, asked, security=self._charge.security, where=self._where)

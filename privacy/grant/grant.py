@@ -1,0 +1,287 @@
+"""The grant: the one door through which noise is drawn (law 1).
+
+Order of a draw, and each step must have happened before the next begins:
+    1. the charge is reserved and `opened` is committed          (ledger, before this object exists)
+    2. the sensitivity is derived from what is measured, the adjacency and the contribution bound
+    3. the event is one that the charge planned and has not drawn yet, and every charged account's part holds its
+       cost; or it fits into what is left of the charge's budget for draws that are chosen on the way
+    4. the exact counts are read, noise is drawn, and the sum is written and fsynced with its event
+    5. the event is entered in the journal
+    6. the caller sees the noisy values
+A crash before 4 has let nothing out; a crash after 4 leaves a file that step 5 adopts on the next run, and the values
+are replayed. Nothing is ever drawn a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.release.tables.minimum_frequency import MinimumFrequency
+from privacy.accounting.calculus import Calculus
+from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
+from privacy.grant.arguments import (
+    candidates_digest,
+    check_candidates,
+    check_counts,
+    check_depth,
+    check_noise,
+    check_rule,
+    check_sums,
+)
+from privacy.grant.durable_draws import DrawOnce, Values
+from privacy.grant.measurement import (
+    Asked,
+    Measurement,
+    ParameterMeasurement,
+    Selection,
+    SparseMeasurement,
+    SumMeasurement,
+)
+from privacy.grant.queries.marginal import choice, noisy_counts
+from privacy.grant.queries.parameters import Told, perturbed, silent
+from privacy.grant.queries.row_sums import noisy_sums
+from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.grant.queries.training_arguments import checked_training
+from privacy.grant.sites.site_draws import FederatedDraws
+from privacy.learning.execution import Execution
+from privacy.learning.learners import Learner
+from privacy.learning.perturbed import Perturbation
+from privacy.learning.plan import TrainingPlan
+from privacy.learning.rows import PrivateRows
+from privacy.learning.statistics import Statistic, sum_event
+from privacy.learning.trained import Trained
+from privacy.ledger.draw_files import DrawFiles, Listing
+from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.journal.journal import Journal
+from privacy.ledger.store.database import Store
+from privacy.ledger.terms import Charge
+from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.scores import Candidate, score_of
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
+from privacy.marginals.suppression import threshold_for
+from privacy.marginals.uncertainty import variance
+from privacy.noise.random_bytes import RandomBytes
+from privacy.refine.sparse import SparseTable
+from privacy.refine.sparse_depth import Depth
+
+__all__ = ["Grant", "Measurement", "ParameterMeasurement", "Selection", "SparseMeasurement", "SumMeasurement"]
+
+
+class Grant(FederatedDraws):
+    """The live permission to spend one charge; made by `Ledger.open_grant` only.
+
+    Args:
+        database: the ledger's database.
+        files: where noisy values are written.
+        journal: where events are written.
+        charge: the opened charge.
+        calculi: calculus of each account that is charged, by name.
+        random_bytes: source of the noise.
+    """
+
+    def __init__(
+        self,
+        database: Store,
+        files: DrawFiles,
+        journal: Journal,
+        charge: Charge,
+        calculi: Mapping[str, Calculus],
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._charge = charge
+        self._random_bytes = random_bytes
+        self._once = DrawOnce(database, files, journal, charge, calculi, where=repr(self))
+
+    def __repr__(self) -> str:
+        """Show whose grant it is."""
+        return f"Grant({self._charge.request.run_key})"
+
+    def measure(
+        self,
+        counts: PrivateCounts,
+        *,
+        noise: Noise,
+        key: str,
+        minimum_frequency: MinimumFrequency | None = None,
+    ) -> Measurement:
+        """Draw the noisy marginal, or replay it if this run has drawn it already.
+
+        Args:
+            counts: handle on the exact marginal, at its own or at a coarser resolution.
+            noise: the kind of noise and its cost.
+            key: name of the draw, unique inside the run.
+            minimum_frequency: the rule under which small noisy counts are suppressed before they are written down.
+        Returns:
+            Measurement: noisy counts in the marginal's shape, written down durably with their event.
+        Raises:
+            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
+            LedgerRefusal: the run has drawn something else under this key.
+        Privacy: the event's cost in the account's calculus, inside what the charge has reserved.
+        """
+        check_counts(counts, PrivateCounts)
+        check_noise(noise)
+        check_rule(minimum_frequency)
+        request, source = self._charge.request, self._random_bytes
+        event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        threshold = None if minimum_frequency is None else threshold_for(minimum_frequency, event)
+        about: dict[str, Any] = {} if threshold is None else {"published_from": threshold.value}
+        if counts.coarsening is not None:
+            about["coarsening"] = counts.coarsening.to_json()
+        asked = Asked(key, counts.clique, event, about)
+        made = partial(noisy_counts, event=event, threshold=threshold, source=source)
+        draw = self._once.drawn(asked, (counts,), counts._count, made)
+        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
+
+    def measure_sparse(
+        self, counts: SparseCounts, *, noise: LaplaceNoise, key: str, until: Depth
+    ) -> SparseMeasurement:
+        """Draw the cells of a noisy marginal that reach a threshold, or replay them; the others are never drawn.
+
+        Args:
+            counts: handle on the populated cells.
+            noise: the cost of the noise, as for the whole marginal.
+            key: name of the draw, unique inside the run.
+            until: the first threshold, and how it is lowered, from public parameters and released values.
+        Returns:
+            SparseMeasurement: the listed cells, written down durably with their event.
+        Raises:
+            ValueError: `until` was made for other noise.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: the cost of the whole noisy marginal, of which this is post-processing (`sparse_drawing`).
+        """
+        check_counts(counts, SparseCounts)
+        check_noise(noise)
+        request, source = self._charge.request, self._random_bytes
+        event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        if not isinstance(event, DiscreteLaplace):
+            raise ValueError("noise of a sparse table must be discrete Laplace")
+        check_depth(until, event.inverse_scale)
+        asked = Asked(key, counts.clique, event, {"listed_from_cells": counts.cells})
+
+        def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Values:
+            table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
+            return table.values, Listing(table.codes, table.threshold, table.cells)
+
+        draw = self._once.drawn(asked, (counts,), counts._count, listed)
+        if draw.listing is None:
+            raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
+        table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
+        return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
+
+    def measure_sums(
+        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+    ) -> SumMeasurement:
+        """Draw noisy sums of bounded vectors over rows, or replay them if this run has drawn them already.
+
+        Args:
+            rows: handle on the rows.
+            statistic: what is added up; of the closed set in `privacy.learning.statistics`.
+            noise: the cost of the noise.
+            key: name of the draw, unique inside the run.
+        Returns:
+            SumMeasurement: one number for each of the statistic's, written down durably with their event.
+        Raises:
+            ValueError: rows, a statistic or noise of another making, or a statistic of other rows.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: as for `measure`; the bound of a change is derived from the statistic, adjacency and contribution.
+        """
+        statistic, layout = check_sums(rows, statistic, noise)
+        request, source = self._charge.request, self._random_bytes
+        event = sum_event(statistic, noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
+        asked = Asked(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
+        made = partial(noisy_sums, statistic=statistic, layout=layout, event=event, source=source)
+        draw = self._once.drawn(asked, (rows,), rows._read, made)
+        return SumMeasurement(key, statistic, draw.values, event, variance(event), draw.number, draw.sha256)
+
+    def train(
+        self,
+        rows: PrivateRows,
+        learner: Learner,
+        *,
+        plan: TrainingPlan,
+        key: str,
+        execution: Execution,
+        progress: Callable[[int, int], None] = lambda done, steps: None,
+    ) -> Trained:
+        """Train by DP-SGD, from the last durable checkpoint on if this run has some.
+
+        Args:
+            rows: handle on the rows.
+            learner: what is trained; of the closed set in `privacy.learning.learners`.
+            plan: sampling, clipping, noise and event; the charge holds `plan.events`.
+            key: what the keys of its draws begin with, unique inside the run.
+            execution: device and memory; changes nothing of what is drawn.
+            progress: told how many steps of how many are done.
+        Returns:
+            Trained: the parameters, released, with the keys of their draws.
+        Raises:
+            CannotTrain, ValueError: rows, a learner or a plan that cannot be trained; nothing was drawn.
+            TrainingDiverged: the parameters are of no use; what was drawn stays charged.
+            GrantExceeded: the charge does not hold it, or more intervals were interrupted than the reserve pays for.
+            LedgerRefusal: the run has trained something else under this key.
+        Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; exact but for the
+            rounding of float32 gradients (docs/privacy_model.md, section 4).
+        """
+        training = checked_training(rows, learner, plan, execution, self._charge.request)
+        from privacy.grant.queries.private_training import train  # torch takes seconds to import
+
+        return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
+
+    def perturb(
+        self, rows: PrivateRows, perturbation: Perturbation, *, noise: Noise, key: str, progress: Told = silent
+    ) -> tuple[ParameterMeasurement, ...]:
+        """Train with noise on every parameter, or on every change of one, from the last durable checkpoint on.
+
+        Args:
+            rows: handle on the rows.
+            perturbation: what is trained, and where the noise comes in; `ParameterRelease` or `DeltaTraining`.
+            noise: epsilon of each parameter by itself (Laplace), or rho of all together (Gaussian).
+            key: what the keys of its draws begin with, unique inside the run.
+            progress: told how many draws of how many are done.
+        Returns:
+            tuple: the draws in order, written down durably with their events; the last one holds the parameters.
+        Raises:
+            CannotTrain, ValueError: rows, a training or noise that cannot be used; nothing was drawn.
+            GrantExceeded, LedgerRefusal: as for `measure`.
+        Privacy: `perturbation.event` a draw: the joint loss of all parameters, in either relation.
+        """
+        return perturbed(
+            rows, perturbation, noise, key, self._charge.request, self._once, self._random_bytes, progress
+        )
+
+    def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
+        """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
+
+        Args:
+            candidates: the marginals to choose from, each with its score; at least one.
+            epsilon: what the choice costs, > 0 [dimensionless].
+            key: name of the draw, unique inside the run.
+        Returns:
+            Selection: which candidate, written down durably with the event.
+        Raises:
+            ValueError: no candidates, or a score of the caller's own making.
+            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
+            LedgerRefusal: the run has chosen among others under this key.
+        Privacy: epsilon-bounded range, inside what the charge has reserved; the sensitivity is the largest of the
+            scores', derived here from clique, weight, adjacency and contribution bound.
+        """
+        request, source, candidates = self._charge.request, self._random_bytes, tuple(candidates)
+        check_candidates(candidates, epsilon, request)
+        event = ExponentialMechanism(epsilon)
+        terms = request.adjacency, request.rows_per_unit
+        sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
+        asked = Asked(key, (), event, {"candidates": candidates_digest(candidates)})
+        draw = self._once.drawn(
+            asked,
+            [candidate.counts for candidate in candidates],
+            lambda: [score_of(candidate.score, candidate.counts._count()) for candidate in candidates],
+            partial(choice, epsilon=epsilon, sensitivity=sensitivity, source=source),
+        )
+        index = int(draw.values[0])
+        return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)

@@ -1,0 +1,86 @@
+"""Charges: reserved whole on every account that the people have, and given back only if they were never opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privacy.ledger.accounts.admission import Admission, price, same_release
+from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
+from privacy.ledger.accounts.run_entries import check_charge
+from privacy.ledger.errors import refusal
+from privacy.ledger.journal.journal import Journal
+from privacy.ledger.store.database import Transaction
+from privacy.ledger.store.ledger_rows import (
+    find_charge,
+    known_account,
+    known_charge,
+    returnable,
+    set_charge,
+    spend,
+    write_charge,
+)
+from privacy.ledger.terms import Charge, ChargeRequest
+
+
+def reserve(
+    transaction: Transaction, journal: Journal, request: ChargeRequest, reckoning: Reckoning
+) -> Charge | Admission:
+    """Return the run's charge, known or newly written; if it does not fit, write nothing and return what it takes.
+
+    What the tables say of its accounts, its source and the run is held against the journal before it is believed.
+    """
+    known = find_charge(transaction.connection, request.run_key)
+    if known is not None:
+        check_charge(transaction.connection, known)
+        if same_release(known, request).status != "returned":
+            return known
+    priced = price(transaction.connection, request, reckoning)
+    if not priced.fits:
+        return priced
+    unopened = returnable(transaction.connection, [part.account for part in priced.parts], besides=request.run_key)
+    with transaction.at_once():  # nothing is read in it
+        take(transaction, journal, request, priced, unopened=unopened, again=known is not None)
+    return Charge(request, priced.parts, "reserved", None)
+
+
+def take(
+    transaction: Transaction,
+    journal: Journal,
+    request: ChargeRequest,
+    priced: Admission,
+    *,
+    unopened: Mapping[str, int],
+    again: bool,
+) -> None:
+    """Write a charge that was priced and fits, what it takes from each account, and the journal's entry."""
+    connection, taken = transaction.connection, []
+    number = transaction.size  # the place of its entry, so it is larger than that of any charge before
+    write_charge(connection, request, priced.people, priced.parts, number=None if again else number)
+    for state, part in zip(priced.accounts, priced.parts, strict=True):
+        after = state.spent + part.amount
+        spend(connection, part.account, spent=after, cap=state.cap)
+        could = {"returnable": unopened.get(part.account, 0)}
+        taken.append({**vars(part), "before": state.spent, "after": after, **could})
+    population, block = priced.people
+    body = {**request.public_json(), "population": population, "block": block.text, "parts": taken}
+    journal.append(transaction, "charge_reserved", body, subject=request.run_key)
+
+
+def give_back(transaction: Transaction, journal: Journal, run_key: str, reckoning: Reckoning) -> None:
+    """Give back a charge whose grant was never opened; what was opened stays spent."""
+    connection = transaction.connection
+    charge = known_charge(connection, run_key)
+    check_charge(connection, charge)
+    if charge.status == "returned":
+        return
+    if charge.status != "reserved":
+        allowed = "reserved, never opened: what was opened stays spent"
+        raise refusal(f"run {run_key}", "charge", charge.status, allowed)
+    set_charge(connection, run_key, status="returned")
+    states = {part.account: known_account(connection, part.account) for part in charge.parts}
+    check_accounts(states.values(), states, reckoning.balances)
+    for part in charge.parts:
+        state = states[part.account]
+        spend(connection, part.account, spent=state.spent - part.amount, cap=state.cap)
+    body = {"run_key": run_key, "parts": [vars(part) for part in charge.parts]}
+    journal.append(transaction, "charge_returned", body, subject=run_key)

@@ -1,0 +1,237 @@
+"""The accounts as the journal's own entries add up: a charge holds the tables against it, in its own transaction.
+
+The ledger decides by its tables, and the owner of the database can change them. So before anything is charged,
+opened, returned or shown, the entries since the last signed statement of balances (`books`) are added to it:
+
+1. the entry at which the statement was made has the hash that it names (without a statement: the journal's beginning)
+2. each entry since hashes to its hash, names the one before, and obeys the arithmetic: a charge begins with what was
+   spent, a return gives what was reserved, no cap is passed
+3. the journal's head is that of the last entry
+4. the rows of the accounts say what the entries say (`check_accounts`), a run's charge, parts and draws what the
+   run's entries say (`run_entries`)
+
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from contracts.periods.time_blocks import TimeBlock, time_block
+from privacy.accounting.amounts import pico_to_text
+from privacy.ledger.accounts.balances import parts_in
+from privacy.ledger.accounts.run_entries import entries_about, returned_parts
+from privacy.ledger.entries import GENESIS, Entry
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.journal.journal import checked_entry
+from privacy.ledger.journal.merkle import appended
+from privacy.ledger.store import schema
+from privacy.ledger.store.ledger_rows import to_text
+from privacy.ledger.terms import TERMS, AccountState
+
+
+@dataclass(frozen=True)
+class Balance:
+    """An account as its entries add up.
+
+    Args:
+        terms: what it was opened with, as canonical JSON.
+        cap: the most it may lose [10⁻¹² units of its calculus].
+        spent: what is reserved or spent [same units].
+        status: open or closed.
+        entry: sequence of the last entry that changed it.
+    """
+
+    terms: str
+    cap: int
+    spent: int
+    status: str
+    entry: int
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """All accounts at one size of the journal.
+
+    Args:
+        size: number of entries that are added up.
+        head: hash of the last of them.
+        frontier: roots of the complete Merkle subtrees, the largest first.
+        balances: the accounts, by name.
+    """
+
+    size: int = 0
+    head: str = GENESIS
+    frontier: tuple[str, ...] = ()
+    balances: Mapping[str, Balance] = field(default_factory=dict)
+
+
+# --- adding up ----------------------------------------------------------------------------------------------------
+
+
+def reckon(connection: Connection, since: Reckoning) -> Reckoning:
+    """Add the entries since a reckoning to it.
+
+    Raises:
+        LedgerCorrupt: they do not follow it, contradict themselves, or are not those of the journal's head.
+    """
+    reached = since
+    for row in _rows_since(connection, since):
+        try:
+            reached = _after(connection, reached, row)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise LedgerCorrupt(f"journal entry {row.sequence} cannot be read; {TAMPERED}") from error
+    head = connection.execute(schema.head.select()).first()
+    if head is None:
+        raise LedgerCorrupt("the row of journal_head is gone: restore the ledger from a copy")
+    if (head.size, head.last, head.frontier) != (reached.size, reached.head, json.dumps(reached.frontier)):
+        told = f"{head.size} entries, the last one {head.last[:16]}…"
+        raise LedgerCorrupt(
+            f"the journal's head says {told}, and the journal has {reached.size}, the last one {reached.head[:16]}…; "
+            f"{TAMPERED}"
+        )
+    return reached
+
+
+def _after(connection: Connection, reached: Reckoning, row: Row[Any]) -> Reckoning:
+    """Return what is reached with one more entry."""
+    entry = checked_entry(row)
+    if (entry.sequence, entry.previous) != (reached.size, reached.head):
+        raise _wrong(entry, f"it follows {entry.previous[:16]}…, and the entry before is {reached.head[:16]}…")
+    frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
+    if row.subtrees != " ".join(subtrees):
+        raise _wrong(entry, "its Merkle subtrees are not those of the entries")
+    return Reckoning(reached.size + 1, row.hash, frontier, _with(connection, reached.balances, entry))
+
+
+def _rows_since(connection: Connection, since: Reckoning) -> Iterator[Row[Any]]:
+    """Yield the rows that follow, once the row before them has the hash that is known of it."""
+    table = schema.journal
+    query = table.select().where(table.c.sequence >= since.size - 1).order_by(table.c.sequence)
+    rows = connection.execute(query.execution_options(yield_per=1_000))
+    if since.size:
+        before = next(rows, None)
+        if before is None or (before.sequence, before.hash) != (since.size - 1, since.head):
+            found = "missing" if before is None or before.sequence != since.size - 1 else "another one"
+            raise LedgerCorrupt(
+                f"journal entry {since.size - 1}, at which all balances were stated, is {found}: entries were cut "
+                f"off or rewritten, or an older copy of the ledger was put in its place; {TAMPERED}"
+            )
+    yield from rows
+
+
+def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry) -> Mapping[str, Balance]:
+    """Return the balances after one entry."""
+    body = entry.body
+    match entry.kind:
+        case "account_opened":
+            if body["name"] in balances and balances[body["name"]].spent:
+                raise _wrong(entry, f"account {body['name']} is opened again with something spent")
+            terms = to_text({name: body[name] for name in TERMS})
+            return {**balances, body["name"]: Balance(terms, body["cap"], 0, "open", entry.sequence)}
+        case "charges_inherited":
+            return _moved(balances, entry, {body["account"]: sum(part["amount"] for part in body["parts"])})
+        case "account_closed":
+            closed = replace(balances[body["name"]], status="closed", entry=entry.sequence)
+            return {**balances, body["name"]: closed}
+        case "charge_reserved":
+            for part in body["parts"]:
+                _check_before(balances, entry, part)
+            return _moved(balances, entry, parts_in(body))
+        case "charge_returned":
+            parts = returned_parts(connection, entry)
+            return _moved(balances, entry, {name: -amount for name, amount in parts.items()})
+    return balances
+
+
+def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any]) -> None:
+    spent = balances[part["account"]].spent if part["account"] in balances else None
+    if (part["before"], part["after"]) != (spent, part["before"] + part["amount"]):
+        raise _wrong(entry, f"account {part['account']} had spent {spent} before it, not {part['before']}")
+
+
+def _moved(balances: Mapping[str, Balance], entry: Entry, amounts: Mapping[str, int]) -> Mapping[str, Balance]:
+    """Return the balances with amounts added; what was never opened, or passes a cap, is corruption."""
+    changed = dict(balances)
+    for name, amount in amounts.items():
+        if name not in balances:
+            raise _wrong(entry, f"account {name} was never opened")
+        spent = balances[name].spent + amount
+        if not 0 <= spent <= balances[name].cap:
+            raise _wrong(entry, f"account {name} would have spent {spent} of {balances[name].cap} after it")
+        changed[name] = replace(balances[name], spent=spent, entry=entry.sequence)
+    return changed
+
+
+def _wrong(entry: Entry, why: str) -> LedgerCorrupt:
+    return LedgerCorrupt(f"journal entry {entry.sequence} ({entry.kind}): {why}; {TAMPERED}")
+
+
+# --- comparing ----------------------------------------------------------------------------------------------------
+
+
+def check_accounts(states: Iterable[AccountState], expected: Iterable[str], balances: Mapping[str, Balance]) -> None:
+    """Refuse rows of accounts that are not what the entries say: one changed, one more, or one missing.
+
+    Args:
+        states: the accounts that were found in the tables.
+        expected: names of those that should have been found.
+        balances: all accounts as the entries add up, by name.
+    Raises:
+        LedgerCorrupt: names the account, what the table says, what the journal says, and the entry that last said it.
+    """
+    found: dict[str, AccountState] = {}
+    for each in states:
+        if found.setdefault(each.terms.name, each) is not each:
+            raise LedgerCorrupt(f"account {each.terms.name} is in the database twice, under two names; {TAMPERED}")
+    for name in sorted({*found, *expected}):
+        balance = balances.get(name)
+        if balance is None:
+            raise LedgerCorrupt(
+                f"account {name} is in the database, and no entry of the journal opens it; {TAMPERED}"
+            )
+        if name not in found or name not in expected:
+            raise LedgerCorrupt(
+                f"account {name}: its row is gone from the database, or is about other people or days than those of "
+                f"journal entry {balance.entry}; {TAMPERED}"
+            )
+        row = found[name]
+        for what, said, holds in (
+            ("spent", row.spent, balance.spent),
+            ("cap", row.cap, balance.cap),
+            ("status", row.status, balance.status),
+            ("terms", to_text(row.terms.to_json()), balance.terms),
+        ):
+            if said != holds:
+                raise LedgerCorrupt(
+                    f"account {name}: {what} is {_shown(said)} in the database and {_shown(holds)} in the journal, "
+                    f"whose entry {balance.entry} was the last to change it; {TAMPERED}"
+                )
+
+
+def _shown(value: int | str) -> str:
+    """Return an amount as decimal text, and a text as it is."""
+    return value if isinstance(value, str) else pico_to_text(value)
+
+
+def accounts_of_people(balances: Mapping[str, Balance], population: str, days: TimeBlock) -> list[str]:
+    """Return the names of the accounts that a population has on some days."""
+    return [name for name, each in balances.items() if _is_about(each.terms, population, days)]
+
+
+def is_unused(connection: Connection, name: str, reckoning: Reckoning) -> bool:
+    """Say whether no entry has changed an open account since it was opened: nothing was reserved, nor inherited."""
+    opened = [entry.sequence for entry in entries_about(connection, name) if entry.kind == "account_opened"]
+    balance = reckoning.balances[name]
+    return balance.entry == max(opened) and balance.status == "open"
+
+
+@lru_cache(maxsize=4096)
+def _is_about(terms: str, population: str, days: TimeBlock) -> bool:
+    told = json.loads(terms)
+    return bool(told["population"] == population) and time_block(told["block"]).overlaps(days)

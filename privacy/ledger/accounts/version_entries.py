@@ -1,0 +1,126 @@
+"""Versions in the ledger: allocated, published, superseded, withdrawn; each keeps its charge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from contracts.reading.scalars import is_not_plain
+from privacy.ledger.accounts.balances import parts_in
+from privacy.ledger.accounts.run_entries import check_charge
+from privacy.ledger.entries import RUN_KINDS, Entry
+from privacy.ledger.errors import LedgerRefusal, refusal
+from privacy.ledger.journal.journal import Journal, earlier_checkpoints
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Transaction
+from privacy.ledger.store.ledger_rows import find_version, known_charge, set_charge, set_version, versions_of
+from privacy.ledger.terms import Charge, VersionEntry
+
+VISIBLE = ("published", "superseded", "withdrawn")
+
+
+def allocate(connection: Connection, run_key: str) -> VersionEntry:
+    """Return the version that a run publishes as; the same run always gets the same number."""
+    known = find_version(connection, run_key)
+    if known is not None:
+        return known
+    release = known_charge(connection, run_key).request.release
+    number = 1 + max((version.number for version in versions_of(connection, release)), default=0)
+    made = VersionEntry(release, number, run_key, "allocated", None)
+    connection.execute(schema.versions.insert().values(**vars(made)))
+    return made
+
+
+def publish(transaction: Transaction, journal: Journal, run_key: str, manifest: str) -> Entry:
+    """Enter that a version with this manifest is published; the same manifest twice gives the same entry.
+
+    The entry names the checkpoints before it: a proof of the version that leaves one of them out is found.
+    """
+    connection = transaction.connection
+    charge = known_charge(connection, run_key)
+    _check_secure(charge)
+    version = find_version(connection, run_key)
+    if version is None:
+        raise refusal(f"run {run_key}", "version", "none", "an allocated version")
+    known = next((e for e in journal.entries(connection, subject=run_key) if e.kind == "version_published"), None)
+    if known is not None:
+        if known.body["manifest"] != manifest:
+            raise _another_manifest(version)
+        return known
+    before = [each for each in versions_of(connection, version.release) if each.status == "published"]
+    newer = [each for each in before if each.number > version.number]
+    supersedes = max((each.number for each in before if each.number < version.number), default=None)
+    for each in before if not newer else ():
+        set_version(connection, each.run_key, status="superseded")
+    set_version(connection, run_key, status="superseded" if newer else "published", manifest=manifest)
+    set_charge(connection, run_key, status="published")
+    body = {"run_key": run_key, "release": version.release, "number": version.number, "manifest": manifest}
+    checkpoints = earlier_checkpoints(transaction, follows(connection, run_key))
+    earlier = [{"size": size, "root": root} for size, root in checkpoints]
+    said = {**body, "supersedes": supersedes, "earlier": earlier}
+    return journal.append(transaction, "version_published", said, subject=run_key)
+
+
+def prove(transaction: Transaction, journal: Journal, run_key: str, signer: Signer) -> dict[str, Any]:
+    """Return the proof that a run, and the openings of its accounts, are in the journal."""
+    connection = transaction.connection
+    check_charge(connection, known_charge(connection, run_key))
+    run = [entry for entry in journal.entries(connection, subject=run_key) if entry.kind in RUN_KINDS]
+    last = next(entry.body for entry in reversed(run) if entry.kind == "charge_reserved")
+    accounts = [  # an account that was opened again before anything was charged has its last opening's terms
+        [*journal.entries(connection, kind="account_opened", subject=name)][-1] for name in parts_in(last)
+    ]
+    entries = sorted((*accounts, *run), key=lambda entry: entry.sequence)
+    return journal.prove(transaction, entries, signer, run_key=run_key, follows=follows(connection, run_key))
+
+
+def withdraw(transaction: Transaction, journal: Journal, release: str, number: int, reason: str) -> VersionEntry:
+    """Enter that a version is withdrawn and why; what was charged for it stays charged."""
+    connection, there = transaction.connection, versions_of(transaction.connection, release)
+    if not reason.strip() or is_not_plain(reason):
+        found, allowed = ascii(reason[:80]), "text that reads as it is, without control characters or direction marks"
+        raise refusal(f"{release} v{number}", "reason", found, allowed)
+    known = next((each for each in there if each.number == number), None)
+    if known is None:
+        numbers = ", ".join(f"v{each.number}" for each in there)
+        allowed = f"one of {numbers}" if there else "a release that has versions: sudare releases list"
+        raise refusal("the ledger", "version", f"{release} v{number}", allowed)
+    if known.status not in ("published", "superseded"):
+        found = "never published" if known.status == "allocated" else known.status
+        raise refusal(f"{release} v{number}", "status", found, "published or superseded")
+    set_version(connection, known.run_key, status="withdrawn")
+    body = {"run_key": known.run_key, "release": release, "number": number, "reason": reason}
+    journal.append(transaction, "version_withdrawn", body, subject=known.run_key)
+    return VersionEntry(release, number, known.run_key, "withdrawn", known.manifest)
+
+
+def follows(connection: Connection, run_key: str) -> str | None:
+    """Return the run of the last version of the same release that was published before a run's own."""
+    own = find_version(connection, run_key)
+    if own is None:
+        return None
+    earlier = [each for each in versions_of(connection, own.release) if each.number < own.number]
+    return next((each.run_key for each in reversed(earlier) if each.status in VISIBLE), None)
+
+
+def _check_secure(charge: Charge) -> None:
+    if charge.security != "csprng":
+        raise refusal(
+            f"run {charge.request.run_key}",
+            "randomness",
+            charge.security or "none drawn",
+            "csprng",
+            "seeded noise is for tests only and is never published",
+        )
+
+
+def _another_manifest(version: VersionEntry) -> LedgerRefusal:
+    return refusal(
+        f"{version.release} v{version.number}",
+        "MANIFEST.json",
+        "other files than those that were published under this number",
+        "the published ones: a version never changes",
+        "restore the version's folder from a copy, or publish anew under another spec",
+    )

@@ -1,0 +1,212 @@
+"""The journal: append-only, hash-chained, proven by a Merkle tree under signed checkpoints.
+
+What everybody may read tells the hour alone: how long a draw, a fit or a count takes may depend on the rows. The
+sequence orders the entries. Sealed entries keep their seconds.
+
+An append costs the same however long the journal is: the head keeps the roots of the complete Merkle subtrees, and
+each entry's row keeps those that it completes, from which any proof is put together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from contracts.canonical import canonical_json
+from privacy.ledger.entries import SEALED, Entry, Kind, salted, to_the_hour
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.journal.merkle import (
+    Nodes,
+    appended,
+    consistency_proof,
+    inclusion_proof,
+    leaf,
+    root,
+    root_from_proof,
+    roots_from_consistency,
+)
+from privacy.ledger.journal.signing import Signer, key_id
+from privacy.ledger.store import schema
+from privacy.ledger.store.database import Transaction
+
+Clock = Callable[[], str]
+PROOF_SCHEMA = "sudare-proof/1"
+
+
+class Journal:
+    """Writes and reads entries inside the caller's transaction.
+
+    Args:
+        clock: gives the time that is written, cut to the hour; order comes from the sequence alone.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def append(self, transaction: Transaction, kind: Kind, body: dict[str, Any], *, subject: str) -> Entry:
+        """Append one entry after the last one and return it.
+
+        Args:
+            transaction: holds the write lock.
+            kind: what happened.
+            body: what it says; that of a sealed kind gets a salt.
+            subject: what it is about, to find it again: a run key, or the name of an account or a source.
+        """
+        at = self._clock() if kind in SEALED else to_the_hour(self._clock())
+        body = salted(body) if kind in SEALED else body
+        entry = Entry(transaction.size, transaction.last, kind, at, body)
+        hashed = entry.hash
+        frontier, subtrees = appended(transaction.frontier, transaction.size, hashed)
+        values = {**entry.to_json(), "body": canonical_json(body).decode(), "hash": hashed}
+        values |= {"subject": subject, "subtrees": " ".join(subtrees)}
+        transaction.connection.execute(schema.journal.insert(), values)
+        transaction.size, transaction.last, transaction.frontier = entry.sequence + 1, hashed, frontier
+        head = {"size": transaction.size, "last": hashed, "frontier": json.dumps(frontier)}
+        transaction.connection.execute(schema.head.update(), head)
+        return entry
+
+    def entries(
+        self, connection: Connection, *, kind: Kind | None = None, subject: str | None = None
+    ) -> Iterator[Entry]:
+        """Yield the entries in order: all, or those of one kind, or about one subject.
+
+        Raises:
+            LedgerCorrupt: an entry's stored hash is not the hash of what it says.
+        """
+        query = schema.journal.select().order_by(schema.journal.c.sequence)
+        if kind is not None:
+            query = query.where(schema.journal.c.kind == kind)
+        if subject is not None:
+            query = query.where(schema.journal.c.subject == subject)
+        for row in connection.execute(query):
+            yield checked_entry(row)
+
+    def first_hash(self, connection: Connection) -> str | None:
+        """Return the ledger's identity, the hash of its first entry, or None where it has none."""
+        query = select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)
+        found: str | None = connection.execute(query).scalar()
+        return found
+
+    def prove(
+        self,
+        transaction: Transaction,
+        entries: Sequence[Entry],
+        signer: Signer,
+        *,
+        run_key: str,
+        follows: str | None,
+    ) -> dict[str, Any]:
+        """Return the proof that `entries` are in the journal: audit paths to a checkpoint signed here and now.
+
+        The proof also shows that the journal begins with what it held at the checkpoint before, and at that of the
+        version before: a journal that was cut and grown anew cannot show it.
+
+        Args:
+            transaction: holds the write lock.
+            entries: what is proven.
+            signer: signs the checkpoint.
+            run_key: the run that the proof is for.
+            follows: the run of the version before, if there is one.
+        """
+        nodes = tree_nodes(transaction.connection)
+        checkpoint = {
+            "ledger": self.first_hash(transaction.connection),
+            "size": transaction.size,
+            "root": root(transaction.frontier),
+            "head": transaction.last,
+            "at": to_the_hour(self._clock()),
+        }
+        signature, by = signer.sign("checkpoint", checkpoint), key_id(signer.public_key)
+        proof = {
+            "schema": PROOF_SCHEMA,
+            "entries": [_proven(nodes, entry, transaction.size) for entry in entries],
+            "checkpoint": checkpoint,
+            "key_id": by,
+            "signature": signature,
+            "earlier": [
+                {"size": size, "root": held, "path": list(consistency_proof(nodes, size, transaction.size))}
+                for size, held in _named_or_last(transaction, entries, follows)
+            ],
+        }
+        _check_paths(proof)
+        _keep(transaction.connection, checkpoint, run_key=run_key, key_id=by, signature=signature)
+        return proof
+
+
+def _proven(nodes: Nodes, entry: Entry, size: int) -> dict[str, Any]:
+    return {"entry": entry.to_json(), "path": list(inclusion_proof(nodes, entry.sequence, size))}
+
+
+def _check_paths(proof: dict[str, Any]) -> None:
+    """Refuse a proof that does not hold: a node of the tree, or an earlier checkpoint, was changed in the tables."""
+    size, whole = proof["checkpoint"]["size"], proof["checkpoint"]["root"]
+    for proven in proof["entries"]:
+        entry = Entry(**proven["entry"])
+        if root_from_proof(entry.hash, entry.sequence, size, proven["path"]) != whole:
+            raise LedgerCorrupt(f"journal entry {entry.sequence} does not lead to the journal's root; {TAMPERED}")
+    for each in proof["earlier"]:
+        if roots_from_consistency(each["size"], size, each["root"], each["path"]) != (each["root"], whole):
+            raise LedgerCorrupt(f"the checkpoint of {each['size']} entries does not lead to the root; {TAMPERED}")
+
+
+def _keep(connection: Connection, checkpoint: dict[str, Any], **signed: str) -> None:
+    """Remember a checkpoint; of two of the same size, run and key the first stays."""
+    table = schema.checkpoints
+    same = (table.c.size == checkpoint["size"]) & (table.c.run_key == signed["run_key"])
+    if connection.execute(select(table.c.size).where(same & (table.c.key_id == signed["key_id"]))).first() is None:
+        values = {name: checkpoint[name] for name in ("size", "root", "head", "at")}
+        connection.execute(table.insert().values(**values, **signed))
+
+
+def _named_or_last(transaction: Transaction, entries: Sequence[Entry], follows: str | None) -> list[tuple[int, str]]:
+    """Return the checkpoints that a publication among the entries names, and the last ones before this moment."""
+    published = (entry for entry in entries if entry.kind == "version_published")
+    named = [each for entry in published for each in entry.body["earlier"]]
+    return sorted({(each["size"], each["root"]) for each in named} | set(earlier_checkpoints(transaction, follows)))
+
+
+def earlier_checkpoints(transaction: Transaction, follows: str | None) -> list[tuple[int, str]]:
+    """Return size and root of the last checkpoint, and of those of the run that this one follows."""
+    table = schema.checkpoints
+    before = select(table.c.size, table.c.root).where(table.c.size < transaction.size)
+    queries = [before.order_by(table.c.size.desc()).limit(1)]
+    if follows is not None:
+        queries.append(before.where(table.c.run_key == follows))
+    return sorted({(row.size, row.root) for query in queries for row in transaction.connection.execute(query)})
+
+
+def read_entry(row: Row[Any]) -> Entry:
+    """Read one row of the journal, as it stands."""
+    return Entry(row.sequence, row.previous, row.kind, row.at, json.loads(row.body))
+
+
+def checked_entry(row: Row[Any]) -> Entry:
+    """Read one row of the journal; `LedgerCorrupt` when its hash is not the hash of what it says."""
+    entry = read_entry(row)
+    if entry.hash != row.hash:
+        raise LedgerCorrupt(f"journal entry {row.sequence}: its hash is not the hash of what it says")
+    return entry
+
+
+def tree_nodes(connection: Connection) -> Nodes:
+    """Return how to look up a node of the tree: a leaf, or a subtree in the row of the entry that completes it."""
+
+    @cache
+    def node(level: int, index: int) -> str:
+        completing = ((index + 1) << level) - 1
+        query = schema.journal.select().where(schema.journal.c.sequence == completing)
+        row = connection.execute(query).first()
+        if row is None:
+            raise LedgerCorrupt(f"journal entry {completing} is missing")
+        if level == 0:
+            return leaf(row.hash)
+        subtrees = row.subtrees.split()
+        if len(subtrees) < level:
+            raise LedgerCorrupt(f"journal entry {completing} does not have its Merkle subtrees")
+        return str(subtrees[level - 1])
+
+    return node

@@ -1,0 +1,362 @@
+"""Could the ledger have written these entries? The rules that an entry obeys where it stands.
+
+An operator who can write into the database can append a well-chained entry with fitting tables. So each is held
+against those before it:
+    account_opened      a new name, or that of an open account of these people and days on which nothing was ever
+                        reserved; for people and days without an account of those very days; the cap is what its
+                        epsilon and delta admit; unit and relation are those of its people's other accounts
+    charges_inherited   right after the opening of an account whose people were charged before: each of these charges,
+                        at what its events cost in the account's calculus, adding up to what the opening says is spent
+    source_bound        a source that is bound to nobody; one column at most tells its days apart
+    charge_reserved     a new run, or the same release again after a return; from every account, all open and of this
+                        unit and relation, that its people have on these days, none of which is without one; what
+                        its events (at least one) cost in each calculus, onto what was spent
+    charge_returned     of a charge whose grant was never opened
+    grant_opened        of a reserved charge
+    noise_drawn         of an opened one; numbered on; one of the planned events, or within the plan's budget for
+                        events chosen on the way; at its cost in each calculus
+    version_published   of an opened one with secure noise, under its own release; a new number
+    version_withdrawn   of a published version
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from sys import intern
+from typing import Any, Final
+
+from contracts.errors import Finding, SudareError
+from contracts.periods.period_sources import division_of
+from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap, time_block
+from privacy.accounting.adaptive import Budget, budget_of, limit, share
+from privacy.accounting.calculus import Calculus, calculus_from_json
+from privacy.accounting.events import Event, event_from_json
+from privacy.ledger.accounts.balances import parts_in
+from privacy.ledger.entries import Entry
+from privacy.ledger.store.ledger_rows import to_text
+from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
+
+_FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
+_DRAWN: Final = frozenset(
+    {
+        *("discrete_laplace", "discrete_laplace_vector", "discrete_gaussian"),
+        *("exponential_mechanism", "poisson_sampled_gaussian"),
+    }
+)
+_RELEASE: Final = ("account", "release", "spec_digest", "contract_digest")
+
+
+@dataclass
+class _Account:
+    """An account as far as the entries are read."""
+
+    terms: AccountTerms
+    days: TimeBlock
+    calculus: str
+    spent: int
+    told: int
+    past: dict[str, int | None]
+    closed: bool = False
+
+
+@dataclass
+class _Run:
+    """A run as far as the entries are read."""
+
+    status: str
+    release: str
+    people: tuple[str, TimeBlock]
+    events: str
+    parts: dict[str, int]
+    planned: Counter[str]
+    security: str = ""
+    draws: int = 0
+    name: str = ""
+    drawn: dict[str, int] = field(default_factory=dict)
+    budget: Budget | None = None
+    shared: Fraction = Fraction(0)
+
+
+Rule = tuple[bool, str, object, object]
+
+
+class Lifecycle:
+    """What the entries read so far allow next."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+        self._by_people: dict[str, list[_Account]] = {}
+        self._sources: set[str] = set()
+        self._columns: dict[str, str] = {}
+        self._runs: dict[str, _Run] = {}
+        self._versions: dict[tuple[str, int], str] = {}
+        self._heir = ""
+
+    def entry(self, entry: Entry, subject: str) -> list[Finding]:
+        """Take one entry in; return what the ledger would not have written."""
+        where = f"journal entry {entry.sequence}"
+        rules = list(_RULES[entry.kind](self, entry)) if entry.kind in _RULES else []
+        rules.append((subject == _subject(entry), "subject", subject, _subject(entry)))
+        rules += self._succeeds(entry)
+        return [
+            Finding(where, f"{entry.kind}, {name}", str(found)[:200], str(allowed)[:200], _FORGED)
+            for holds, name, found, allowed in rules
+            if not holds
+        ]
+
+    def end(self) -> list[Finding]:
+        """Return what is missing after the last entry."""
+        found = f"none of account {self._heir}"
+        return [Finding("the journal", "charges_inherited", found, "one", _FORGED)] if self._heir else []
+
+    def _succeeds(self, entry: Entry) -> Iterator[Rule]:
+        """An opening with a past is followed by the entry that tells it, and nothing else is."""
+        heir, told = self._heir, entry.body["account"] if entry.kind == "charges_inherited" else ""
+        yield told == heir, "account", told or "none", heir or "an opening right before it, with something spent"
+        self._heir = entry.body["name"] if entry.kind == "account_opened" and entry.body["spent"] else ""
+
+    def _created(self, entry: Entry) -> Iterator[Rule]:
+        yield entry.sequence == 0, "sequence", entry.sequence, "0: once, at the beginning"
+
+    def _opened(self, entry: Entry) -> Iterator[Rule]:
+        body = entry.body
+        terms = terms_from_json({name: body[name] for name in TERMS})
+        unused = self._forget_unused(terms)
+        yield unused, "name", f"{terms.name} again", "a name that was not opened before, or an account never charged"
+        cap = terms.calculus.cap(terms.epsilon, terms.delta)
+        yield _near(body["cap"], cap), "cap", body["cap"], f"{cap}, what its epsilon and delta admit"
+        for other in self._of(terms.population, terms.days):
+            theirs = (other.terms.unit, other.terms.adjacency)
+            yield other.days != terms.days, "block", f"{terms.block}, of {other.terms.name} too", "other days"
+            yield (
+                (terms.unit, terms.adjacency) == theirs,
+                "unit and relation",
+                terms.unit,
+                f"those of {other.terms.name}",
+            )
+        calculus, spent = to_text(body["calculus"]), body["spent"]
+        past = {
+            run_key: _cost(calculus, run.events)
+            for run_key, run in self._runs.items()
+            if run.status != "returned" and run.people[0] == terms.population and run.people[1].overlaps(terms.days)
+        }
+        yield bool(spent) == bool(past), "spent", spent, f"what {len(past)} charges before it took"
+        opened = _Account(terms, terms.days, calculus, 0, spent, past)
+        self._accounts[terms.name] = opened
+        self._by_people.setdefault(terms.population, []).append(opened)
+
+    def _forget_unused(self, terms: AccountTerms) -> bool:
+        """Say whether a name may be opened: it is new, or of an account never used, which is then forgotten."""
+        known = self._accounts.get(terms.name)
+        if known is None:
+            return True
+        people = (known.terms.population, known.terms.block) == (terms.population, terms.block)
+        used = known.told or known.closed or any(terms.name in run.parts for run in self._runs.values())
+        if people and not used:
+            self._by_people[terms.population].remove(known)
+        return people and not used
+
+    def _inherited(self, entry: Entry) -> Iterator[Rule]:
+        account = self._accounts[entry.body["account"]]
+        amounts = {part["run_key"]: part["amount"] for part in entry.body["parts"]}
+        yield sum(amounts.values()) == account.told, "sum", sum(amounts.values()), account.told
+        yield set(amounts) == set(account.past), "runs", sorted(amounts), f"the {len(account.past)} charged before"
+        for run_key, amount in amounts.items():
+            cost = account.past.get(run_key)
+            yield _near(amount, cost), "amount", f"{amount} for {run_key}", f"{cost}, what its events cost"
+            self._runs[run_key].parts[account.terms.name] = amount
+        account.spent += sum(amounts.values())
+
+    def _closed(self, entry: Entry) -> Iterator[Rule]:
+        account = self._accounts[entry.body["name"]]
+        yield not account.closed, "name", "closed before", "an open account"
+        account.closed = True
+
+    def _bound(self, entry: Entry) -> Iterator[Rule]:
+        source = entry.body["source"]
+        yield source not in self._sources, "source", "bound before", "a source that is bound to nobody"
+        self._sources.add(source)
+        name, by = division_of(source) or ("", "")
+        yield self._columns.setdefault(name, by) == by, "source", "told apart by a second column", "by one column"
+
+    def _reserved(self, entry: Entry) -> Iterator[Rule]:
+        body = entry.body
+        known = self._runs.get(body["run_key"])
+        planned = [to_text(event) for event in body["events"]]
+        events = intern(f"[{','.join(planned)}]")  # many runs have the same, and each is remembered
+        rows = body["due"] if body["due"] is not None else body["snapshot_hash"]  # a date's rows may change
+        release = _digest(events, *(body[name] for name in _RELEASE), rows)
+        again = known is not None and (known.status, known.release) == ("returned", release)
+        yield known is None or again, "run_key", body["run_key"], "a new run, or the same again after a return"
+        parts, people = parts_in(body), (body["population"], _days(body["block"]))
+        yield body["days"] in (None, body["block"]), "days", body["days"], body["block"]
+        theirs = sorted(each.terms.name for each in self._of(*people))
+        yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
+        yield bool(planned), "events", "none", "at least one"
+        yield from self._befores(body["parts"])
+        yield from self._covered(body, people)
+        for name, amount in parts.items():
+            account = self._accounts[name]
+            cost = _cost(account.calculus, events)
+            yield _near(amount, cost), "amount", f"{amount} from {name}", f"{cost}, what its events cost"
+            yield not account.closed, "account", f"{name}, which is closed", "open accounts"
+            account.spent += amount
+        run = _Run("reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"]))
+        run.budget = budget_of(map(_event, planned))
+        if run.budget is not None:
+            del run.planned[to_text(run.budget.to_json())]  # no draw is one
+        self._runs[body["run_key"]] = run
+
+    def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[Rule]:
+        """All days have an account, a lifetime has one, and all are for this unit and relation."""
+        theirs = self._of(*people)
+        yield (
+            gap(people[1], [each.days for each in theirs]) is None,
+            "block",
+            people[1],
+            "days that all have an account",
+        )
+        if body["scope"] == LIFETIME:
+            yield any(each.days.is_lifetime for each in theirs), "scope", LIFETIME, "an account for the lifetime"
+        asked = (body["unit"], body["adjacency"])
+        for each in theirs:
+            terms = (each.terms.unit, each.terms.adjacency)
+            yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
+
+    def _befores(self, parts: list[dict[str, Any]]) -> Iterator[Rule]:
+        for part in parts:
+            spent = self._accounts[part["account"]].spent
+            told = (part["before"], part["after"])
+            yield told == (spent, spent + part["amount"]), "before and after", told, f"{spent}, and the amount more"
+
+    def _returned(self, entry: Entry) -> Iterator[Rule]:
+        run = self._runs[entry.body["run_key"]]
+        yield run.status == "reserved", "status", run.status, "reserved, never opened"
+        run.status = "returned"
+        for name, amount in run.parts.items():
+            self._accounts[name].spent -= amount
+
+    def _granted(self, entry: Entry) -> Iterator[Rule]:
+        run = self._runs[entry.body["run_key"]]
+        yield run.status == "reserved", "status", run.status, "reserved"
+        run.status, run.security = "opened", entry.body["security"]
+
+    def _drawn(self, entry: Entry) -> Iterator[Rule]:
+        body = entry.body
+        run = self._runs[body["run_key"]]
+        yield run.status == "opened", "status", run.status, "opened"
+        yield body["number"] == run.draws, "number", body["number"], run.draws
+        run.draws += 1
+        event = to_text(body["event"])
+        kind = body["event"].get("kind")
+        yield kind in _DRAWN, "event", f"kind {kind}", f"what a grant draws: {', '.join(sorted(_DRAWN))}"
+        chosen = run.budget is not None and run.planned[event] < 1
+        if chosen:
+            yield from self._from_budget(run, event)
+        else:
+            run.planned[event] -= 1
+            yield run.planned[event] >= 0, "event", event, "one of the planned events, each once"
+        for name, cost in body["costs"].items():
+            expected = _cost(self._accounts[name].calculus, f"[{event}]")
+            yield _near(cost, expected), "cost", f"{cost} of {name}", expected
+            if chosen:
+                continue
+            run.drawn[name] = run.drawn.get(name, 0) + cost
+            yield run.drawn[name] <= run.parts[name], "costs", run.drawn[name], f"at most {run.parts[name]}, reserved"
+
+    def _from_budget(self, run: _Run, event: str) -> Iterator[Rule]:
+        """What was not planned takes its share of the plan's budget."""
+        if run.budget is not None and event != to_text(run.budget.to_json()):
+            run.shared += share(run.budget, _event(event))
+            yield run.shared <= limit(run.budget), "event", event, f"within what is left of {run.budget.to_json()}"
+
+    def _published(self, entry: Entry) -> Iterator[Rule]:
+        body = entry.body
+        run, version = self._runs[body["run_key"]], (body["release"], body["number"])
+        told = (run.status, run.security)
+        yield told == ("opened", "csprng"), "status", told, "opened, with noise of a CSPRNG"
+        yield run.name == body["release"], "release", body["release"], run.name
+        yield version not in self._versions, "number", body["number"], "a number that was not published"
+        run.status, self._versions[version] = "published", "published"
+        run.planned.clear()  # nothing more is drawn, and there may be many runs to remember
+        run.drawn.clear()
+
+    def _withdrawn(self, entry: Entry) -> Iterator[Rule]:
+        version = (entry.body["release"], entry.body["number"])
+        status = self._versions.get(version, "never published")
+        yield status == "published", "status", status, "published"
+        self._versions[version] = "withdrawn"
+
+    def _of(self, population: str, days: TimeBlock) -> list[_Account]:
+        """Return the accounts that people have on these days."""
+        return [each for each in self._by_people.get(population, ()) if each.days.overlaps(days)]
+
+
+_RULES: Final = {
+    "ledger_created": Lifecycle._created,
+    "account_opened": Lifecycle._opened,
+    "charges_inherited": Lifecycle._inherited,
+    "account_closed": Lifecycle._closed,
+    "source_bound": Lifecycle._bound,
+    "charge_reserved": Lifecycle._reserved,
+    "charge_returned": Lifecycle._returned,
+    "grant_opened": Lifecycle._granted,
+    "noise_drawn": Lifecycle._drawn,
+    "version_published": Lifecycle._published,
+    "version_withdrawn": Lifecycle._withdrawn,
+}
+_SUBJECTS: Final[Mapping[str, str]] = {
+    "account_opened": "name",
+    "account_closed": "name",
+    "charges_inherited": "account",
+    "source_bound": "source",
+    "gate_failed": "account",
+    "engine_failed": "account",
+}
+
+
+def _digest(*told: str) -> str:
+    """Return a digest of what a release is, short enough to remember for each run."""
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+
+
+def _near(found: int, computed: int | None) -> bool:
+    """Say whether an amount is what is computed now; another version may have rounded the last digits otherwise."""
+    return computed is not None and abs(found - computed) <= 2 + computed // 10**9
+
+
+def _subject(entry: Entry) -> str:
+    """Return under which name an entry is found again."""
+    if entry.kind == "ledger_created":
+        return ""
+    return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])
+
+
+@lru_cache(maxsize=256)
+def _days(block: str) -> TimeBlock:
+    return time_block(block)
+
+
+@lru_cache(maxsize=256)
+def _calculus(text: str) -> Calculus:
+    return calculus_from_json(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _event(text: str) -> Event:
+    return event_from_json(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _cost(calculus: str, events: str) -> int | None:
+    """Return what events cost in a calculus, both as canonical JSON; None where that cannot be said."""
+    try:
+        return _calculus(calculus).cost([event_from_json(event) for event in json.loads(events)])
+    except SudareError:
+        return None

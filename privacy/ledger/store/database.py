@@ -1,0 +1,234 @@
+"""The ledger's database: SQLite in one file, or PostgreSQL for many machines.
+
+Every writing transaction takes the one write lock before it reads (the row `journal_head` on PostgreSQL, the file's
+write lock on SQLite). Writers queue for it in front of an advisory lock or a lock file, where they come in one by one
+and none starves. So what a transaction decides on cannot change before it commits, and there is one order of all that
+was ever written: the journal's. Readers see one committed state and wait for nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+
+from privacy.ledger.entries import GENESIS
+from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
+from privacy.ledger.store.schema import VERSION, create_tables, version_of
+from privacy.ledger.store.schema import head as head_table
+
+_PATIENCE_SECONDS: Final = 60
+_CONNECT_SECONDS: Final = 10
+_CREATION_LOCK: Final = 5_713_201
+_WRITE_LOCK: Final = 5_713_202
+# Writers queue at a lock of their own, which wakes one at a time: at a row that changes each commit would wake all.
+_TAKE_TURN: Final = text(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+_LOCKED_HEAD: Final = head_table.select().with_for_update()
+_POSTGRES_OPTIONS: Final = " ".join(
+    f"-c {name}={_PATIENCE_SECONDS * 1000}" for name in ("lock_timeout", "idle_in_transaction_session_timeout")
+)
+
+
+@dataclass
+class Transaction:
+    """A writing transaction that holds the write lock.
+
+    Args:
+        connection: where statements go.
+        size: number of the journal's entries.
+        last: hash of its last entry.
+        frontier: roots of the complete Merkle subtrees of its entries, the largest first.
+    """
+
+    connection: Connection
+    size: int
+    last: str
+    frontier: tuple[str, ...]
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send the statements inside, which only write, without waiting for the answer of each (PostgreSQL)."""
+        driver: Any = self.connection.connection.driver_connection
+        with driver.pipeline() if hasattr(driver, "pipeline") else nullcontext():
+            yield
+
+
+class Store:
+    """A database that holds one ledger; a new one gets its tables.
+
+    Args:
+        url: SQLAlchemy URL, `sqlite:///…` or `postgresql://…`.
+        create: make the tables of a new ledger; without it, a database that holds none is refused.
+    Raises:
+        LedgerUnavailable: the database does not answer or cannot be opened.
+        SchemaUnknown: it has another schema.
+    """
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self._url = _parsed(url)
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        self._engine = self._make_engine()
+        try:
+            if not create:
+                self._refuse_none()
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def __repr__(self) -> str:
+        """Show where the database is, without the password."""
+        return f"Store({self._url.render_as_string(hide_password=True)})"
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """Open a writing transaction that holds the write lock from its first statement to its commit.
+
+        Raises:
+            LedgerConflict: another process won a race; nothing was written.
+            LedgerUnavailable: the database does not answer or cannot be written.
+        """
+        with self._told(), self._queue(), self._engine.begin() as connection:
+            if not self._is_sqlite:
+                connection.execute(_TAKE_TURN)
+            row = connection.execute(_LOCKED_HEAD).first()
+            if row is None:
+                raise LedgerCorrupt("the row of journal_head is gone: restore the ledger from a copy")
+            yield Transaction(connection, row.size, row.last, tuple(json.loads(row.frontier)))
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that reads one committed state; `LedgerUnavailable` when there is no answer."""
+        engine = self._engine.execution_options(reading=True)
+        if not self._is_sqlite:
+            engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        with self._told(), engine.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    def _refuse_none(self) -> None:
+        """Refuse a database without a ledger; SQLite would make an empty file of it."""
+        held = not self._is_sqlite or Path(self._url.database or "").is_file()
+        if held:
+            with self.reading() as connection:
+                held = version_of(connection) is not None
+        if not held:
+            where = self._url.render_as_string(hide_password=True)
+            raise LedgerUnavailable(f"there is no ledger at {where}; make a workspace: sudare init")
+
+    def _prepare(self) -> None:
+        """Make the tables of a new ledger; refuse a schema that this version does not know."""
+        with self.reading() as connection:
+            found = version_of(connection)
+        if found is None:
+            found = self._create()
+        if found != VERSION:
+            raise SchemaUnknown(
+                f"the ledger has schema {found}, and this version of Sudare knows {VERSION}; use the version "
+                "of Sudare that made it, or make another workspace with a ledger of its own: sudare init DIR"
+            )
+
+    def _create(self) -> str:
+        """Make the tables, unless another process was quicker; return the schema that is there now."""
+        with self._told(), self._queue(), self._engine.begin() as connection:
+            if not self._is_sqlite:
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+            found = version_of(connection)
+            if found is None:
+                create_tables(connection)
+                connection.execute(head_table.insert().values(id=1, size=0, last=GENESIS, frontier="[]"))
+            return found or VERSION
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn the database's errors into ours, without what was written and without the password."""
+        driver: Any = self._engine.dialect.loaded_dbapi
+        try:
+            yield
+        except (IntegrityError, driver.IntegrityError) as error:
+            raise LedgerConflict("another process wrote to the ledger at the same time; try again") from error
+        except (DBAPIError, driver.Error) as error:
+            told = getattr(error, "orig", error)
+            said = str(told).strip().splitlines() or [type(told).__name__]
+            where = self._url.render_as_string(hide_password=True)
+            if "lock timeout" in said[0] or "database is locked" in said[0]:
+                raise LedgerConflict(f"the ledger {where} has been held by others for a minute; try again") from error
+            raise LedgerUnavailable(f"the ledger {where} does not answer: {said[0]}{_about_tls(said[0])}") from error
+
+    @contextmanager
+    def _queue(self) -> Iterator[None]:
+        """Let writers of a SQLite file in one by one: at its own lock they would sleep and try again, and starve."""
+        if not self._is_sqlite:
+            yield
+            return
+        path = Path(f"{self._url.database}.lock")
+        try:
+            file = path.open("wb")
+        except OSError as error:
+            raise LedgerUnavailable(f"the ledger {path.parent} cannot be written: {error.strerror}") from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make_engine(self) -> Engine:
+        if self._is_sqlite:
+            engine = create_engine(self._url, connect_args={"timeout": _PATIENCE_SECONDS, "check_same_thread": False})
+            _take_over_transactions(engine)
+            return engine
+        told = self._url.query.get("options", "")
+        options = f"{told if isinstance(told, str) else ' '.join(told)} {_POSTGRES_OPTIONS}".strip()
+        arguments = {"connect_timeout": _CONNECT_SECONDS, "options": options}
+        if "hostaddr" not in self._url.query:
+            arguments["hostaddr"] = ""  # else PGHOSTADDR would lead to another server than the URL names
+        return create_engine(self._url, connect_args=arguments, pool_pre_ping=True, isolation_level="READ COMMITTED")
+
+
+def _parsed(url: str) -> URL:
+    """Read the URL; a PostgreSQL one gets the driver that we bring."""
+    allowed = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise LedgerUnavailable(f"the ledger's URL cannot be read; allowed: {allowed}") from error
+    if backend not in ("sqlite", "postgresql", "postgres"):
+        raise LedgerUnavailable(f"the ledger's URL begins with {backend}://; allowed: {allowed}")
+    if backend == "sqlite" and (parsed.database in (None, "", ":memory:") or parsed.query):
+        raise LedgerUnavailable(f"the ledger's URL names no plain file; allowed: {allowed}")
+    if backend != "sqlite" and "@" in f"{parsed.host}{parsed.database}":
+        raise LedgerUnavailable("the ledger's URL has an @ in its password; write it as %40")
+    if any("password" in name for name in parsed.query):
+        raise LedgerUnavailable("the ledger's URL has a password among its options; write USER:PASSWORD@HOST")
+    return parsed if backend == "sqlite" else parsed.set(drivername="postgresql+psycopg")
+
+
+def _about_tls(said: str) -> str:
+    """Say what may be wrong where a server's certificate does not hold."""
+    if "certificate" not in said and "SSL error" not in said:
+        return ""
+    return "; sslrootcert of its URL must be the authority of the server's certificate, and its host the name in that"
+
+
+def _take_over_transactions(engine: Engine) -> None:
+    """Make SQLite's transactions explicit: WAL, full fsync, and the write lock first in those that write."""
+
+    @event.listens_for(engine, "connect")
+    def connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        reading = connection.get_execution_options().get("reading")
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,0 +1,101 @@
+"""A tables version against the real rows: the exact count of every published cell. For the auditor alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding, Refused, SpecRefused
+from contracts.release.tables.product import TableSpec
+from contracts.sql.code_sql import identifier
+from privacy.evaluation.cells import Rows
+from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
+from privacy.private_table import PrivateTable
+from tasks.records.strict_json import printable
+from tasks.storage.duckdb_session import attempt, connect, trouble
+from tasks.storage.progress import step
+from tasks.verification.files.table_files import label_numbers
+from tasks.verification.record_identity import Meaning
+
+_REMEDY = "sudare verify says what is wrong with this version"
+
+
+def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory_limit: str) -> PrivateTableErrors:
+    """Compare every published table with the exact counts of a snapshot.
+
+    Args:
+        table: the snapshot.
+        path: the version's folder.
+        meaning: its contract, which encoded the snapshot, and its product.
+        memory_limit: DuckDB's limit, such as "1GB" [text].
+    Returns:
+        Errors by name of the table, of a hierarchy its finest one; private.
+    Raises:
+        Refused: the snapshot is of another contract, or a table cannot be read.
+    Privacy: nothing is drawn or charged, and the result must not be shown to anybody who may not see the rows.
+    """
+    contract = meaning.contract
+    if table.contract_digest != contract.digest:
+        found, allowed = "another contract than the snapshot's", "the contract that encoded the snapshot"
+        raise Refused([Finding(f"contract {contract.id}", "digest", found, allowed)])
+    found_errors: dict[str, CellErrors] = {}
+    with step("evaluate") as bar:
+        for number, spec in enumerate(meaning.tables, 1):
+            published = _published(path / "data" / f"{spec.name}.parquet", spec.columns, contract)
+            found_errors[spec.name] = _errors(table, published, spec, contract, memory_limit)
+            bar.advance(number / len(meaning.tables))
+    return PrivateTableErrors(found_errors)
+
+
+def _errors(
+    table: PrivateTable, published: PublishedCells, spec: TableSpec, contract: Contract, memory_limit: str
+) -> CellErrors:
+    """Count the exact rows of the cells of one table."""
+    names, shape = spec.columns, contract.shape(spec.columns)
+    chosen = ", ".join(map(identifier, names))
+    query = f"SELECT {chosen}, count(*) AS {identifier('number of rows')} FROM codes GROUP BY {chosen}"
+    with connect(table.path, memory_limit=memory_limit, spill=table.path.parent / "spill", read_only=True) as session:
+        counted = attempt(
+            lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
+        )
+    codes = np.stack([np.asarray(counted[name], dtype=np.int64) for name in names], axis=1)
+    numbers = Rows(names, shape, codes).numbers(range(len(names)))
+    exact = dict(zip(numbers.tolist(), np.asarray(counted["number of rows"]).tolist(), strict=True))
+    return cell_errors(
+        exact,
+        Rows(names, shape, published.codes).numbers(range(len(names))),
+        published,
+        columns=names,
+        labels=tuple(contract.column(name).labels for name in names),
+        cells=contract.cells(names),
+    )
+
+
+def _published(file: Path, names: Sequence[str], contract: Contract) -> PublishedCells:
+    """Read the published cells of one table."""
+    try:
+        if file.is_symlink() or file.parent.is_symlink():
+            raise OSError("a symbolic link")
+        table = pq.read_table(file, partitioning=None)
+        codes = [label_numbers(table.column(name), contract.column(name).labels)[0] for name in names]
+        counts = _numbers(table, "count")
+        ends = [_numbers(table, end) for end in ("lower", "upper") if end in table.column_names]
+    except (OSError, KeyError, pa.ArrowException) as error:
+        found = printable(str(getattr(error, "strerror", None) or error))
+        raise SpecRefused([Finding(printable(str(file)), "table", found, "a published table", _REMEDY)]) from None
+    stacked = np.stack([np.asarray(each, dtype=np.int64) for each in codes], axis=1)
+    if (stacked < 0).any():
+        allowed = "labels of the contract"
+        raise SpecRefused([Finding(printable(str(file)), "labels", "a label that is none", allowed, _REMEDY)])
+    return PublishedCells(stacked, counts, np.stack(ends) if len(ends) == 2 else None)
+
+
+def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
+    column = table.column(name).cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(), dtype=np.float64)

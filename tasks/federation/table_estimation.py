@@ -1,0 +1,50 @@
+"""A model estimated from noisy tables over all sites, as AIM's is from its measurements. Post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privacy.federation.rounds import RoundSum
+from privacy.generators.fitting import zeros
+from privacy.generators.models import PublishedModel
+from privacy.generators.options import Options
+from privacy.marginals.estimation import estimate
+from privacy.marginals.measured import Measured, estimate_total
+from tasks.federation.federation_run import Federation
+from tasks.federation.generator_terms import estimated_of
+
+
+def estimated_model(known: Federation, rounds: Sequence[RoundSum]) -> PublishedModel:
+    """Fit a graphical model to the tables.
+
+    A table counts the rows of the sites that took part in its round.
+
+    Args:
+        known: the federation.
+        rounds: the noisy tables, in order.
+    Raises:
+        ValueError: tables of another form.
+    """
+    terms, contract = known.spec.generator, known.contract
+    if terms is None:
+        raise TypeError(f"federation {known.spec.federation} makes no rows")
+    asked, cliques = estimated_of(known.spec, terms, contract), known.counting.cliques
+    measured = [_measured(known, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)]
+    total = float(asked.public_total) if asked.public_total is not None else estimate_total(measured)
+    found = estimate(
+        asked.domain,
+        measured,
+        total=max(total, 1.0),
+        structural_zeros=zeros(asked),
+        cap_mb=Options().max_model_megabytes,
+    )
+    return PublishedModel.of(found.model, max(0, round(total)))
+
+
+def _measured(known: Federation, number: int, summed: RoundSum) -> Measured:
+    """Return a table in rows, with the variance of its noise."""
+    plan = known.counting
+    clique = plan.cliques[number]
+    shares = plan.fine_variance if plan.trust.noise == "server" else plan.share_variance * sum(summed.present)
+    values = summed.steps.reshape(known.shape(clique)) / 2.0**plan.fine_bits
+    return Measured(clique, values, float(shares) / 4.0**plan.fine_bits)

@@ -1,0 +1,64 @@
+"""Train: the trainer draws through the grant, and makes a classifier of what it gets."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from contracts.contract.contract import Contract
+from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.classifiers.registry import trainer
+from privacy.generators.snapshot_source import SnapshotSource
+from privacy.grant.grant import Grant, ParameterMeasurement
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.private_table import PrivateTable
+from tasks.products.post_processing_seed import seed_of_run
+from tasks.products.synthetic.synthesis import Fit
+from tasks.storage.progress import step
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainedClassifier(Fit):
+    """What a trainer made of a table; released.
+
+    Args:
+        model: the classifier.
+        seed: of post-processing; None where there is none.
+        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
+    """
+
+    model: ClassifierModel
+    seed: PostProcessingSeed | None
+    parameters: tuple[ParameterMeasurement, ...]
+
+
+def train_classifier(
+    grant: Grant, plan: ModelPlan, table: PrivateTable, contract: Contract, folder: Path, run_key: str
+) -> TrainedClassifier:
+    """Train a classifier through the grant.
+
+    Args:
+        grant: the opened grant of the run.
+        plan: what the trainer planned.
+        table: the snapshot.
+        contract: the contract that encoded it.
+        folder: the run's private folder; keeps the seed, where there is one.
+        run_key: the run.
+    Returns:
+        TrainedClassifier: all that is published of it.
+    Raises:
+        OutOfTime: the trainer's time limit has passed before it had a model; what was drawn stays charged.
+        GrantExceeded: the trainer asked for more than it planned.
+    Privacy: exactly what the grant admits; the rest is post-processing.
+    """
+    counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
+    made_by = trainer(plan.by)
+    with step("train") as bar:
+        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
+    logger.info("trained by %s: %d parameters", plan.by, fitted.model.parameters)
+    return TrainedClassifier(fitted, fitted.model, fitted.seed, fitted.parameters)

@@ -1,0 +1,107 @@
+"""The checks of a synthetic version: rules 5, 6, 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from contracts.errors import Finding
+from privacy.evaluation.against_noisy import distance
+from privacy.generators.generator import Model
+from tasks.products.synthetic.reestimation import reestimate
+from tasks.products.synthetic.row_replay import check_published_rows
+from tasks.products.tables.checks.table_replay import Outcome
+from tasks.records.model.synthetic_statements import SyntheticRecord
+from tasks.records.model.version_statements import Manifest
+from tasks.records.strict_json import printable
+from tasks.storage.progress import Bar
+from tasks.verification.fitted.file_forms import FileForm, synthetic_forms
+from tasks.verification.fitted.fitted_checks import FittedChecks
+from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.fitted.model_reader import read_published_model
+from tasks.verification.fitted.stand_in_grant import PublishedValues
+from tasks.verification.fitted_meaning import (
+    SyntheticMeaning,
+    check_rows_and_model,
+    check_told_synthetic,
+    csv_of_rows,
+    read_synthetic,
+    required_files,
+)
+from tasks.verification.record_identity import check_listed
+from tasks.verification.stated_errors import check_distances
+
+MODEL: Final = (
+    "whether the model, and so the rows, hold nothing but what the measurements tell: --deep estimates it again"
+)
+SEED: Final = "whether the seed of the rows was drawn blindly, and not chosen with a look at the data"
+
+
+class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
+    """The checks of a synthetic version."""
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """How the seed was come by, and without `--deep` whether the model comes from the measurements."""
+        return (SEED,) if self._fitted_again else (MODEL, SEED)
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """Rules 8 and 9, as they read for synthetic rows."""
+        return {
+            8: "noisy measurements, their uncertainty, and private choices",
+            9: "rows replayed from the published model and seed",
+        }
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        self.meaning, findings = read_synthetic(self._record.replay, where=self._where)
+        return findings
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that rows, measurements, choices and model are all there, and nothing else."""
+        replay = self._record.replay
+        required, optional = required_files(replay), {csv_of_rows(replay)}
+        return check_listed(required, optional, manifest.files, where=self._manifest_name)
+
+    def check_product(self) -> list[Finding]:
+        """Check rows and model against the product, and what people are told of them."""
+        if self.meaning is None:
+            return []
+        findings = check_rows_and_model(self._record, self.meaning, where=self._where)
+        self._sound = self._sound and not findings
+        return findings + check_told_synthetic(self._record, self.meaning, where=self._where)
+
+    def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> Outcome:
+        return reestimate(self._record.replay, self.events, values, meaning, model, bar)
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Of what was drawn, and of model and rows."""
+        return {} if self.meaning is None else synthetic_forms(self._record.replay, self.meaning)
+
+    def _check_made(self, files: OpenFiles, meaning: SyntheticMeaning) -> list[Finding]:
+        """Read the model, and make the rows again."""
+        findings: list[Finding] = []
+        replay = self._record.replay
+        names = (replay.model.values, replay.model.arrays, replay.rows.data)
+        values, arrays, rows = (files.read(name, findings) for name in names)
+        csv_name = csv_of_rows(replay)
+        csv = files.read(csv_name, findings) if csv_name in files.manifest.files else None
+        if values is None or arrays is None:
+            return findings
+        model, wrong = read_published_model(replay.model, meaning, values, arrays)
+        findings += wrong
+        self._model = model
+        if model is None:
+            files.skipped.append(f"{printable(replay.rows.data)}: there is no model that it could come from")
+            return findings
+        apart = {
+            draw.key: distance(model.marginal(tuple(draw.clique)), self._values[draw.key])
+            for draw in replay.draws
+            if draw.key in self._values and draw.statistic is None and draw.training is None
+        }
+        findings += check_distances(self._record, apart, where=self._where)
+        if rows is not None:
+            copy = None if csv is None else (csv_name, csv)
+            findings += check_published_rows(model, replay.rows, meaning, rows, copy)
+        return findings

@@ -1,0 +1,112 @@
+"""Synthesize: the generator measures through the grant and fits a model; rows come out of the published model."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from contracts.contract.contract import Contract
+from contracts.release.spec import SyntheticProduct
+from contracts.release.synthetic import ESTIMATED, MOST_ROWS
+from privacy.classifiers.trainer import FittedClassifier
+from privacy.generators.generator import Fitted, Generator, Model
+from privacy.generators.models import read_model
+from privacy.generators.registry import generator
+from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.snapshot_source import SnapshotSource
+from privacy.grant.grant import Grant, Measurement, Selection, SumMeasurement
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.private_table import PrivateTable
+from tasks.products.post_processing_seed import seed_of_run
+from tasks.storage.progress import step
+
+logger = logging.getLogger(__name__)
+
+RowsFrom = Literal["estimated", "public", "declared"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was drawn to fit a model; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+    """
+
+    fitted: Fitted | FittedClassifier
+
+    @property
+    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
+        """The noisy marginals and sums, in the order in which they were drawn."""
+        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
+
+    @property
+    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
+        """Measurements and private choices, in the order in which they were drawn."""
+        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
+
+
+@dataclass(frozen=True)
+class Synthesis(Fit):
+    """What a generator made of a table; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+        model: the model as a stranger reads it from the published files.
+        seed: drives sampling, order and decoding of the rows.
+        rows: how many rows are published.
+        rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
+    """
+
+    fitted: Fitted
+    model: Model
+    seed: PostProcessingSeed
+    rows: int
+    rows_from: RowsFrom
+
+
+def synthesize(
+    grant: Grant,
+    product: SyntheticProduct,
+    plan: SyntheticPlan,
+    table: PrivateTable,
+    contract: Contract,
+    folder: Path,
+    run_key: str,
+) -> Synthesis:
+    """Fit the generator's model through the grant, then draw the seed of the rows (or replay both).
+
+    Args:
+        grant: the opened grant of the run.
+        product: the synthetic product.
+        plan: what the generator planned.
+        table: the snapshot.
+        contract: the contract that encoded it.
+        folder: the run's private folder; keeps the seed.
+        run_key: the run.
+    Returns:
+        Synthesis: all that is published of it.
+    Raises:
+        OutOfTime: the generator's time limit has passed before it had a model; what was drawn stays charged.
+        GrantExceeded: the generator asked for more than it planned.
+    Privacy: exactly what the grant admits; the rest is post-processing.
+    """
+    counts = SnapshotSource(table, contract)
+    made_by: Generator[Any] = generator(plan.by)
+    with step("synthesize") as bar:
+        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)
+    model = read_model(fitted.model.kind, *fitted.model.to_arrays())
+    rows, rows_from = rows_of(product, contract, model)
+    made = Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
+    checkpoints = sum(len(each.draws) for each in fitted.trainings)
+    logger.info("fitted %s: %d draws", plan.by, len(made.drawn) + checkpoints)
+    return made
+
+
+def rows_of(product: SyntheticProduct, contract: Contract, model: Model) -> tuple[int, RowsFrom]:
+    """Return how many rows are published, and why so many."""
+    if product.rows != ESTIMATED:
+        return product.rows, "declared"
+    return min(model.rows, MOST_ROWS), "estimated" if contract.total is None else "public"

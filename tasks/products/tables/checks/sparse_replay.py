@@ -1,0 +1,295 @@
+"""Rules 8 and 9 for a table that lists cells: what is listed, from which threshold on, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.cell_codes import ImpossibleCells, cell_codes
+from contracts.contract.contract import Contract
+from contracts.errors import Finding
+from contracts.release.tables.table_form import data_marks, measurement_marks
+from privacy.accounting.events import DiscreteLaplace
+from privacy.refine.sparse import SparseTable
+from tasks.products.tables.checks.sparse_form import MOST_LISTED, listed_again, listing_sha256
+from tasks.records.model.version_statements import (
+    DrawStatement,
+    ListedStatement,
+    Manifest,
+    Replay,
+    RowsStatement,
+    TableStatement,
+)
+from tasks.records.strict_json import printable, shown
+from tasks.verification.files.table_files import (
+    MEASURED,
+    MISFIT,
+    OTHER_NOISE,
+    OTHER_TABLE,
+    UNCERTAINTY,
+    UNREADABLE,
+    Columns,
+    Types,
+    check_form,
+    check_weight,
+    check_whole,
+    compare_column,
+    csv_table,
+    label_numbers,
+    open_parquet,
+)
+from tasks.verification.record_identity import Meaning, csv_of
+from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, check_choice, uncertainty_columns
+
+Read = tuple[bytes | None, list[Finding], list[str]]
+_STATED: Final = "as the record says"
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The cells that a file lists, by their codes, and its value columns."""
+
+    codes: NDArray[np.int64]
+    columns: Columns
+
+
+class SparseReplay:
+    """What was found out about the sparse tables of one version.
+
+    Args:
+        read: returns a file's bytes if its checksum holds, findings, and what was skipped.
+        manifest: the signed manifest.
+        replay: the record's replay block.
+        meaning: contract and product.
+        where: the record's file name.
+        total: the drawn total, or the declared one; None where sparse tables keep none [units].
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], Read],
+        manifest: Manifest,
+        replay: Replay,
+        meaning: Meaning,
+        where: str,
+        *,
+        total: int | None,
+    ) -> None:
+        self._bytes, self._manifest, self._replay, self._total = read, manifest, replay, total
+        self._meaning, self._contract, self._record = meaning, meaning.contract, where
+        self.measurements: list[Finding] = []
+        self.unmeasured: list[str] = []
+        self.refined: list[Finding] = []
+        self.unrefined: list[str] = []
+
+    def check(
+        self, table: TableStatement, rows: RowsStatement, draw: DrawStatement, listed: ListedStatement, event: Any
+    ) -> None:
+        """Check the measurements of one table, and its refinement."""
+        noisy = self._measured(table.measurements, draw, listed, event)
+        counted = "int64" if table.integers or table.method == "none" else "double"
+        values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
+        found = self._refined_file(table.data, table, values, rows, data_marks(listed.cells))
+        if found is not None:
+            digest = listing_sha256(found.codes, found.columns["count"], {"cells": listed.cells})
+            if digest != table.sha256:
+                allowed = f"{table.sha256}, as in the record"
+                where, field = printable(table.data), "SHA-256 of the cells and column count"
+                self.refined.append(Finding(where, field, digest, allowed, OTHER_TABLE))
+        if noisy is None:
+            self.unrefined.append(f"{printable(table.data)}: its measurements cannot be read")
+            expected = found
+        else:
+            expected = self._replayed(table, rows, noisy, found, event)
+        name = csv_of(table)
+        if name in self._manifest.files:
+            copy = self._refined_file(name, table, values, rows, None)
+            if copy is not None and expected is not None:
+                self._compare(copy, expected, printable(name), f"as in {printable(table.data)}")
+            elif copy is not None:
+                self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
+
+    def _measured(
+        self, name: str, draw: DrawStatement, listed: ListedStatement, event: DiscreteLaplace
+    ) -> SparseTable | None:
+        """Check one file of measurements; return what it lists if the list is in order."""
+        marks = measurement_marks(listed.cells, listed.threshold)
+        found = self._file(
+            name, draw.clique, MEASURED, listed.rows, marks, findings=self.measurements, skipped=self.unmeasured
+        )
+        if found is None:
+            return None
+        where, noisy = printable(name), found.columns["noisy"]
+        low = np.flatnonzero(noisy < listed.threshold)
+        if low.size:
+            field, value = f"column noisy, row {int(low[0]) + 1}", shown(int(noisy[low[0]]))
+            allowed = f"at least {listed.threshold}, the threshold: whatever is below it must not be listed"
+            self.measurements.append(Finding(where, field, value, allowed, OTHER_NOISE))
+        digest = listing_sha256(found.codes, noisy, {"cells": listed.cells, "threshold": listed.threshold})
+        if digest != draw.sha256:
+            allowed = f"{draw.sha256}, as it was entered when it was drawn"
+            field = "SHA-256 of cells, column noisy, threshold and domain"
+            self.measurements.append(Finding(where, field, digest, allowed, OTHER_NOISE))
+        impossible = ImpossibleCells.of(self._contract, draw.clique).among(found.codes)
+        for column, expected in uncertainty_columns(noisy, event, impossible).items():
+            self.measurements += compare_column(
+                found.columns[column],
+                expected,
+                where=where,
+                name=column,
+                source="recomputed from the event and the contract",
+                remedy=UNCERTAINTY,
+                tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
+            )
+        return None if low.size else SparseTable(found.codes, noisy, listed.threshold, listed.cells)
+
+    def _replayed(
+        self,
+        table: TableStatement,
+        rows: RowsStatement,
+        noisy: SparseTable,
+        found: _Listed | None,
+        event: DiscreteLaplace,
+    ) -> _Listed | None:
+        """Follow the threshold again, refine again, and compare; return what the table must be, if it is known."""
+        where = printable(table.data)
+        try:
+            again = listed_again(noisy, table.columns, self._meaning, total=self._total, event=event)
+        except ValueError as error:
+            allowed = "listed cells, a threshold and a total that go together"
+            self.refined.append(Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE))
+            return found
+        self.refined += check_choice(table, again, where=self._record)
+        if rows.absent_upper != again.absent_upper:
+            at = printable(f"replay.tables, {table.name}: absent_upper")
+            allowed = f"{again.absent_upper}, recomputed from the threshold and the noise"
+            self.refined.append(Finding(self._record, at, str(rows.absent_upper), allowed, UNCERTAINTY))
+        columns = {"count": again.values, "lower": again.intervals.lower, "upper": again.intervals.upper}
+        expected = _Listed(again.codes, columns)
+        if found is not None:
+            self._compare(found, expected, where, f"replayed by {again.method} from the noisy values")
+        return expected
+
+    def _compare(self, found: _Listed, expected: _Listed, where: str, source: str) -> None:
+        """Compare the listed cells, their counts, and the ends of their intervals."""
+        if found.codes.size != expected.codes.size:
+            allowed = f"{expected.codes.size}, {source}"
+            self.refined.append(Finding(where, "rows", str(found.codes.size), allowed, OTHER_TABLE))
+            return
+        other = np.flatnonzero(found.codes != expected.codes)
+        if other.size:
+            field = f"row {int(other[0]) + 1}"
+            self.refined.append(
+                Finding(where, field, "another cell", f"the cell that is listed {source}", OTHER_TABLE)
+            )
+            return
+        for name, remedy in (("count", OTHER_TABLE), ("lower", UNCERTAINTY), ("upper", UNCERTAINTY)):
+            self.refined += compare_column(
+                found.columns[name], expected.columns[name], where=where, name=name, source=source, remedy=remedy
+            )
+
+    def _refined_file(
+        self, name: str, table: TableStatement, values: Types, rows: RowsStatement, marks: Mapping[str, str] | None
+    ) -> _Listed | None:
+        return self._file(
+            name, table.columns, values, rows.rows, marks, findings=self.refined, skipped=self.unrefined
+        )
+
+    def _file(
+        self,
+        name: str,
+        clique: Sequence[str],
+        values: Types,
+        rows: int,
+        marks: Mapping[str, str] | None,
+        *,
+        findings: list[Finding],
+        skipped: list[str],
+    ) -> _Listed | None:
+        """Read a file that lists cells; None where it cannot be, and then a finding or a skipped part says why."""
+        data, wrong, left = self._bytes(name)
+        findings += wrong
+        skipped += left
+        if data is None:
+            return None
+        where = printable(name)
+        try:
+            table, wrong = _parsed(data, where, self._contract, clique, values, rows, marks)
+        except UNREADABLE as error:
+            form = "Parquet" if marks is not None else "CSV"
+            wrong, table = [Finding(where, "the file", printable(str(error)), f"a whole {form} file", MISFIT)], None
+        listed = None
+        if table is not None and not wrong:
+            listed, wrong = _listed(table, where, self._contract, clique, values)
+        findings += wrong
+        return listed
+
+
+def _parsed(
+    data: bytes,
+    where: str,
+    contract: Contract,
+    clique: Sequence[str],
+    values: Types,
+    rows: int,
+    marks: Mapping[str, str] | None,
+) -> tuple[Any, list[Finding]]:
+    """Parse Parquet, or CSV where no marks are asked for, after a look at its form."""
+    if rows > MOST_LISTED:
+        return None, [Finding(where, "rows", str(rows), f"at most {MOST_LISTED}: more are not read", MISFIT)]
+    expected = rows, _STATED
+    if marks is None:
+        table = csv_table(data, clique, values)
+        return table, check_form(table.schema, table.num_rows, where, clique, values, expected=expected)
+    file = open_parquet(data, clique)
+    schema, metadata = file.schema_arrow, file.metadata
+    findings = check_form(schema, metadata.num_rows, where, clique, values, expected=expected)
+    findings += [] if findings else check_weight(data, metadata, where, contract, clique, values, rows=rows)
+    findings += _check_marks(schema.metadata or {}, marks, where)
+    if findings:
+        return None, findings
+    table = file.read()
+    table.validate(full=True)
+    return table, []
+
+
+def _check_marks(found: Mapping[bytes, bytes], marks: Mapping[str, str], where: str) -> list[Finding]:
+    """Check what the file says of its form, its threshold, and the cells that it does not list."""
+    findings = []
+    for key, expected in marks.items():
+        stated = found.get(key.encode(), b"").decode("utf-8", "replace")
+        if stated != expected:
+            allowed = f"{shown(expected)}, {_STATED}"
+            findings.append(Finding(where, f"metadata {key}", shown(stated), allowed, MISFIT))
+    return findings
+
+
+def _listed(
+    table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
+) -> tuple[_Listed | None, list[Finding]]:
+    """Turn labels into codes; each must be the contract's, and the cells ascend, each once."""
+    findings = check_whole(table, where, (*clique, *values))
+    if findings:
+        return None, findings
+    digits = []
+    for name in clique:
+        numbers, array = label_numbers(table.column(name), contract.column(name).labels)
+        unknown = np.flatnonzero(numbers < 0)
+        if unknown.size:
+            field, found = (
+                f"column {printable(name)}, row {int(unknown[0]) + 1}",
+                shown(array[int(unknown[0])].as_py()),
+            )
+            return None, [Finding(where, field, found, "a label of the contract", MISFIT)]
+        digits.append(numbers)
+    codes = cell_codes(digits, contract.shape(clique))
+    wrong = np.flatnonzero(codes[1:] <= codes[:-1])
+    if wrong.size:
+        field = f"row {int(wrong[0]) + 2}"
+        allowed = "the listed cells in row-major order, each once"
+        return None, [Finding(where, field, "a cell that does not come after the one before", allowed, MISFIT)]
+    return _Listed(codes, {name: table.column(name).to_numpy() for name in values}), []

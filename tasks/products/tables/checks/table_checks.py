@@ -1,0 +1,195 @@
+"""What a verification checks differently by the kind of product: rules 5, 6, 8 and 9; and the checks of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding
+from tasks.products.tables.checks.frequency_rule import check_rule
+from tasks.products.tables.checks.mechanism import check_mechanism
+from tasks.products.tables.checks.sparse_form import check_listed
+from tasks.products.tables.checks.table_replay import Outcome, replay_tables
+from tasks.records.model.version_statements import Manifest, Record, RecordTerms
+from tasks.storage.progress import Bar
+from tasks.verification.draws.charged_noise import NoiseEvent, check_draws, check_moves, check_plan, read_events
+from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.fitted.file_forms import FileForm, table_forms
+from tasks.verification.inclusion import JournalledRun
+from tasks.verification.record_identity import Meaning, check_files, check_tables, read_meaning
+from tasks.verification.stated_errors import check_distances
+
+MOST_MOVES: Final = 2
+"""An event that moves more cells is no marginal's: its loss is not recomputed."""
+
+
+class ProductChecks(Protocol):
+    """The checks of one version whose record could be read; asked in the order of the methods."""
+
+    @property
+    def record(self) -> RecordTerms:
+        """The record."""
+        ...
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, once `read` found nothing wrong with contract and product."""
+        ...
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """What rules are called that say something else for this kind of product, by number."""
+        ...
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What no check of this version can tell, beside what none of any version can; known after `replay`."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether all planned draws must have been made."""
+        ...
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the losses of the draws can be recomputed; None where the draws cannot be read."""
+        ...
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        ...
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that record and manifest speak of the same files."""
+        ...
+
+    def check_product(self) -> list[Finding]:
+        """Check that what is replayed is what the product asks for."""
+        ...
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check the draws against journal, charge and contract; return what is skipped too."""
+        ...
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[Outcome, Outcome] | None:
+        """Check the measurements, and make again what was made of them; None where the record does not say how."""
+        ...
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Say how each Parquet file is written, by its name; known after `replay`."""
+        ...
+
+    def reestimate(self, bar: Bar) -> Outcome | None:
+        """Estimate again what was estimated from the measurements; None where nothing was."""
+        ...
+
+
+class TablesChecks:
+    """The checks of a version of tables.
+
+    Args:
+        record: its record.
+        where: the record's file name.
+        manifest_name: the manifest's.
+    """
+
+    def __init__(self, record: Record, where: str, manifest_name: str) -> None:
+        self._record, self._where, self._manifest_name = record, where, manifest_name
+        self._meaning: Meaning | None = None
+        self._planned = False
+        self._events: tuple[NoiseEvent, ...] = ()
+        self._untold: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        return self._record
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, where it could be read."""
+        return None if self._meaning is None else self._meaning.contract
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What an earlier version that does not lie beside this one would tell."""
+        return self._untold
+
+    @property
+    def whole(self) -> bool:
+        """Every table has its draw."""
+        return True
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """The rules say what they say for tables."""
+        return {}
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the draws' losses can be recomputed."""
+        return max(len(event.moves) for event in self._events) <= MOST_MOVES if self._events else None
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        self._meaning, findings = read_meaning(self._record.replay, where=self._where)
+        return findings
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check the files of all tables."""
+        return check_files(self._record.replay, manifest.files, where=self._manifest_name)
+
+    def check_product(self) -> list[Finding]:
+        """Check that the tables are those of the product."""
+        if self._meaning is None:
+            return []
+        findings = check_tables(self._record.replay, self._meaning, where=self._where)
+        self._planned = not findings
+        return findings
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check that each table has its draw."""
+        replay, meaning, where, skipped = self._record.replay, self._meaning, self._where, []
+        self._events, findings = read_events(replay, where=where)
+        if run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, run, where=where)
+        if meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        else:
+            wrong = check_plan(replay, meaning, where=where)
+            self._planned = self._planned and not wrong
+            wrong += check_listed(replay, meaning, where=where) if self._planned else []
+            self._planned = self._planned and not wrong
+            findings += wrong + check_moves(replay.draws, meaning, where=where)
+            findings += check_mechanism(self._record, meaning, run, where=where)
+            events = {draw.key: event for draw, event in zip(replay.draws, self._events, strict=False)}
+            findings += check_rule(self._record, meaning, events, where=where)
+        return findings, skipped
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[Outcome, Outcome] | None:
+        """Check the measurements and refine them again."""
+        if self._meaning is None or not self._events or not self._planned:
+            return None
+        replay, meaning = self._record.replay, self._meaning
+        where = self._where
+        measured, refined, untold, distances = replay_tables(
+            folder, manifest, sound, replay, meaning, self._events, where=where
+        )
+        self._untold = tuple(untold)
+        return measured, (refined[0] + check_distances(self._record, distances, where=where), refined[1])
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Labels are those of the contract or of a coarser level; a sparse table says what it does not list."""
+        return {} if self._meaning is None else table_forms(self._record.replay, self._meaning)
+
+    def reestimate(self, bar: Bar) -> Outcome | None:
+        """Tables are refined again byte for byte by rule 9: nothing is left to estimate."""
+        return None

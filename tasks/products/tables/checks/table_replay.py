@@ -1,0 +1,349 @@
+"""Rules 8 and 9 of a verification: measurements and refined tables, table by table, so that one is held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.column import Cells
+from contracts.contract.contract import Contract
+from contracts.errors import Finding
+from contracts.release.tables.levels import levels_of
+from contracts.release.tables.product import TableSpec
+from privacy.evaluation.against_noisy import Distance, distance
+from privacy.refine.tables import Coarser, Refined
+from privacy.refine.total import NoisySum, estimate_total, table_sum
+from tasks.products.tables.checks.neighbour import neighbour
+from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
+from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
+from tasks.records.strict_json import printable
+from tasks.verification.draw_files.measurement_files import check_measured
+from tasks.verification.draws.charged_noise import NoiseEvent
+from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
+from tasks.verification.files.table_files import (
+    MEASURED,
+    OTHER_TABLE,
+    UNCERTAINTY,
+    Columns,
+    Types,
+    compare_column,
+    read_csv,
+    read_parquet,
+)
+from tasks.verification.files.version_folder import VersionFolder, read_published
+from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning, csv_of
+from tasks.verification.refinement_replay import (
+    as_stated,
+    check_choice,
+    check_total,
+    refined_again,
+    refined_together_again,
+    stated_total,
+    values_sha256,
+    with_stated_lambda,
+)
+
+Outcome = tuple[list[Finding], list[str]]
+Untold = list[str]
+Distances = dict[str, Distance]
+
+
+def replay_tables(
+    folder: VersionFolder,
+    manifest: Manifest,
+    sound: frozenset[str],
+    replay: Replay,
+    meaning: Meaning,
+    events: Sequence[NoiseEvent],
+    *,
+    where: str,
+) -> tuple[Outcome, Outcome, Untold, Distances]:
+    """Check the measurements (rule 8), and replay the refinement from them (rule 9).
+
+    Args:
+        folder: the version folder.
+        manifest: the signed manifest.
+        sound: the files whose checksums hold; no other is opened.
+        replay: the record's replay block; its draws and tables are those of the product.
+        meaning: contract and product.
+        events: the event of each draw.
+        where: the record's file name.
+    Returns:
+        tuple: findings and skipped parts of rule 8, and of rule 9; what cannot be told from this folder; and how
+        far the refined counts of dense tables lie from the noisy ones.
+    """
+    tables = _Tables(folder, manifest, sound, replay, meaning, where)
+    drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
+    total = None
+    if "total" in drawn:
+        noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
+        total = int(noisy[0]) if noisy is not None else None
+    parts = [
+        _Part(table, planned, _resolutions(table, planned, meaning.contract, drawn))
+        for table, planned in zip(replay.tables, meaning.tables, strict=True)
+    ]
+    alone = [(np.zeros((), np.bool_), drawn["total"][1])] if "total" in drawn else []
+    dense = (each for part in parts for each in part.resolutions if each.draw.listed is None)
+    masks = ((each.cells.impossible(each.draw.clique), each.event) for each in dense)
+    tables.shared = stated_total(replay, meaning, chain(alone, masks))
+    if meaning.product.refine.consistent:
+        tables.replayed_together(parts, total_event=drawn["total"][1] if "total" in drawn else None)
+        tables.check_total(total)
+        return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
+    listed = replay.total.value if total is None else total
+    sparse = SparseReplay(tables.bytes_of, manifest, replay, meaning, where, total=listed)
+    for part in parts:
+        whole = part.resolutions[-1]
+        if part.stated.listed is not None and whole.draw.listed is not None:
+            sparse.check(part.stated, part.stated.listed, whole.draw, whole.draw.listed, whole.event)
+        else:
+            tables.replayed(part)
+    tables.check_total(total)
+    measured = tables.measurements + sparse.measurements, tables.unmeasured + sparse.unmeasured
+    refined = tables.refined + sparse.refined, tables.unrefined + sparse.unrefined
+    return measured, refined, [tables.earlier.untold] if tables.earlier.untold else [], tables.distances
+
+
+def _impossible(where: str, error: ValueError) -> Finding:
+    """Say that nothing can be refined again."""
+    allowed = "noisy values and a total that can be refined"
+    return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
+
+
+def expected_columns(made: Refined | Coarser) -> Columns:
+    """Return the columns that a refined table must have, one value a row."""
+    columns: dict[str, NDArray[Any]] = {
+        "count": made.values,
+        "lower": made.intervals.lower,
+        "upper": made.intervals.upper,
+    }
+    if isinstance(made, Refined) and made.suppressed is not None:
+        columns[SUPPRESSED] = made.suppressed
+    return {name: array.reshape(-1) for name, array in columns.items()}
+
+
+@dataclass(frozen=True)
+class _Resolution:
+    """A table, or a coarser level of it: what the record says, its cells, and its draw."""
+
+    stated: TableStatement | LevelStatement
+    cells: Cells
+    draw: DrawStatement
+    event: NoiseEvent
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A table: what the record says, what the product says, its levels, coarsest first, and then itself."""
+
+    stated: TableStatement
+    planned: TableSpec
+    resolutions: Sequence[_Resolution]
+
+
+def _resolutions(
+    table: TableStatement,
+    planned: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, tuple[DrawStatement, NoiseEvent]],
+) -> list[_Resolution]:
+    """Put each level of a table beside what it must be."""
+    levels = [
+        _Resolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
+        for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
+    ]
+    return [*levels, _Resolution(table, contract, *drawn[f"table:{table.name}"])]
+
+
+class _Tables:
+    """The tables of one version, and what was found out about them so far."""
+
+    def __init__(
+        self,
+        folder: VersionFolder,
+        manifest: Manifest,
+        sound: frozenset[str],
+        replay: Replay,
+        meaning: Meaning,
+        where: str,
+    ) -> None:
+        self._folder, self._manifest, self._sound = folder, manifest, sound
+        self._replay, self._meaning, self._contract, self._record = replay, meaning, meaning.contract, where
+        self.measurements: list[Finding] = []
+        self.unmeasured: list[str] = []
+        self.refined: list[Finding] = []
+        self.unrefined: list[str] = []
+        self.distances: Distances = {}
+        self.shared: int | NoisySum | None = None
+        self._sums: list[NoisySum | None] = []
+        self.earlier = neighbour(folder.path, replay, meaning, where=where)
+        self.refined += self.earlier.findings
+
+    def measured(
+        self, name: str, draw: DrawStatement, event: NoiseEvent, cells: Cells | None = None
+    ) -> NDArray[np.int64] | None:
+        """Check one file of measurements; return its noisy values if they are those that were entered."""
+        cells = self._contract if cells is None else cells
+        threshold = self._meaning.threshold(event)
+        types, marks = self._with_suppressed(MEASURED, event)
+        columns, findings, skipped = self._read(name, draw.clique, types, cells, marks)
+        self.measurements += findings
+        self.unmeasured += skipped
+        if columns is None:
+            self._sums.append(None)
+            return None
+        self.measurements += check_measured(columns, name, draw, event, cells, threshold)
+        noisy: NDArray[np.int64] = columns["noisy"]
+        self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
+        return noisy
+
+    def check_total(self, drawn: int | None) -> None:
+        """Check the stated total, once all measurements of dense tables have been read, against the drawn one too."""
+        known = [each for each in self._sums if each is not None]
+        estimated = estimate_total(known).value if len(known) == len(self._sums) else None
+        self.refined += check_total(self._replay, self._meaning, drawn=drawn, estimated=estimated, where=self._record)
+
+    def replayed_together(self, parts: Sequence[_Part], *, total_event: NoiseEvent | None) -> None:
+        """Check tables that were refined together; all measurements are held at a time."""
+        noisy = [self._noisy(part) for part in parts]
+        whole = [values[-1] for values in noisy if values is not None]
+        again: Sequence[Refined | None] = [None] * len(parts)
+        if len(whole) == len(parts):
+            try:
+                again = refined_together_again(
+                    whole,
+                    [part.stated.columns for part in parts],
+                    self._meaning,
+                    total=self._replay.total.value,
+                    total_event=total_event,
+                    events=[part.resolutions[-1].event for part in parts],
+                )
+            except ValueError as error:
+                self.refined.append(_impossible(self._record, error))
+        for part, values, refined in zip(parts, noisy, again, strict=True):
+            if refined is None:
+                self.unrefined.append(f"{printable(part.stated.data)}: not all measurements can be read")
+            self._measure(part, values, refined)
+            self._compared(part, refined)
+
+    def _measure(self, part: _Part, noisy: Sequence[NDArray[np.int64]] | None, refined: Refined | None) -> None:
+        """Note how far a table's refined counts lie from its noisy ones."""
+        if noisy is not None and refined is not None:
+            kept = None if refined.suppressed is None else ~refined.suppressed
+            self.distances[part.resolutions[-1].draw.key] = distance(refined.values, noisy[-1], kept)
+
+    def replayed(self, part: _Part) -> None:
+        """Check a refined table, its levels and their CSV copies against the refinement of the noisy values."""
+        noisy, again = self._noisy(part), None
+        where = printable(part.stated.data)
+        if noisy is None:
+            self.unrefined.append(f"{where}: its measurements cannot be read")
+        else:
+            events = [each.event for each in part.resolutions]
+            try:
+                again = self._again(part, noisy, events)
+            except ValueError as error:
+                self.refined.append(_impossible(where, error))
+        self._measure(part, noisy, again)
+        self._compared(part, again)
+
+    def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[NoiseEvent]) -> Refined:
+        """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
+        table, meaning, counts, total = part.stated, self._meaning, self.earlier.counts, self.shared
+        if counts is not None or part.planned.hierarchy is not None:
+            reference = None if counts is None else counts.get(table.name)
+            return refined_again(noisy, part.planned, meaning, total=total, events=events, reference=reference)
+        meaning = with_stated_lambda(meaning, table)
+        return as_stated(refined_again(noisy, part.planned, meaning, total=total, events=events), table)
+
+    def _noisy(self, part: _Part) -> list[NDArray[np.int64]] | None:
+        """Check the measurements of a table and its levels; return the noisy values, where all can be read."""
+        read = [
+            self.measured(each.stated.measurements, each.draw, each.event, each.cells) for each in part.resolutions
+        ]
+        known = [values for values in read if values is not None]
+        return known if len(known) == len(read) else None
+
+    def _compared(self, part: _Part, again: Refined | None) -> None:
+        """Compare a table, its levels and their CSV copies with what refining again gave, if anything."""
+        table, consistent = part.stated, self._meaning.product.refine.consistent
+        counted = "int64" if table.integers or (table.method == "none" and not consistent) else "double"
+        values: Types = {"count": counted, "lower": "int64", "upper": "int64"}
+        made: Sequence[Refined | Coarser | None] = [None] * len(part.resolutions)
+        if again is not None:
+            self.refined += check_choice(table, again, where=self._record)
+            made = [*again.coarser, again]
+        for each, counts in zip(part.resolutions, made, strict=True):
+            columns = self._published(each, table.columns, values)
+            if again is not None and counts is not None:
+                expected = expected_columns(counts)
+                if columns is not None:
+                    source = f"replayed by {again.method} from the noisy values"
+                    self._compare(columns, expected, where=printable(each.stated.data), source=source)
+                columns = expected
+            if csv_of(each.stated) in self._manifest.files:
+                self._check_csv(each, table.columns, columns, values)
+
+    def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
+        """Compare the counts of a refined table, the ends of their intervals, and which cells are suppressed."""
+        for name in expected:
+            remedy = UNCERTAINTY if name in ("lower", "upper") else OTHER_TABLE
+            self.refined += compare_column(
+                found[name], expected[name], where=where, name=name, source=source, remedy=remedy
+            )
+
+    def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> Columns | None:
+        """Read a published table and check the digest of its counts."""
+        stated = made.stated
+        types, marks = self._with_suppressed(values, made.event)
+        columns, findings, skipped = self._read(stated.data, clique, types, made.cells, marks)
+        self.refined += findings
+        self.unrefined += skipped
+        if columns is not None and (found := values_sha256(columns["count"])) != stated.sha256:
+            where, allowed = printable(stated.data), f"{stated.sha256}, as in the record"
+            self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, OTHER_TABLE))
+        return columns
+
+    def _check_csv(self, made: _Resolution, clique: Sequence[str], expected: Columns | None, values: Types) -> None:
+        name = csv_of(made.stated)
+        types, marks = self._with_suppressed(values, made.event)
+        columns, findings, skipped = self._read(name, clique, types, made.cells, marks)
+        self.refined += findings
+        self.unrefined += skipped
+        if columns is None:
+            return
+        if expected is None:
+            self.unrefined.append(f"{printable(name)}: there is no table to compare it with")
+            return
+        self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
+
+    def _with_suppressed(self, values: Types, event: NoiseEvent) -> tuple[Types, dict[str, int] | None]:
+        """Return the columns of a table that may have suppressed cells, and what stands for their values."""
+        threshold = self._meaning.threshold(event)
+        return (values, None) if threshold is None else ({**values, SUPPRESSED: "bool"}, marks_of(threshold, event))
+
+    def bytes_of(self, name: str) -> Read:
+        """Return a file's bytes if its checksum holds; else say that it was skipped."""
+        if name not in self._sound:
+            return None, [], [f"{printable(name)}: not opened, for it is missing or not as it was published"]
+        try:
+            return read_published(self._folder, self._manifest, name), [], []
+        except OSError as error:
+            found = error.strerror or str(error)
+            return None, [Finding(printable(name), "the file", found, "the file that was checked", OTHER_TABLE)], []
+
+    def _read(
+        self, name: str, clique: Sequence[str], values: Types, cells: Cells, marks: Mapping[str, int] | None
+    ) -> tuple[Columns | None, list[Finding], list[str]]:
+        """Read a dense table's file if its checksum holds; else say that it was skipped."""
+        data, findings, skipped = self.bytes_of(name)
+        if data is None:
+            return None, findings, skipped
+        read = read_csv if name.endswith(".csv") else read_parquet
+        columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values, marks=marks)
+        return columns, findings, []

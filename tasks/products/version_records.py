@@ -1,0 +1,121 @@
+"""The record of a version, for those who use the version and do not check it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from contracts.errors import Finding, SpecRefused
+from tasks.products.classifier.classifier_statement_checks import ModelMeaning, read_model_meaning
+from tasks.records.model.classifier_statements import ModelRecord
+from tasks.records.model.synthetic_statements import SyntheticRecord
+from tasks.records.model.version_statements import Record, RecordTerms, read_statement
+from tasks.records.strict_json import printable, read_json
+from tasks.verification.files.version_folder import read_text_file
+from tasks.verification.fitted_meaning import SyntheticMeaning, read_synthetic
+from tasks.verification.record_identity import Meaning, read_meaning
+
+RECORD: Final = "record.json"
+_Terms = TypeVar("_Terms", bound=RecordTerms)
+_Meaning = TypeVar("_Meaning")
+
+
+def published_record(path: Path) -> tuple[SyntheticRecord, SyntheticMeaning]:
+    """Read the record of a synthetic version, and the contract and product in it.
+
+    Args:
+        path: the version's folder, links resolved.
+    Raises:
+        SpecRefused: this is no synthetic version, or its record cannot be read.
+    """
+    if kind_of(path) == "model":
+        found, allowed = "a release of a model, which has no rows", "a release of synthetic rows"
+        raise SpecRefused([Finding(printable(str(path)), "version", found, allowed, "name another version")])
+    remedy = "name the folder of a release of kind synthetic; sudare verify says what is wrong with it"
+    return _understood(
+        path,
+        SyntheticRecord,
+        lambda record: read_synthetic(record.replay, where=RECORD),
+        found="no record of synthetic rows that can be read",
+        remedy=remedy,
+    )
+
+
+def published_tables_record(path: Path) -> tuple[Record, Meaning]:
+    """Read the record of a version of tables, and the contract and product in it.
+
+    Raises:
+        SpecRefused: this is no version of tables, or its record cannot be read.
+    """
+    return _understood(
+        path,
+        Record,
+        lambda record: read_meaning(record.replay, where=RECORD),
+        found="no record of tables that can be read",
+        remedy="sudare verify says what is wrong with this version",
+    )
+
+
+def mark_of_snapshot(path: Path) -> str | None:
+    """Return the mark of the snapshot that a version was made of, as its record tells it."""
+    value, _ = _read(path)
+    for key in ("groups", "C", "fields", "snapshot_keyed_hash", "value"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def published_model_record(path: Path) -> tuple[ModelRecord, ModelMeaning]:
+    """Read the record of a version of a model, and the contract and product in it.
+
+    Raises:
+        SpecRefused: this is no version of a model, or its record cannot be read.
+    """
+    return _understood(
+        path,
+        ModelRecord,
+        lambda record: read_model_meaning(record.replay, where=RECORD),
+        found="no record of a model that can be read",
+        remedy="sudare verify says what is wrong with this version",
+    )
+
+
+def is_of_tables(path: Path) -> bool:
+    """Say whether a version's record is one of tables; what cannot be read is refused where it is read."""
+    return kind_of(path) == "tables"
+
+
+def kind_of(path: Path) -> str | None:
+    """Return the kind of a version's product, as its record has it; None where that cannot be read."""
+    value, _ = _read(path)
+    replay = value.get("replay") if isinstance(value, dict) else None
+    product = replay.get("product") if isinstance(replay, dict) else None
+    kind = product.get("kind") if isinstance(product, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _understood(
+    path: Path,
+    form: type[_Terms],
+    meaning_of: Callable[[_Terms], tuple[_Meaning | None, list[Finding]]],
+    *,
+    found: str,
+    remedy: str,
+) -> tuple[_Terms, _Meaning]:
+    """Read a record of that form, and what it is about."""
+    value, findings = _read(path)
+    record, misread = (None, []) if value is None else read_statement(form, value, where=RECORD)
+    if record is None:
+        unreadable = Finding(printable(str(path)), "version", found, "one", remedy)
+        raise SpecRefused([*findings, *misread[:3], unreadable])
+    meaning, findings = meaning_of(record)
+    if meaning is None:
+        raise SpecRefused(findings)
+    return record, meaning
+
+
+def _read(path: Path) -> tuple[Any, list[Finding]]:
+    """Read the record's JSON; None with what is wrong."""
+    data, findings = read_text_file(path, RECORD)
+    value, wrong = (None, []) if data is None else read_json(data, where=RECORD)
+    return value, [*findings, *wrong]

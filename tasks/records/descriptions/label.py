@@ -1,0 +1,102 @@
+"""label.html: the version's privacy label, one page that prints on A4, from the public record alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from privacy.accounting.posterior import PRIORS
+from tasks.records.charts import charts
+from tasks.records.page import words
+from tasks.records.page.style import style
+from tasks.records.public_text import plain, public_values, said, sentence, told
+
+FOLDER: Final = Path(__file__).parent
+MOST_LINES: Final = 6
+LONGEST: Final = 150
+_PRODUCTS: Final = {"tables": "tables of counts", "synthetic": "synthetic rows", "model": "a model"}
+
+
+def label_html(record: dict[str, Any]) -> bytes:
+    """Render the label of a version.
+
+    Args:
+        record: the public record.
+    Returns:
+        bytes: HTML in UTF-8, self-contained, without script; every text is escaped.
+    Privacy: reads the public record only.
+    """
+    values = public_values(record)
+    parts = [(name, float(values[f"G.{name}"])) for name in ("before", "charged", "left")]
+    page: str = _template().render(
+        record=record,
+        v=values,
+        product=_PRODUCTS.get(values["A.product_type"], "data"),
+        epsilon=words.brief(values["F.epsilon"], up=True),
+        rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
+        subject=words.subject(values),
+        protected=words.protected(values),
+        learned=_learned(values),
+        largest=words.largest_attribute(values),
+        lost=lambda amount: words.brief(amount, up=True),
+        left=lambda amount: words.brief(amount, up=False),
+        loss_unit=words.loss_unit(values),
+        further=words.further(values),
+        budget=charts.budget_bar(parts),
+        spent=words.share(values["G.after"], values["G.cap"], up=True),
+        unprotected=_unprotected(values),
+        more=max(0, len(_listed(values)) - MOST_LINES),
+        people=_people(values),
+        mechanism=_short(sentence(values, "J.mechanism")),
+        sampler=_short("; ".join(map(plain, values["J.samplers"]))),
+        style=style(FOLDER / "label.css"),
+    )
+    return page.encode()
+
+
+def _learned(values: dict[str, Any]) -> list[tuple[str, list[words.Belief]]]:
+    """Return what the record says of beliefs, drawn: of one unit, then of one column of a unit in the table."""
+    largest, whole = words.largest_attribute(values), {"epsilon": values["F.epsilon"], "delta": values["F.delta"]}
+    column = "any column" if largest.column is None else _short(largest.column)
+    return [
+        (words.question(values), _beliefs({**values["F.largest_posterior"], **whole})),
+        (f"{column} of somebody known to be in it", _beliefs(values["F.largest_attribute"])),
+    ]
+
+
+def _beliefs(stated: dict[str, Any]) -> list[words.Belief]:
+    drawn = words.beliefs(stated["epsilon"], stated["delta"], priors=PRIORS)
+    return [replace(belief, most=stated["at_most"][belief.before]) for belief in drawn]
+
+
+def _listed(values: dict[str, Any]) -> list[Any]:
+    quantities = told(values, "H.quantities")
+    return quantities if isinstance(quantities, list) else [quantities] if said(quantities) else []
+
+
+def _unprotected(values: dict[str, Any]) -> list[str]:
+    return [_short(plain(quantity)) for quantity in _listed(values)[:MOST_LINES]]
+
+
+def _people(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """List who answers for the release, as far as it is declared."""
+    asked = (("Curator", "B.curator"), ("Contact", "B.contact"), ("Legal basis", "B.legal_basis"))
+    return [(name, _short(text)) for name, path in asked if (text := sentence(values, path))]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
+
+
+@cache
+def _template() -> Any:
+    loader = FileSystemLoader(FOLDER)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("label.html.j2")

@@ -1,0 +1,188 @@
+"""lineage.json: the run as an OpenLineage event (spec 2-0-2), for catalogues that collect lineage.
+
+A run event of type COMPLETE: the contract's table went in, the published files came out. Facets say what the columns
+are, that the declared gates held, how many rows each file has, and what the release cost. The confidential table is
+named by its contract only; no outcome of a check that could not stop the release, and no number of its rows, stands
+here.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any, Final
+from uuid import NAMESPACE_OID, uuid5
+
+from contracts.canonical import readable_json
+from tasks.records.public_text import Values, public_values, said, sentence, told
+
+SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+_FACETS: Final = "https://openlineage.io/spec/facets"
+NAMESPACE: Final = "sudare"
+_ABOUT_ROWS: Final = {"type": "INDIRECT", "subtype": "AGGREGATION", "masking": True}
+_SAME: Final = {"type": "DIRECT", "subtype": "TRANSFORMATION", "masking": True}
+_DERIVED: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "suppressed"})
+
+
+def lineage_json(record: dict[str, Any]) -> bytes:
+    """Write the run event of a version.
+
+    Args:
+        record: the public record.
+    Returns:
+        bytes: canonical readable JSON.
+    Privacy: reads the public record only.
+    """
+    return readable_json(run_event(record))
+
+
+def run_event(record: dict[str, Any]) -> dict[str, Any]:
+    """Describe the run as an OpenLineage RunEvent."""
+    values = public_values(record)
+    producer = f"urn:sudare:{_version(values)}"
+    hour = str(values["A.measured_hour"])
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": f"{hour[:16]}:00.000Z",
+        "producer": producer,
+        "schemaURL": SPEC,
+        "run": {"runId": _run_id(values), "facets": _run_facets(values, producer)},
+        "job": {"namespace": NAMESPACE, "name": values["A.release_id"], "facets": _job_facets(values, producer)},
+        "inputs": [_input(values, producer)],
+        "outputs": [_output(file, values, producer) for file in values["P.files"]],
+    }
+
+
+def _version(values: Values) -> str:
+    packages = values["J.packages"]
+    return str(packages.get("sudare", "unknown")) if isinstance(packages, dict) else "unknown"
+
+
+def _run_id(values: Values) -> str:
+    """Name the run by the hash of its charge in the journal, as a UUID."""
+    return str(uuid5(NAMESPACE_OID, f"sudare:{values['Q.journal_entries'][0]['hash']}"))
+
+
+def _facet(producer: str, schema: str, **content: Any) -> dict[str, Any]:
+    """Make a facet of the standard; `schema` is its version and name."""
+    name = schema.partition("/")[2]
+    return {"_producer": producer, "_schemaURL": f"{_FACETS}/{schema}.json#/$defs/{name}", **content}
+
+
+def _own(producer: str, name: str, **content: Any) -> dict[str, Any]:
+    """Make a facet of our own."""
+    return {"_producer": producer, "_schemaURL": f"urn:sudare:facet:{name}:1", **content}
+
+
+def _run_facets(values: Values, producer: str) -> dict[str, Any]:
+    privacy = {
+        "epsilon": values["F.epsilon"],
+        "delta": values["F.delta"],
+        "unit": values["E.unit"],
+        "scope": values["E.scope"],
+        "adjacency": values["E.adjacency"],
+        "account": values["G.account"],
+        "charged": values["G.charged"],
+        "left": values["G.left"],
+        "draws": len(values["G.draws"]),
+        "specDigest": values["Q.spec_digest"],
+        "codeDigest": values["J.code"],
+    }
+    return {
+        "processing_engine": _facet(
+            producer, "1-1-1/ProcessingEngineRunFacet", name="Sudare", version=_version(values)
+        ),
+        "sudare_privacy": _own(producer, "privacy", **privacy),
+    }
+
+
+def _job_facets(values: Values, producer: str) -> dict[str, Any]:
+    purpose = sentence(values, "B.purpose") or f"Release of {values['A.title']} under differential privacy."
+    return {
+        "jobType": _facet(
+            producer, "2-0-4/JobTypeJobFacet", processingType="BATCH", integration="SUDARE", jobType="RELEASE"
+        ),
+        "documentation": _facet(producer, "1-1-0/DocumentationJobFacet", description=purpose),
+    }
+
+
+def _source(values: Values) -> dict[str, str]:
+    """Name the confidential table by its contract, not by where it is."""
+    return {"namespace": f"{NAMESPACE}:contract", "name": f"{values['D.contract_id']}.{values['D.table']}"}
+
+
+def _input(values: Values, producer: str) -> dict[str, Any]:
+    fields = [
+        {"name": column["name"], "type": column["logical_type"]}
+        | ({"description": column["description"]} if said(column["description"]) else {})
+        for column in values["D.columns"]
+    ]
+    gates = told(values, "H.declared_gates")
+    names = gates if isinstance(gates, list) else []
+    return {
+        **_source(values),
+        "facets": {
+            "schema": _facet(producer, "1-2-0/SchemaDatasetFacet", fields=fields),
+            "version": _facet(
+                producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["D.contract_version"])
+            ),
+            "sudare_snapshot": _own(producer, "snapshot", keyedHash=values["C.snapshot_keyed_hash"]),
+        },
+        "inputFacets": {
+            "dataQualityAssertions": _facet(
+                producer, "1-1-0/DataQualityAssertionsDatasetFacet", assertions=[_held(name) for name in names]
+            )
+        },
+    }
+
+
+def _held(gate: str) -> dict[str, Any]:
+    """Say that a gate held: it would have stopped the release, so everybody sees that it did."""
+    kind, _, column = str(gate).partition(":")
+    return {"assertion": kind, "success": True, "severity": "error"} | ({"column": column} if column else {})
+
+
+def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, Any]:
+    version = f"{values['A.release_id']}/v{values['A.version']}"
+    fields = [{"name": column["name"], "type": column["type"]} for column in file["columns"]]
+    return {
+        "namespace": NAMESPACE,
+        "name": f"{version}/{file['path']}",
+        "facets": {
+            "schema": _facet(producer, "1-2-0/SchemaDatasetFacet", fields=fields),
+            "version": _facet(producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["A.version"])),
+            "storage": _facet(
+                producer,
+                "1-0-1/StorageDatasetFacet",
+                storageLayer="file",
+                fileFormat=PurePosixPath(file["path"]).suffix.lstrip("."),
+            ),
+            "columnLineage": _facet(
+                producer, "1-2-0/ColumnLineageDatasetFacet", fields=_column_lineage(file, values)
+            ),
+            "sudare_digest": _own(producer, "digest", sha256=file["sha256"]),
+        },
+        "outputFacets": {
+            "outputStatistics": _facet(
+                producer,
+                "1-0-2/OutputStatisticsOutputDatasetFacet",
+                rowCount=file["rows"],
+                size=file["bytes"],
+                fileCount=1,
+            )
+        },
+    }
+
+
+def _column_lineage(file: dict[str, Any], values: Values) -> dict[str, Any]:
+    """Say from which declared columns each column of a file comes; noise stands between all of them."""
+    declared = {column["name"] for column in values["D.columns"]}
+    labels = [column["name"] for column in file["columns"] if column["name"] in declared]
+    source = _source(values)
+
+    def come(names: list[str], how: dict[str, Any]) -> dict[str, Any]:
+        return {"inputFields": [{**source, "field": name, "transformations": [how]} for name in names]}
+
+    counted = [column["name"] for column in file["columns"] if column["name"] in _DERIVED - declared]
+    return {name: come([name], _SAME) for name in labels} | {
+        name: come(labels, _ABOUT_ROWS) for name in counted if labels
+    }

@@ -1,0 +1,296 @@
+"""All that a run knows about itself when it ends: the only source of the audit record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from contracts.contract.contract import Contract
+from contracts.release.about import About
+from contracts.release.spec import ReleaseSpec
+from privacy.accounting.amounts import ATTO
+from privacy.accounting.claim import second_epsilon
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.generators.release_plan import SyntheticPlan
+from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.ledger.entries import Entry
+from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountState, Charge, VersionEntry
+from privacy.marginals.plan import TOTAL_KEY, TablesPlan
+from privacy.refine.total import NoisySum
+from tasks.products.classifier.classifier_training import TrainedClassifier
+from tasks.products.synthetic.synthesis import Synthesis
+from tasks.products.tables.reference_version import EarlierVersion
+from tasks.products.tables.table_refinement import ReleasedTable, totals_of
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """Whether one expectation of the contract held; auditor-only unless it is a declared gate.
+
+    Args:
+        name: name of the check ("domain:age").
+        passed: pass or fail, and nothing else.
+        gate: whether the contract declares it a gate.
+    """
+
+    name: str
+    passed: bool
+    gate: bool
+
+
+@dataclass(frozen=True)
+class Software:
+    """What computed the release.
+
+    Args:
+        packages: version by package name, `sudare` first.
+        python: version of Python.
+        platform: operating system and machine type; no host name.
+        code: digest of the installed source files of Sudare.
+        commit: git commit that it was installed from; None where that is not known.
+        dirty: whether files differ from that commit; None where that is not known.
+        installed: all installed distributions, "name==version", sorted.
+        container: digest of the container image, where it was told.
+        hardware: what can be told of the machine, for auditors; no host name.
+        audits: results of empirical audits that are stored with the code.
+        audited_code: digest of the sources that such audits attack.
+    """
+
+    packages: dict[str, str]
+    python: str
+    platform: str
+    code: str
+    commit: str | None = None
+    dirty: bool | None = None
+    installed: tuple[str, ...] = ()
+    container: str | None = None
+    hardware: str | None = None
+    audits: dict[str, Any] | None = None
+    audited_code: str = ""
+
+    @property
+    def installed_sha256(self) -> str:
+        """SHA-256 (hex) of the list of installed distributions, a line each."""
+        return hashlib.sha256("".join(f"{line}\n" for line in self.installed).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run made, by the kind of its product.
+
+    Args:
+        measurements: what was drawn for tables.
+        tables: the refined tables.
+        synthesis: what a generator made.
+        classifier: what a trainer made.
+    """
+
+    measurements: tuple[Measurement | SparseMeasurement, ...] = ()
+    tables: tuple[ReleasedTable, ...] = ()
+    synthesis: Synthesis | None = None
+    classifier: TrainedClassifier | None = None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A finished run, before publication.
+
+    Args:
+        run_key: the run.
+        spec: the release spec.
+        contract: the contract.
+        plan: what was planned.
+        charge: the charge, with what the noise was drawn from.
+        account: the account that the spec names, as this charge left it; what came later is not in it.
+        beside: the other accounts of these people, which were charged as well, as this charge left them.
+        earlier: the charges that the named account had before this one.
+        entries: the run's journal entries so far: the charge, the opening, every draw.
+        total: the measured total, where one was drawn.
+        estimated_total: the average of all tables' sums, where tables keep that.
+        tables: the refined tables with their measurements; none of a synthetic release.
+        synthesis: what a synthetic release's generator made; None for others.
+        outcomes: outcome of each expectation.
+        version: which version this will be, as it stands before its publication.
+        supersedes: number of the version before, if any.
+        started: the hour in which the run was charged (ISO 8601, UTC).
+        finished: the hour in which the measurements were complete.
+        software: what computed it.
+        pld_epsilon: ε by the second accountant, where it applies.
+        gate_failures: how many releases of the account a gate had stopped before this charge.
+        earlier_version: the version on which λ was chosen, if one was.
+        about: what is declared about the release.
+        flow_run: the orchestrator's ids of the flow run and its deployment; for auditors.
+        classifier: what the trainer of a release of a model made; None for others.
+        attempt: when the attempt that publishes began, and had measured; to the second, for auditors.
+    """
+
+    run_key: str
+    spec: ReleaseSpec
+    contract: Contract
+    plan: TablesPlan | SyntheticPlan | ModelPlan
+    charge: Charge
+    account: AccountState
+    beside: tuple[AccountState, ...]
+    earlier: tuple[Charge, ...]
+    entries: tuple[Entry, ...]
+    total: Measurement | None
+    estimated_total: NoisySum | None
+    tables: tuple[ReleasedTable, ...]
+    synthesis: Synthesis | None
+    outcomes: tuple[CheckOutcome, ...]
+    version: VersionEntry
+    supersedes: int | None
+    started: str
+    finished: str
+    software: Software
+    pld_epsilon: float | None
+    gate_failures: int
+    earlier_version: EarlierVersion | None = None
+    about: About = field(default_factory=About)
+    flow_run: dict[str, str] | None = None
+    classifier: TrainedClassifier | None = None
+    attempt: tuple[str, str] | None = None
+
+    @property
+    def of_tables(self) -> bool:
+        """Whether tables of counts are published, and not what was fitted."""
+        return self.synthesis is None and self.classifier is None
+
+    @property
+    def tables_plan(self) -> TablesPlan:
+        """The plan of a release of tables.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, TablesPlan):
+            raise TypeError("the release publishes no tables")
+        return self.plan
+
+    @property
+    def synthetic(self) -> tuple[SyntheticPlan, Synthesis]:
+        """The plan of a release of synthetic rows, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, SyntheticPlan) or self.synthesis is None:
+            raise TypeError("the release publishes no synthetic rows")
+        return self.plan, self.synthesis
+
+    @property
+    def trained(self) -> tuple[ModelPlan, TrainedClassifier]:
+        """The plan of a release of a model, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        if not isinstance(self.plan, ModelPlan) or self.classifier is None:
+            raise TypeError("the release publishes no model")
+        return self.plan, self.classifier
+
+    @property
+    def fit(self) -> tuple[SyntheticPlan | ModelPlan, Synthesis | TrainedClassifier]:
+        """The plan of a release of synthetic rows or of a model, and what was made.
+
+        Raises:
+            TypeError: the release publishes something else.
+        """
+        return self.trained if self.classifier is not None else self.synthetic
+
+
+def gather(
+    ledger: Ledger,
+    spec: ReleaseSpec,
+    contract: Contract,
+    plan: TablesPlan | SyntheticPlan | ModelPlan,
+    version: VersionEntry,
+    made: Made,
+    outcomes: tuple[CheckOutcome, ...],
+    software: Software,
+    earlier_version: EarlierVersion | None = None,
+    about: About | None = None,
+    flow_run: dict[str, str] | None = None,
+    attempt: tuple[str, str] | None = None,
+) -> RunFacts:
+    """Collect what the ledger and the steps know about a run.
+
+    Public times are those of the run's journal entries, so that a run that resumes writes the same record again.
+
+    Raises:
+        LedgerCorrupt: the ledger has no charge for the run that it gave a version to.
+    """
+    charge = ledger.charge(version.run_key)
+    if charge is None:
+        raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
+    entries = tuple(e for e in ledger.entries_of(version.run_key) if not e.kind.startswith("version_"))
+    named, *beside = _at_the_charge(ledger, charge, entries)
+    return RunFacts(
+        run_key=version.run_key,
+        spec=spec,
+        contract=contract,
+        plan=plan,
+        charge=charge,
+        account=named,
+        beside=tuple(beside),
+        earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
+        entries=entries,
+        total=next((m for m in made.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
+        estimated_total=(
+            totals_of(spec.tables_product, plan, contract, made.measurements).estimated
+            if isinstance(plan, TablesPlan)
+            else None
+        ),
+        tables=made.tables,
+        synthesis=made.synthesis,
+        outcomes=outcomes,
+        version=replace(version, status="allocated", manifest=None),
+        supersedes=_supersedes(ledger, version),
+        started=entries[0].at,
+        finished=entries[-1].at,
+        software=software,
+        pld_epsilon=second_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
+        gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
+        earlier_version=earlier_version,
+        about=spec.about if about is None else about,
+        flow_run=flow_run,
+        classifier=made.classifier,
+        attempt=attempt,
+    )
+
+
+def reservation(entries: Sequence[Entry]) -> dict[str, dict[str, int]]:
+    """Return what the run's charge took from each account: amount, before and after, by name of the account.
+
+    Of a charge that was returned and reserved again the last reservation counts.
+    """
+    body = next(entry.body for entry in reversed(entries) if entry.kind == "charge_reserved")
+    return {part["account"]: part for part in body["parts"]}
+
+
+def _at_the_charge(ledger: Ledger, charge: Charge, entries: Sequence[Entry]) -> Iterator[AccountState]:
+    """Yield the charged accounts as the charge left them, the named one first, so that a later record is the same."""
+    taken = reservation(entries)
+    for name in sorted(taken, key=lambda name: (name != charge.request.account, name)):
+        yield replace(ledger.account(name), spent=taken[name]["after"], status="open")
+
+
+def _supersedes(ledger: Ledger, version: VersionEntry) -> int | None:
+    """Return the version that this one supersedes: the one its journal entry names, else the one that now stands."""
+    entered = [entry for entry in ledger.entries_of(version.run_key) if entry.kind == "version_published"]
+    if entered:
+        named: int | None = entered[0].body["supersedes"]
+        return named
+    known = [each for each in ledger.versions(version.release) if each.status == "published"]
+    return max((each.number for each in known if each.number < version.number), default=None)
+
+
+def _before(charges: Sequence[Charge], run_key: str) -> tuple[Charge, ...]:
+    """Return the charges before that of a run."""
+    position = [charge.request.run_key for charge in charges].index(run_key)
+    return tuple(charges[:position])

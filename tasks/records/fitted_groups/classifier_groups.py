@@ -1,0 +1,155 @@
+"""The groups of the record of a released model: group K, and fields that are filled in another way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.classifiers.registry import trainer
+from privacy.generators.rows import seed_text
+from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
+from tasks.records.fitted_groups.synthesis_groups import choices, measured
+from tasks.records.fitted_groups.synthetic_groups import (
+    conversion_words,
+    draws,
+    mechanism,
+    samplers,
+    sensitivities,
+    with_fills,
+)
+from tasks.records.groups.account import LEDGER
+from tasks.records.groups.contract_terms import UNIT
+from tasks.records.groups.evidence import OUTPUT
+from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.guarantee import GUARANTEE
+from tasks.records.groups.noise import NOISE
+from tasks.records.groups.unprotected import UNPROTECTED
+
+USES: Final = (
+    "Classify rows of which the columns of K.columns but the label are known, encoded as model/inputs.json says.",
+    "Test it on rows of your own before you rely on it: how good it is on the confidential rows is not published.",
+    "Do not decide about a person by it alone: it says what is usual for people like that, and may be wrong.",
+    "Do not read more into a single weight than its noise leaves: the smallest ones are mostly noise.",
+)
+KNOWN_BIAS: Final = (
+    "noise and clipping pull the model to what is common: it errs more on small groups than on large ones, and by "
+    "more than a model without noise would"
+)
+ATTACKS: Final = (
+    "not published: attacks by whoever has the rows (membership, by loss and by shadow models) are private scores, "
+    "for auditors only; what no attacker can exceed follows from F.epsilon and F.delta"
+)
+
+
+def network(run: Run) -> dict[str, Any]:
+    """Describe the network: its layers, and what is between them."""
+    model = run.facts.trained[1].model
+    return {
+        "widths": list(model.widths),
+        "activation": "max(0, x) between the layers, softmax after the last",
+        "loss": "cross entropy",
+        "parameters": model.parameters,
+    }
+
+
+def guarantees(run: Run) -> dict[str, Any]:
+    """State the joint guarantee, which is charged, and that of each parameter by itself, which is reported only."""
+    request, plan = run.facts.charge.request, run.facts.trained[0]
+    alone = per_parameter(run)
+    return {
+        "joint": {
+            "epsilon": pico_to_text(request.epsilon),
+            "delta": atto_to_text(request.delta),
+            "bounds": "all weights and biases together; this is what the account is charged",
+        },
+        "per_parameter": {
+            "epsilon": NONE if alone is None else alone,
+            "bounds": trainer(plan.by).says,
+        },
+    }
+
+
+def per_parameter(run: Run) -> str | None:
+    """Return the epsilon of each parameter by itself, where the trainer has one that is not the joint one."""
+    plan = run.facts.trained[0]
+    return trainer(plan.by).per_parameter(plan.asked, plan.options)
+
+
+def clamped(run: Run) -> dict[str, str] | str:
+    """Give the ranges to which all weights and all biases were clamped, where they were."""
+    bounds = run.facts.trained[1].model.bounds
+    return NONE if bounds is None else bounds.to_json()
+
+
+def seed(run: Run) -> str:
+    """Give the seed of post-processing, where there is one."""
+    drawn = run.facts.trained[1].seed
+    return NONE if drawn is None else seed_text(drawn)
+
+
+def model_mechanism_choice(run: Run) -> dict[str, Any]:
+    """Say who chose what is noisy, and how much."""
+    return {"by": f"the trainer {run.facts.trained[0].by}, within the charge"}
+
+
+def row_count(run: Run) -> str:
+    """Say that no number of rows is published."""
+    return "none: no rows are published; a number of rows that stands in K.options was declared by the spec"
+
+
+def partitioning(run: Run) -> str:
+    """Say how the files are split."""
+    files = sum(file.role not in ("weights", "inputs", "card") for file in run.files)
+    return f"none: all weights in one file; {files} files of what was measured or trained"
+
+
+MODEL: Final = Group(
+    "K",
+    "Model",
+    (
+        public("trainer", "What made the model.", lambda run: run.facts.trained[0].by),
+        public(
+            "options",
+            "Its options, those that were not written included.",
+            lambda run: run.facts.trained[0].options.model_dump(mode="json", by_alias=True),
+        ),
+        public("label", "The column that the model tells.", lambda run: run.facts.trained[0].asked.label),
+        public(
+            "columns",
+            "The columns that were learned from, the label among them.",
+            lambda run: list(run.facts.trained[0].asked.domain.columns),
+        ),
+        public("network", "The network.", network),
+        public("clamped", "Ranges to which all weights, and all biases, were clamped.", clamped),
+        public("guarantees", "The joint guarantee, and that of each parameter by itself.", guarantees),
+        public("measured", "What was measured or trained, with its noise.", measured),
+        public("choices", "Private choices of what to measure.", choices),
+        public("seed", "Seed of post-processing.", seed),
+        public("files", "Weights, contract of inputs, and model card.", lambda run: [WEIGHTS, INPUTS, CARD]),
+        public("notes", "What the trainer says about this training.", lambda run: notes(run)),
+        public("known_bias", "What the model is known to get wrong.", lambda run: KNOWN_BIAS),
+        public("uses", "What the model is good for, and what not.", lambda run: list(USES)),
+        public("attacks", "How well attacks on the model work: private, and not published.", lambda run: ATTACKS),
+    ),
+)
+
+
+def notes(run: Run) -> list[str] | str:
+    """Return what the trainer says about this training."""
+    return list(run.facts.trained[1].fitted.notes) or NONE
+
+
+def model_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return the groups of the record of a model, in the order of those of tables."""
+    changed = {group.letter: group for group in (*_CHANGED, MODEL)}
+    return tuple(changed.get(group.letter, group) for group in groups)
+
+
+_CHANGED: Final = (
+    with_fills(UNIT, sensitivity=sensitivities),
+    with_fills(GUARANTEE, conversion=conversion_words),
+    with_fills(LEDGER, draws=draws),
+    with_fills(UNPROTECTED, exact_total=lambda run: NONE),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=model_mechanism_choice, samplers=samplers),
+    with_fills(OUTPUT, row_count_origin=row_count, partitioning=partitioning),
+)

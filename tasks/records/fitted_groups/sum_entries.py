@@ -1,0 +1,85 @@
+"""Noisy sums over rows in plain words: what was added up, with which bound, and how much noise that is."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, Final
+
+from privacy.grant.measurement import SumMeasurement
+from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells
+from privacy.learning.statistics import Statistic
+
+_PARTS: Final = {
+    "counts": "the number of rows",
+    "sums": "the sum of their vectors",
+    "diagonal": "the sum of the squares of the vectors' entries",
+    "full": "the sum of the products of each two entries of a vector",
+}
+NUMBERS: Final = {
+    "counts": "a count [rows]",
+    "sums": "a sum of entries",
+    "diagonal": "a sum of squares",
+    "full": "a sum of products",
+}
+
+
+def parts(statistic: Statistic) -> tuple[str, ...]:
+    """Name the parts of a statistic."""
+    return statistic.parts
+
+
+def groups(statistic: Statistic) -> str:
+    """Say for which rows the sums are taken."""
+    match statistic.groups:
+        case Everyone():
+            return "all rows together"
+        case Labels(column=column, count=count):
+            return f"each of the {count} cells of {column}"
+        case NearestCentre(count=count):
+            return f"the rows nearest to each of {count} released or public centres"
+        case NormShells(count=count):
+            return f"the rows in each of {count} shells, by the norms of their vectors"
+        case shared:
+            return f"each of {shared.count} components of a released or public mixture, rows shared out among them"
+
+
+def vectors(statistic: Statistic) -> str:
+    """Say what a row's vector is, and how it is bounded."""
+    embedded = statistic.embedding
+    columns = ", ".join(embedded.columns[:8]) + (", ..." if len(embedded.columns) > 8 else "")
+    centre = ", less a released or public centre" if embedded.centre.any() else ""
+    turned = "" if embedded.axes is None else f", on {embedded.dimension} released or public axes"
+    return (
+        f"{embedded.centre.size} entries in [0, 1] of {columns}{centre}{turned}; clipped to norm "
+        f"{float(embedded.bound):.6g}, in whole steps of norm / 2^{embedded.bits}"
+    )
+
+
+def what(statistic: Statistic) -> str:
+    """Say in one sentence what was added up."""
+    added = [_PARTS[part] for part in statistic.parts]
+    listed = added[0] if len(added) == 1 else f"{', '.join(added[:-1])} and {added[-1]}"
+    return f"{listed}, for {groups(statistic)}"
+
+
+def deviations(measurement: SumMeasurement) -> dict[str, float]:
+    """Give the standard deviation of the noise of one number of each part, in natural units.
+
+    Counts are in rows; sums in the unit of an entry, which goes from 0 to 1; products in its square.
+    """
+    statistic = measurement.statistic
+    one, bound = sqrt(measurement.variance) / statistic.move, float(statistic.embedding.bound)
+    units = {"counts": 1.0, "sums": bound, "diagonal": bound * bound, "full": bound * bound}
+    return {part: one * units[part] for part in statistic.parts}
+
+
+def told(measurement: SumMeasurement) -> dict[str, Any]:
+    """Describe a measurement for people; the keys that marginals have too mean the same."""
+    statistic = measurement.statistic
+    return {
+        "columns": ", ".join(statistic.embedding.columns),
+        "cells": measurement.values.size,
+        "deviation": {part: f"{each:.6g}" for part, each in deviations(measurement).items()},
+        "sums": what(statistic),
+        "vectors": vectors(statistic),
+    }

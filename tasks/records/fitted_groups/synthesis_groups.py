@@ -1,0 +1,198 @@
+"""Group K of a synthetic release: how the rows were made, and what they are good for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from privacy.generators.rows import seed_text
+from privacy.grant.grant import Measurement, SumMeasurement
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
+from tasks.records.files.tidy_tables import MEASUREMENTS
+from tasks.records.fitted_groups import parameter_entries as parameters
+from tasks.records.fitted_groups import sum_entries as sums
+from tasks.records.fitted_groups import training_entries as trainings
+from tasks.records.groups.field import NONE, Group, Run, public
+
+ROWS_FROM: Final = {
+    "estimated": "estimated from the noisy counts; the exact number stays unknown",
+    "public": "the contract's public total",
+    "declared": "the spec's own number, which says nothing about the data",
+}
+SAMPLING: Final = (
+    "rows are sampled from the published model, put in random order and decoded by the published seed, all in whole "
+    "numbers: sudare verify makes the same rows again"
+)
+DECODING: Final = {
+    "label": "the label of its cell",
+    "boolean": "true or false, as its cell says",
+    "integer": "a whole number drawn uniformly from its bin",
+    "number": "a number of {scale} decimals drawn uniformly from its bin",
+    "date": "a day drawn uniformly from its period",
+    "picture": "the levels of its places, row by row of the picture",
+}
+KNOWN_BIAS: Final = (
+    "the model keeps what was measured and is as independent as possible otherwise: dependencies between columns "
+    "that no measured marginal shows are lost, rare combinations are smoothed, and combinations without people may "
+    "appear. Inside a bin all values are equally likely"
+)
+BIAS_OF_SUMS: Final = (
+    "the model keeps the noisy sums over rows that were measured, and what was learned from them; what these do not "
+    "show is lost, rare rows become more like common ones, and combinations without people may appear. Inside a bin "
+    "all values are equally likely"
+)
+CONDITIONAL: Final = (
+    "Further rows, under a condition too, come from the published model by sudare sample, at no cost: post-processing"
+)
+USES_OF_SUMS: Final = (
+    "Train and test models on the rows, explore, and develop programs; then ask the publisher for a release made for "
+    "the question.",
+    "Do not look for anybody in the rows: a row that resembles a person is chance.",
+    "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the model's "
+    "gaps are not in them.",
+    "Do not count combinations in the rows: ask for a release of tables, or of rows that are fitted to marginals.",
+)
+USES: Final = (
+    "Totals, shares and tables of the measured columns are as good as their noise.",
+    "Develop and test programs on the rows, and explore; then ask the publisher for a release made for the question.",
+    "Do not look for anybody in the rows: a row that resembles a person is chance.",
+    "Do not take confidence intervals or p-values from the rows as if they were a sample: the noise and the model's "
+    "gaps are not in them.",
+    "Do not count rare combinations in the rows: use the noisy counts in measurements/, which have intervals.",
+)
+
+
+UTILITY: Final = "private, for auditors only; what is public of it is in group L"
+
+
+def model(run: Run) -> dict[str, Any]:
+    """Describe the published model: its kind, its size, and its cliques where it has some."""
+    _, made = run.facts.synthetic
+    values, arrays = made.model.to_arrays()
+    cliques = values.get("cliques")
+    return {
+        "kind": made.model.kind,
+        "numbers": sum(array.size for array in arrays.values()),
+        "cliques": [" × ".join(map(str, clique)) for clique in cliques] if isinstance(cliques, list) else NONE,
+        "rows": made.model.rows,
+        "files": [MODEL_VALUES, MODEL_ARRAYS],
+    }
+
+
+def measured(run: Run) -> list[dict[str, Any]]:
+    """List what was measured, in order, with its noise and its file."""
+    _, made = run.facts.fit
+    return (
+        [
+            {
+                "key": each.key,
+                **(sums.told(each) if isinstance(each, SumMeasurement) else _marginal(each)),
+                "file": f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
+            }
+            for each in made.measured
+        ]
+        + [
+            {"key": trained.draws[-1], **trainings.told(trained, number)}
+            for trained, number in trainings.last_numbers(run.facts)
+        ]
+        + parameters.told(run.facts)
+    )
+
+
+def _marginal(each: Measurement) -> dict[str, Any]:
+    return {
+        "columns": " × ".join(each.clique) or "total",
+        "cells": each.values.size,
+        "deviation": f"{each.variance**0.5:.6g}",
+    }
+
+
+def choices(run: Run) -> list[dict[str, Any]] | str:
+    """List the private choices: which marginal was chosen, at what cost."""
+    _, made = run.facts.fit
+    return [choice_entry(each) for each in made.fitted.selections] or NONE
+
+
+def rows(run: Run) -> dict[str, Any]:
+    """Say how many rows there are, and why so many."""
+    _, made = run.facts.synthetic
+    return {"number": made.rows, "from": made.rows_from, "means": ROWS_FROM[made.rows_from]}
+
+
+def decoding(run: Run) -> dict[str, str]:
+    """Say how each column's values are made from its cells."""
+    from contracts.contract.decoding import Decoder
+
+    plan, _ = run.facts.synthetic
+    forms = Decoder(run.facts.contract, plan.asked.domain.columns).forms
+    return {form.name: DECODING["label" if form.values else form.kind].format(scale=form.scale) for form in forms}
+
+
+def learns_from_rows(run: Run) -> bool:
+    """Say whether sums over rows were measured, or anything was trained on them."""
+    fitted = run.facts.synthetic[1].fitted
+    return bool(fitted.sums or fitted.trainings)
+
+
+def known_bias(run: Run) -> str:
+    """Say what rows of such a model are known to get wrong."""
+    return BIAS_OF_SUMS if learns_from_rows(run) else KNOWN_BIAS
+
+
+def uses(run: Run) -> list[str]:
+    """Say what rows of such a model are good for."""
+    return list(USES_OF_SUMS if learns_from_rows(run) else USES)
+
+
+def constraints(run: Run) -> list[str] | str:
+    """List what holds in every row: structural zeros and constraints on published columns."""
+    plan, _ = run.facts.synthetic
+    held = [f"impossible cells of {' × '.join(clique)} do not occur" for clique in plan.asked.impossible]
+    pairs = [each.less_or_equal for each in run.facts.contract.constraints]
+    names = set(plan.asked.domain.columns)
+    held += [f"{pair[0]} <= {pair[1]}" for pair in pairs if pair is not None and set(pair) <= names]
+    return held or NONE
+
+
+def expected_error(run: Run) -> dict[str, str] | str:
+    """Give the error that the noise alone was expected to make, by number of columns; data-free [rows]."""
+    plan, _ = run.facts.synthetic
+    return {f"{order}-way": f"{error:.6g}" for order, error in sorted(plan.made.expected_error.items())} or NONE
+
+
+SYNTHESIS = Group(
+    "K",
+    "Synthesis",
+    (
+        public("generator", "What made the model.", lambda run: run.facts.spec.synthetic_product.generator),
+        public(
+            "options",
+            "Its options, those that were not written included.",
+            lambda run: run.facts.synthetic[0].options.model_dump(mode="json", by_alias=True),
+        ),
+        public("columns", "The columns of a row.", lambda run: list(run.facts.synthetic[0].asked.domain.columns)),
+        public("rows", "Number of rows, and where it comes from.", rows),
+        public("seed", "Seed of sampling, order and decoding.", lambda run: seed_text(run.facts.synthetic[1].seed)),
+        public(
+            "measured", "Marginals and sums over rows that were measured, and trainings, with their noise.", measured
+        ),
+        public("choices", "Private choices of what to measure.", choices),
+        public(
+            "expected_error", "Mean L1 error of a marginal that noise alone makes, before estimation.", expected_error
+        ),
+        public("model", "The fitted model, as published.", model),
+        public(
+            "notes",
+            "What the generator says about this fit.",
+            lambda run: list(run.facts.synthetic[1].fitted.notes) or NONE,
+        ),
+        public("sampling", "How rows come out of the model.", lambda run: SAMPLING),
+        public("decoding", "How values come out of cells.", decoding),
+        public("constraints", "What holds in every row.", constraints),
+        public("known_bias", "What the rows are known to get wrong.", known_bias),
+        public("conditional_sampling", "Further rows.", lambda run: CONDITIONAL),
+        public("uses", "What the rows are good for, and what not.", uses),
+        public(
+            "utility", "How close the rows are to the data: it is private, and not published.", lambda run: UTILITY
+        ),
+    ),
+)

@@ -1,0 +1,30 @@
+"""Fields that only people can know, as `about:` of a spec or `[publisher]` of a workspace declares them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from contracts.release.about import About, Publisher
+from tasks.records.groups.field import Field, Run
+
+
+def declares(name: str, means: str, *, entry: str = "") -> Field:
+    """Make a public field that the publisher declares.
+
+    Args:
+        name: of the field.
+        means: what it says.
+        entry: name of the declaration, where it is another.
+    """
+    entry = entry or name
+    if entry not in About.model_fields:
+        raise ValueError(f"no declaration {entry!r}")
+    common = ", or for all releases in `[publisher]` of sudare.toml" if entry in Publisher.model_fields else ""
+    absent = f"not declared: only people know it; write `about: {{{entry}: ...}}` in the spec{common}"
+    return Field(name, means, "public", partial(_declared, entry), absent, declared=True)
+
+
+def _declared(entry: str, run: Run) -> Any:
+    """Return a declaration as JSON values; None where there is none."""
+    return run.facts.about.model_dump(mode="json", exclude_none=True).get(entry) or None

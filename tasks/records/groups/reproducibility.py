@@ -1,0 +1,127 @@
+"""Groups R and S: what can be made again, and by whom this release is told to others."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tasks.records.groups.field import Group, Run, public
+
+DRAWN: Final = (
+    "drawn from the operating system's CSPRNG; its keys are never stored, so that nobody can take it off again"
+)
+
+
+def reproducible(run: Run) -> list[dict[str, str]]:
+    """List what a stranger makes again, from what, and how exactly."""
+    if run.facts.classifier is not None:
+        return [_line(*each) for each in [*weights(run), *_always(run)]]
+    if run.facts.synthesis is None:
+        made = [
+            (table.name, f"the noisy counts of {table.measurement.key}", "byte for byte")
+            for table in run.facts.tables
+        ]
+        return [_line(*each) for each in [*made, *_always(run)]]
+    _, synthesis = run.facts.synthetic
+    rows = (f"{synthesis.rows} rows", "the published model and seed", "byte for byte")
+    fitted = ("the model", "the noisy measurements and choices", "within a stated tolerance (verify --deep)")
+    trained = ("the trained network", "nothing: the rows and the noise would be needed", "not at all")
+    return [_line(*each) for each in [rows, trained if synthesis.fitted.trainings else fitted, *_always(run)]]
+
+
+def weights(run: Run) -> list[tuple[str, str, str]]:
+    """Say from what the weights of a model follow."""
+    made = run.facts.trained[1]
+    parameters = f"{made.model.parameters} weights and biases"
+    if made.seed is None:
+        return [(parameters, "the published noisy values", "byte for byte")]
+    return [(parameters, "the noisy measurements and the seed", "within a stated tolerance (verify --deep)")]
+
+
+def _always(run: Run) -> list[tuple[str, str, str]]:
+    draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
+    return [("the privacy loss", f"the events of {draws} draws", "to the last unit, rounded against the spender")]
+
+
+def _line(what: str, source: str, exactly: str) -> dict[str, str]:
+    return {"what": what, "from": source, "exactly": exactly}
+
+
+def not_reproducible(run: Run) -> list[str]:
+    """List what nobody can make again, on purpose."""
+    draws = sum(entry.kind == "noise_drawn" for entry in run.facts.entries)
+    listed = [f"the noise of {draws} draws: {DRAWN}"]
+    trainings = () if run.facts.of_tables else run.facts.fit[1].fitted.trainings
+    for trained in trainings:
+        listed.append(
+            f"the training {trained.key}: its samples of rows and its noise are not kept, so it cannot be "
+            f"retrained byte for "
+            "byte; its last checkpoint is published"
+        )
+    return listed
+
+
+REPRODUCIBILITY: Final = Group(
+    "R",
+    "Reproducibility",
+    (
+        public(
+            "reproducible", "What anybody can make again from the published files, and how exactly.", reproducible
+        ),
+        public("not_reproducible", "What is deliberately not reproducible.", not_reproducible),
+    ),
+)
+
+
+def files(run: Run) -> dict[str, str]:
+    """Name the notices that lie beside this record."""
+    release, number = run.facts.spec.release, run.facts.version.number
+    return {
+        "privacy_label": f"{release}/v{number}/label.html",
+        "registry_entry": f"{release}/v{number}/deployment.yaml",
+        "catalogue_entry": f"{release}/v{number}/croissant.json",
+        "lineage_event": f"{release}/v{number}/lineage.json",
+    }
+
+
+def items(run: Run) -> dict[str, Any]:
+    """Give what a public notice on creation and provision names: categories of information, and the way."""
+    contract = run.facts.contract
+    if run.facts.of_tables:
+        names = {name for table in run.facts.tables for name in table.columns}
+        form = "noisy counts by these items; no record of a person"
+    elif run.facts.classifier is not None:
+        names = set(run.facts.trained[0].asked.domain.columns)
+        form = "the weights of a classifier of these items; no record of a person"
+    else:
+        names = set(run.facts.synthetic[0].asked.domain.columns)
+        form = "made-up records with these items; none is a person's"
+    return {
+        "items": [column.description or column.name for column in contract.columns if column.name in names],
+        "form": form,
+        "way": f"files: {', '.join(run.facts.spec.publish.formats)}",
+        "note": "no legal opinion: whether these are anonymously processed information or statistics is for lawyers",
+    }
+
+
+def correction(run: Run) -> str:
+    """Say how an error is corrected, and whom to write to."""
+    contact = run.facts.about.contact
+    told = "to the contact in B.contact" if contact is not None else "to the publisher; no contact is declared"
+    return (
+        f"write {told}. A published file never changes: a correction is a new version of {run.facts.spec.release} "
+        f"that "
+        "supersedes this one; the loss of this one stays charged"
+    )
+
+
+NOTICES: Final = Group(
+    "S",
+    "Notices",
+    (
+        public("files", "Notices beside this record.", files),
+        public(
+            "notice", "Items and way of provision, as a public notice of processed information names them.", items
+        ),
+        public("correction", "How an error is reported and corrected.", correction),
+    ),
+)

@@ -1,0 +1,100 @@
+"""Group L: how good the published numbers are. Public: from the declared noise, and against noisy values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any, Final
+
+from privacy.evaluation.against_noisy import distance
+from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.marginals.plan import CONFIDENCE
+from privacy.marginals.uncertainty import half_width, mean_absolute, variance
+from tasks.products.tables.table_refinement import DenseTable
+from tasks.records.groups.field import NONE, Group, Run, auditor, public
+from tasks.records.groups.noise import suppressed_cells
+
+ON_REQUEST: Final = "computed on request by `sudare evaluate`, from the rows; pays nothing, and is for auditors only"
+SPARSE: Final = "not given for a sparse table: cells that are not listed have no noisy count"
+
+
+def measured(run: Run) -> Iterator[Measurement | SparseMeasurement]:
+    """Yield the noisy marginals of a run, in the order of its draws."""
+    if not run.facts.of_tables:
+        yield from run.facts.fit[1].fitted.measurements
+        return
+    if run.facts.total is not None:
+        yield run.facts.total
+    for table in run.facts.tables:
+        yield from (each.measurement for each in table.levels)
+        yield table.measurement
+
+
+def expected_error(run: Run) -> list[dict[str, Any]] | str:
+    """Give for each noisy marginal the error of a cell that its declared noise makes [rows]."""
+    return [
+        {
+            "of": each.key,
+            "mean_absolute": f"{mean_absolute(each.event):.6g}",
+            "rmse": f"{sqrt(variance(each.event)):.6g}",
+            "half_width_95": half_width(each.event, CONFIDENCE),
+        }
+        for each in measured(run)
+    ] or NONE
+
+
+def error_against_noisy(run: Run) -> list[dict[str, Any]] | str:
+    """Say how far published counts lie from the noisy ones, beside how far noise alone lies from the exact ones."""
+    if run.facts.classifier is not None:
+        return NONE
+    told = _of_rows(run) if run.facts.synthesis is not None else _of_tables(run)
+    return list(told) or NONE
+
+
+def _of_tables(run: Run) -> Iterator[dict[str, Any]]:
+    for table in run.facts.tables:
+        noise = f"{sqrt(variance(table.measurement.event)):.6g}"
+        if not isinstance(table, DenseTable):
+            yield {"of": table.measurement.key, "mean_absolute": SPARSE, "rmse": SPARSE, "noise_rmse": noise}
+            continue
+        gone = suppressed_cells(table)
+        found = distance(table.refined.values, table.measurement.values, None if gone is None else ~gone)
+        yield {"of": table.measurement.key, **found.told(), "noise_rmse": noise}
+
+
+def _of_rows(run: Run) -> Iterator[dict[str, Any]]:
+    made = run.facts.synthetic[1]
+    for each in made.fitted.measurements:
+        found = distance(made.model.marginal(each.clique), each.values)
+        yield {"of": each.key, **found.told(), "noise_rmse": f"{sqrt(each.variance):.6g}"}
+
+
+def computed_on(run: Run) -> list[dict[str, str]]:
+    """Say of each metric what it was computed on, and what it cost."""
+    rows = "the model's expected counts" if run.facts.synthesis is not None else "refined counts"
+    draws = len(list(measured(run)))
+    return [
+        {"metric": "expected_error", "computed_on": f"the declared noise of {draws} draws; no data", "cost": "none"},
+        {"metric": "error_against_noisy", "computed_on": f"{rows} and the noisy ones, both released", "cost": "none"},
+        {"metric": "scores_on_real_rows", "computed_on": "the confidential rows", "cost": "internal only"},
+    ]
+
+
+UTILITY: Final = Group(
+    "L",
+    "Utility",
+    (
+        public("expected_error", "Error of a noisy cell, from the declared noise alone [rows].", expected_error),
+        public(
+            "error_against_noisy",
+            "How far published counts, or those that the model expects, lie from the noisy ones [rows].",
+            error_against_noisy,
+        ),
+        public("computed_on", "What each metric was computed on, and what that cost.", computed_on),
+        auditor(
+            "scores_on_real_rows",
+            "How close the release is to the confidential rows.",
+            lambda run: f"{ON_REQUEST}; not when the record of {run.facts.spec.release} was written",
+        ),
+    ),
+)

@@ -1,0 +1,204 @@
+"""Group N: the hazards by layer and how each is met, known limits, what is out of scope, and permitted uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from contracts.release.spec import large_delta
+from tasks.records.groups.declarations import declares
+from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.hazards import data_hazards as hazards_of_data
+from tasks.records.hazards import guarantee_hazards as hazards_of_guarantee
+from tasks.records.hazards import implementation_hazards as hazards_of_implementation
+from tasks.records.hazards import pipeline_hazards as hazards_of_pipeline
+from tasks.records.hazards.hazard import TRAININGS, checklist
+
+
+def _always(run: Run) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One known limit, as docs/privacy_model.md numbers and names it.
+
+    Args:
+        number: there.
+        title: there.
+        says: in a sentence.
+        concerns: which runs it concerns.
+    """
+
+    number: int
+    title: str
+    says: str
+    concerns: Callable[[Run], bool] = _always
+
+
+def _total_declared(run: Run) -> bool:
+    return run.facts.contract.total is not None
+
+
+def _synthetic(run: Run) -> bool:
+    return run.facts.synthesis is not None
+
+
+def _several_rows(run: Run) -> bool:
+    return run.facts.charge.request.rows_per_unit > 1
+
+
+LIMITS: Final = (
+    Limit(1, "Timing and size", "How long a run takes, how large its files are and when it fails is not protected."),
+    Limit(2, "Gates", "That gates held, or stopped a run, is an exact bit about the data, outside of every epsilon."),
+    Limit(
+        3,
+        "What the contract says is public is public",
+        "Domains, structural zeros and totals are taken on the owner's word; one that was read off the data leaks.",
+    ),
+    Limit(
+        4,
+        "Declared totals",
+        "With a declared total, whether somebody is in the table at all is not protected.",
+        _total_declared,
+    ),
+    Limit(
+        5, "One unit is protected, not a group", "Several units together lose a multiple; so do rows under other ids."
+    ),
+    Limit(
+        6, "Populations are declared", "Populations that share people have accounts that know nothing of each other."
+    ),
+    Limit(
+        7,
+        "The operator is trusted",
+        "Who can read the workspace reads the rows; who changes the code can do anything.",
+    ),
+    Limit(8, "Restored backups", "A ledger restored from a copy forgets charges; only published versions show it."),
+    Limit(9, "The generator", "Noise is as good as the operating system's entropy and AES-256 in counter mode."),
+    Limit(
+        10,
+        "Floating point",
+        "Rényi losses are computed in doubles, with margins that are argued and tested, not proven.",
+    ),
+    Limit(
+        11,
+        "Adaptive odometers",
+        "An account's bound is for its cap, not for a moment chosen to make the loss look small.",
+    ),
+    Limit(
+        12,
+        "Whether the table changed",
+        "That a spec got a new version, or was charged anew for a run that was never published, tells that its "
+        "encoded table changed.",
+        lambda run: run.facts.spec.due is None,
+    ),
+    Limit(13, "What stays in the workspace", "Results of validation and private logs stay with the publisher."),
+    Limit(14, "Evaluation", "Scores against real rows pay nothing, are private, and must not choose among releases."),
+    Limit(15, "Code in the same process", "A foreign generator in the process is trusted like the rest of the code."),
+    Limit(16, "Large moves", "For several rows a unit there is no second accountant.", _several_rows),
+    Limit(
+        17,
+        "Synthetic rows",
+        "Rows are a sample of a model; a number of rows counted from the table leaks.",
+        _synthetic,
+    ),
+    Limit(
+        18,
+        "Gradients of trainings",
+        "Gradients of trainings are float32; clipping leaves room for their rounding, which is argued, not proven.",
+        lambda run: TRAININGS[0](run),
+    ),
+    Limit(
+        19,
+        "What is learned of one attribute",
+        "The bound about one column holds for what the encoded table says; a filter on the column, or a gate, "
+        "tells more.",
+        lambda run: run.facts.of_tables,
+    ),
+    Limit(
+        20,
+        "Federations",
+        "Who may see a site's contribution is declared, and no code can check who looked, or who reached the link.",
+        lambda run: False,  # what federations release has a check of its own, and no record
+    ),
+)
+LARGE_DELTA: Final = (
+    "delta is large: such a guarantee allows whole rows of a few people to be published, and the publisher accepts "
+    "that (large_delta: accepted)"
+)
+OUT_OF_SCOPE: Final = (
+    "what holds for many people: to learn that is the purpose, and it may be used about one of them",
+    "whoever can watch the machine, its files or its clock while a release is made",
+    "whoever has the publisher's signing key, or can change the code that runs",
+    "publications of the same people that do not go through this ledger",
+    "errors, gaps and bias of the source, and of how its rows were collected",
+)
+
+
+def known_limits(run: Run) -> list[dict[str, Any]]:
+    """List the known limits that concern this run."""
+    return [
+        {"number": limit.number, "title": limit.title, "says": limit.says} for limit in LIMITS if limit.concerns(run)
+    ]
+
+
+def out_of_scope(run: Run) -> list[str]:
+    """List what the guarantee does not speak of."""
+    people = (
+        f"whoever knows more than one unit's worth: groups of {run.facts.contract.unit.column or 'row'}s lose more"
+    )
+    return [*OUT_OF_SCOPE, people]
+
+
+def quality_warnings(run: Run) -> list[str] | str:
+    """List what users must mind: the contract's limitations, notes of refinement or generator, suppression."""
+    stated = run.facts.contract.description.get("limitations")
+    listed = [] if stated is None else [f"the contract: {stated}"]
+    if large_delta(run.facts.spec, run.facts.contract) is not None:
+        listed.append(LARGE_DELTA)
+    for table in run.facts.tables:
+        listed += [f"{table.name}: {note}" for note in table.refined.notes]
+    if run.facts.synthesis is not None:
+        return [*listed, *run.facts.synthesis.fitted.notes, "rows are made up: see K.known_bias and K.uses"]
+    if run.facts.classifier is not None:
+        return [
+            *listed,
+            *run.facts.classifier.fitted.notes,
+            "what a model says of one person may be wrong: see K.uses",
+        ]
+    if run.facts.spec.tables_product.minimum_frequency is not None:
+        listed.append("published counts lie above the exact ones on average: small noisy ones are suppressed")
+    return listed or NONE
+
+
+LIMITATIONS: Final = Group(
+    "N",
+    "Limits",
+    (
+        public(
+            "hazards_guarantee",
+            "Checklist of the guarantee: unit, sensitivity, accounting. Each hazard, and how this release meets it.",
+            lambda run: checklist(hazards_of_guarantee.HAZARDS, run),
+        ),
+        public(
+            "hazards_implementation",
+            "Checklist of the implementation: noise, samplers, generators, code.",
+            lambda run: checklist(hazards_of_implementation.HAZARDS, run),
+        ),
+        public(
+            "hazards_data",
+            "Checklist of data collection: domains, validation, people and periods.",
+            lambda run: checklist(hazards_of_data.HAZARDS, run),
+        ),
+        public(
+            "hazards_pipeline",
+            "Checklist of the pipeline: what leaves by another door.",
+            lambda run: checklist(hazards_of_pipeline.HAZARDS, run),
+        ),
+        public("known_limits", "Known limits of the guarantee that concern this release.", known_limits),
+        public("out_of_scope", "Attackers and questions that the guarantee does not speak of.", out_of_scope),
+        public("quality_warnings", "What users of the data must mind.", quality_warnings),
+        declares("permitted_uses", "What the release may be used for."),
+    ),
+)

@@ -1,0 +1,36 @@
+"""What the record of a released model states: its draws, its files, and the seed of post-processing if it has one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, Seed
+from tasks.records.model.version_statements import Count, Hash, Listed, Statement, Text
+
+Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
+
+
+class WeightsStatement(Statement):
+    """The published model: its files, its layers, the range of its numbers, and the digest of its weights."""
+
+    weights: Text
+    inputs: Text
+    card: Text
+    widths: Listed[Count]
+    range: Listed[Decimal] | None
+    sha256: Hash
+
+
+class ModelReplay(FittedReplay):
+    """All that a stranger needs to check a release of a model."""
+
+    model: WeightsStatement
+    seed: Seed | None
+
+
+class ModelRecord(FittedRecord):
+    """record.json of a version of a model."""
+
+    replay: ModelReplay

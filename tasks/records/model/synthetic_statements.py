@@ -1,0 +1,102 @@
+"""What the record of a synthetic version states: draws and choices, the model, the rows and their seed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tasks.records.model.version_statements import (
+    Count,
+    DrawStatement,
+    Hash,
+    Listed,
+    RecordTerms,
+    ReplayTerms,
+    Statement,
+    Text,
+)
+
+Seed = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class StatisticStatement(Statement):
+    """What a sum over rows adds up: its parameters, with arrays by their digests, and the arrays' shapes."""
+
+    digest: Hash
+    parameters: dict[str, Any]
+    shapes: dict[Hash, Listed[Count]]
+
+
+class TrainingStatement(Statement):
+    """One interval of a training by DP-SGD.
+
+    Its plan (rationals as text), the digest of what was trained, and which interval it is; None for an attempt that
+    was interrupted and lost.
+    """
+
+    plan: dict[str, Any]
+    learner: Hash
+    interval: Count | None
+
+
+class ParametersStatement(Statement):
+    """Noisy parameters, or a checkpoint of a training on noisy changes: what was trained, and which draw it is."""
+
+    perturbation: dict[str, Any]
+    interval: Count
+
+
+class SyntheticDraw(DrawStatement):
+    """One draw: a marginal or sums over rows, in a file of its own, a choice, part of a training, or parameters."""
+
+    measurements: Text | None
+    index: Count | None
+    statistic: StatisticStatement | None = None
+    training: TrainingStatement | None = None
+    parameters: ParametersStatement | None = None
+
+
+class ModelStatement(Statement):
+    """The published model: its kind, its two files, and the digest of each of its arrays."""
+
+    kind: Text
+    values: Text
+    arrays: Text
+    rows: Count
+    sha256: dict[Text, Hash]
+
+
+class RowsStatement(Statement):
+    """The published rows: how many and why, the seed that they come from, and their file."""
+
+    number: Count
+    from_: Literal["estimated", "public", "declared"] = Field(alias="from")
+    seed: Seed
+    data: Text
+
+
+class FittedReplay(ReplayTerms):
+    """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
+
+    draws: Listed[SyntheticDraw]
+    notes: Listed[Text]
+
+
+class FittedRecord(RecordTerms):
+    """record.json of a version of what is fitted."""
+
+    replay: FittedReplay
+
+
+class SyntheticReplay(FittedReplay):
+    """All that a stranger needs to check a synthetic release."""
+
+    model: ModelStatement
+    rows: RowsStatement
+
+
+class SyntheticRecord(FittedRecord):
+    """record.json of a synthetic version."""
+
+    replay: SyntheticReplay

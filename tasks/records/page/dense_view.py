@@ -1,0 +1,323 @@
+"""What the page shows of each table: a chart that fits its size, and numbers from the declared noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.release.tables.levels import level_name
+from privacy.marginals.plan import PlannedDraw
+from tasks.products.tables.table_refinement import DenseTable, ReleasedTable
+from tasks.records.charts import charts
+from tasks.records.charts.error_plot import ErrorPlot, error_plot
+from tasks.records.charts.heat_map import Axis, Map, draw_map
+from tasks.records.facts import RunFacts
+from tasks.records.page.suppression_view import below, drawn_empty, is_suppressed, suppression_facts
+from tasks.records.page.words import relative_error
+
+MOST_BARS = 60
+LARGEST_CELLS = 15
+WIDEST_HEAT = 12
+MOST_INTERVALS = 160
+"""With more cells than this a heat map shows counts alone."""
+LONGEST_LABEL = 48
+MAP_PIXELS = 256 * 256
+LEAST_SIDE = 32
+"""With fewer pixels along an axis than this, and more cells than pixels, a map says nothing."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one table may take of the page; the more tables, the less of each is shown, so that the page stays small.
+
+    Args:
+        bars: cells that are drawn as bars.
+        numbers: cells of a heat map with numbers.
+        colours: cells of a heat map without.
+        curves: whether curves are drawn.
+        side: pixels along each axis of a map.
+    """
+
+    bars: int
+    numbers: int
+    colours: int
+    curves: bool
+    side: int
+
+
+def room(tables: int) -> Room:
+    """Share the page among its tables."""
+    bars = max(5, min(MOST_BARS, 400 // tables))
+    side = isqrt(MAP_PIXELS // tables)
+    return Room(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24, side=side)
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """One cell as a bar: its label, the published count, the interval of the exact one."""
+
+    label: str
+    count: str
+    interval: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """One cell of a heat map: its published count, how dark it is, the interval of the exact one, or nothing."""
+
+    count: str
+    level: int
+    interval: str
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A two-way table with its numbers: labels of the columns, and for each row its label and cells."""
+
+    across: str
+    down: str
+    columns: list[str]
+    rows: list[tuple[str, list[HeatCell]]]
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """How many cells have a size, and how far off such cells may be."""
+
+    sizes: str
+    cells: str
+    bar: Markup
+    error: str
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One table of the page.
+
+    Args:
+        anchor: its place on the page.
+        title: its columns, and its name where that is another.
+        name: its name.
+        cells: what it consists of.
+        draw: the record's entry of its draw.
+        processed: the record's entry of its post-processing.
+        noise: the noise, drawn.
+        facts: short facts about the released numbers.
+        bars: cells as bars, and whether these are all cells or the largest.
+        heat: the table as a heat map with numbers.
+        drawn_heat: the table as a heat map without numbers.
+        map: a table of two ordered axes as a picture.
+        rank: the rank plot of a table with many cells.
+        errors: relative error against size.
+        sizes: cells by size, with their error.
+        files: its files.
+    """
+
+    anchor: str
+    title: str
+    name: str
+    cells: str
+    draw: dict[str, Any]
+    processed: dict[str, Any]
+    noise: Markup
+    facts: list[tuple[str, str]]
+    bars: list[BarRow]
+    all_bars: bool
+    heat: Heat | None
+    drawn_heat: Markup | None
+    map: Map | None
+    rank: Markup
+    errors: ErrorPlot | None
+    sizes: list[SizeRow]
+    files: list[str]
+
+
+def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: DenseTable, share: Room) -> TableView:
+    """Prepare a table that has a count for every cell; arguments as for `views.table_views`."""
+    table = drawn_empty(table)
+    planned = facts.tables_plan.draw(table.measurement.key)
+    refined = table.refined.values
+    few = refined.size <= share.bars
+    heat = _heat(facts.contract, table) if refined.ndim == 2 and refined.size <= share.numbers else None
+    picture = _map(facts.contract, table, share.side) if heat is None else None
+    sketch = refined.ndim == 2 and heat is None and picture is None and refined.size <= share.colours
+    most = share.bars if few else min(share.bars, LARGEST_CELLS)
+    return TableView(
+        anchor=f"table-{number}",
+        title=title_of(table),
+        name=table.name,
+        cells=_cells(facts.contract, table),
+        draw=next(draw for draw in values["G.draws"] if draw["key"] == table.measurement.key),
+        processed=next(entry for entry in values["K.tables"] if entry["table"] == table.name),
+        noise=charts.noise_curve(planned.event, planned.half_width) if share.curves else Markup(""),
+        facts=_facts(table, facts.contract, planned),
+        bars=_bars(facts.contract, table, most) if heat is None else [],
+        all_bars=few,
+        heat=heat,
+        drawn_heat=charts.heat_map(refined, f"Refined counts of {table.name}") if sketch else None,
+        map=picture,
+        rank=charts.rank_plot(refined, planned.half_width)
+        if share.curves and not few and heat is None
+        else Markup(""),
+        errors=error_plot(refined, planned.half_width) if share.curves else None,
+        sizes=size_rows(refined, planned.half_width, suppressed=below(table)) if refined.size > 12 else [],
+        files=[file["path"] for file in values["P.files"] if belongs(file["path"], table)],
+    )
+
+
+def title_of(table: ReleasedTable) -> str:
+    """Name a table by its columns, after the name that the spec gave it, if it gave one."""
+    columns = " × ".join(table.columns)
+    return columns if table.name == "_x_".join(table.columns) else f"{table.name}: {columns}"
+
+
+def belongs(path: str, table: ReleasedTable) -> bool:
+    """Say whether a file is of the table, or of one of its levels."""
+    names = [table.name, *(level_name(table.name, each.level.name) for each in table.levels)]
+    return path.partition("/")[2].rpartition(".")[0] in names
+
+
+def _cells(contract: Contract, table: DenseTable) -> str:
+    """Say what the cells are."""
+    total = f"{table.refined.values.size:,} cells"
+    if len(table.columns) == 1:
+        return f"{total}, one for each value of {table.columns[0]}"
+    return f"{total}: every combination of " + ", ".join(
+        f"{name} ({contract.column(name).size})" for name in table.columns
+    )
+
+
+def _facts(table: DenseTable, contract: Contract, planned: PlannedDraw) -> list[tuple[str, str]]:
+    """Count what is released: cells that are zero, larger than their noise, declared impossible."""
+    refined = table.refined.values
+    clear = int((refined > planned.half_width).sum())
+    found = [
+        ("sum of all cells", written(refined.sum())),
+        ("cells above the reach of their noise", f"{clear:,}"),
+    ]
+    if table.refined.suppressed is None:
+        found.append(("cells at zero", f"{int((refined == 0).sum()):,}"))
+    else:
+        found[0] = ("sum of the published cells", written(refined.sum()))
+        found += suppression_facts(table)
+    negative, impossible = int((refined < 0).sum()), int(contract.impossible(table.columns).sum())
+    found += [("cells below zero", f"{negative:,}")] if negative else []
+    return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
+
+
+def _bars(contract: Contract, table: DenseTable, most: int) -> list[BarRow]:
+    refined, noisy = table.refined.values, table.measurement.values
+    flat = refined.reshape(-1)
+    chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
+    if flat.size > most:  # of many cells the largest are shown, and how large suppressed ones are is not known
+        chosen = np.array([cell for cell in chosen if not is_suppressed(table, int(cell))], dtype=np.int64)
+    if not chosen.size:
+        return []
+    lower, upper = (ends.reshape(-1) for ends in (table.refined.intervals.lower, table.refined.intervals.upper))
+    raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
+    highest = max(float(upper[chosen].max()), 1.0)
+    lowest = min(float(lower[chosen].min()), 0.0)
+    scale = (max(lowest, -0.1 * highest) if float(flat[chosen].min()) >= 0 else lowest, highest)
+    rows = []
+    for cell, middle in zip(chosen, raw, strict=True):
+        ends = int(lower[cell]), int(middle), int(upper[cell])
+        row = bar_row(_label(contract, table, int(cell)), float(flat[cell]), ends, scale)
+        rows.append(replace(row, count=below(table), interval="–") if is_suppressed(table, int(cell)) else row)
+    return rows
+
+
+def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[float, float]) -> BarRow:
+    """Draw one cell: its refined count, and lower end, noisy count and upper end of its interval."""
+    low, _, high = ends
+    return BarRow(label, written(count), f"{written(low)} to {written(high)}", charts.count_bar(count, ends, scale))
+
+
+def _label(contract: Contract, table: DenseTable, cell: int) -> str:
+    places = np.unravel_index(cell, table.refined.values.shape)
+    labels = [contract.column(name).labels[int(place)] for name, place in zip(table.columns, places, strict=True)]
+    return " · ".join(clipped_label(label) for label in labels)
+
+
+def clipped_label(label: str) -> str:
+    """Cut a long label."""
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+
+
+def _heat(contract: Contract, table: DenseTable) -> Heat | None:
+    """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
+    values, gone = table.refined.values, table.refined.suppressed
+    gone = np.zeros(values.shape, np.bool_) if gone is None else gone
+    down, across = table.columns
+    turned = values.shape[1] > values.shape[0]
+    if turned:
+        values, gone, down, across = values.T, gone.T, across, down
+    if values.shape[1] > WIDEST_HEAT:
+        return None
+    levels, ends = charts.heat_levels(values), table.refined.intervals
+    lower, upper = (end.T if turned else end for end in (ends.lower, ends.upper))
+    told = np.full(values.shape, values.size <= MOST_INTERVALS) & ~gone
+
+    def cell(at: tuple[int, int]) -> HeatCell:
+        interval = f"{written(lower[at])}–{written(upper[at])}" if told[at] else ""
+        return HeatCell(below(table) if gone[at] else written(values[at]), int(levels[at]), interval)
+
+    rows = [
+        (clipped_label(label), [cell((place, column)) for column in range(values.shape[1])])
+        for place, label in enumerate(contract.column(down).labels)
+    ]
+    return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
+
+
+def _map(contract: Contract, table: DenseTable, side: int) -> Map | None:
+    """Draw a table of two ordered columns, without the cells for missing values; None where there is no room."""
+    if len(table.columns) != 2 or contract.ordered_axes(table.columns) != (0, 1):
+        return None
+    labels = [contract.column(name).labels for name in table.columns]
+    labels = [each[:-1] if len(each) > 1 and each[-1] == NULL_LABEL else each for each in labels]
+    values = table.refined.values[: len(labels[0]), : len(labels[1])]
+    if side < min(LEAST_SIDE, max(values.shape)):
+        return None
+    up, right = (
+        Axis(name, clipped_label(each[0]), clipped_label(each[-1]))
+        for name, each in zip(table.columns, labels, strict=True)
+    )
+    return draw_map(values, up, right, side=side)
+
+
+def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:
+    """Count the cells of each order of magnitude, with the reach of the noise relative to them.
+
+    Args:
+        refined: refined counts, any shape.
+        half_width: the noise lies within plus or minus this in 95 % of draws.
+        absent: how many further cells are 0.
+        suppressed: what is known of suppressed cells, whose count reads 0 here; empty where there are none.
+    """
+    flat = refined.reshape(-1)
+    edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
+    counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
+    small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
+    largest = max([*counts, small])
+    name = f"suppressed ({suppressed}) or 0" if suppressed else "below 1"
+    rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
+    smallest = next((place for place, count in enumerate(counts) if count), len(counts))
+    for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
+        error = f"{relative_error(half_width, low)} to {relative_error(half_width, high)}"
+        sizes = f"{low:,} to {high - 1:,}" if whole else f"{low:,} to <{high:,}"
+        rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
+    return rows
+
+
+def written(value: float | np.generic) -> str:
+    """Write a count: whole ones whole, others with one decimal; a true minus sign."""
+    number = float(value)
+    text = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
+    return text.replace("-", "−")

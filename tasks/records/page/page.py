@@ -1,0 +1,196 @@
+"""record.html and record.ja.html: the audit record for people, each one self-contained page without script."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from privacy.marginals.plan import CONFIDENCE
+from tasks.records.charts import charts
+from tasks.records.facts import RunFacts
+from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
+from tasks.records.page import words
+from tasks.records.page.language import Code, Language, language, spaced
+from tasks.records.page.lineage_graph import lineage_graph
+from tasks.records.page.style import style
+from tasks.records.page.synthetic_view import synthetic_view
+from tasks.records.page.table_views import table_views
+from tasks.records.product_groups import groups_of
+from tasks.records.public_text import public_values
+from tasks.records.record import GROUPS
+
+FOLDER = Path(__file__).parent
+MOST_ITEMS = 40
+LONGEST_TEXT = 600
+PAGES: Final[dict[Code, str]] = {"en": "record.html", "ja": "record.ja.html"}
+_NAMES: Final[dict[Code, str]] = {"en": "English", "ja": "日本語"}
+_BETWEEN = re.compile(r"(?<=[\u3000-\u303f\uff00-\uff60])\s+(?=[\u3000-\u9fff\uff00-\uff60])")
+_HEX = re.compile(r"[0-9a-f]{40,}")
+
+
+@dataclass(frozen=True)
+class Views:
+    """The tables and pictures of a version, prepared once for the pages of all languages.
+
+    Args:
+        tables: the tables of counts.
+        synthetic: the synthetic rows; None where there are none.
+    """
+
+    tables: Any
+    synthetic: Any
+
+
+def prepare(record: dict[str, Any], facts: RunFacts, folder: Path) -> Views:
+    """Prepare what the pages show of the data.
+
+    Args:
+        record: the public record.
+        facts: the run; its released tables are drawn.
+        folder: the version's folder; has the published rows.
+    Privacy: reads the public copy of the record and released values only.
+    """
+    values = public_values(record)
+    return Views(table_views(facts, values), synthetic_view(facts, values, folder))
+
+
+def render_page(
+    record: dict[str, Any], facts: RunFacts, views: Views, code: Code = "en", *, auditor: bool = False
+) -> str:
+    """Render a record as a page.
+
+    Args:
+        record: the public record, or for auditors the full one; all words and fields come from it.
+        facts: the run.
+        views: its tables and pictures.
+        code: the page's language.
+        auditor: whether this is the page for auditors, which stays in the workspace.
+    Returns:
+        str: HTML, self-contained; every text is escaped.
+    Privacy: shows what the record shows, and released values.
+    """
+    values, lang = public_values(record), language(code)
+    page: str = _template().render(
+        record=record,
+        v=values,
+        lang=lang,
+        t=lang.text,
+        say=lang.say,
+        drawn=lang.drawn,
+        auditor=auditor,
+        others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
+        declared=set(record.get("declared", ())),
+        beliefs=words.beliefs(values["F.epsilon"], values["F.delta"]),
+        largest=words.largest_attribute(values),
+        even="50 %",
+        question=words.question(values),
+        subject=words.subject(values),
+        protected=words.protected(values),
+        at_most=words.at_most,
+        lost=partial(words.brief, up=True),
+        left=partial(words.brief, up=False),
+        loss_unit=words.loss_unit(values),
+        further=words.further(values),
+        share=words.share,
+        summed=_summed,
+        budget=_budget(values),
+        lineage=lineage_graph(values, lang),
+        tables=views.tables,
+        synthetic=views.synthetic,
+        model=facts.classifier is not None,
+        groups=groups_of(facts, GROUPS),
+        confidence=round(100 * CONFIDENCE),
+        digest=_digest,
+        numbered=partial(_numbered, linked=not auditor),
+        expected_from=_expected_from(facts),
+        style=_page_style(facts, lang),
+        constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
+    )
+    return page if lang.own else _unspaced(page)
+
+
+def _unspaced(page: str) -> str:
+    """Take out the white space between full-width characters: their languages have no word spaces."""
+    return _BETWEEN.sub("", page)
+
+
+def _page_style(facts: RunFacts, lang: Language) -> Markup:
+    """Return the page's style sheets."""
+    sheets = ["record.css"]
+    sheets += [] if facts.synthesis is None else ["synthetic.css"]
+    sheets += [] if lang.own else [f"record.{lang.code}.css"]
+    return style(*(FOLDER / name for name in sheets))
+
+
+def _digest(value: str) -> Markup:
+    return Markup('<code class="digest">{}</code>').format(value)
+
+
+def _numbered(path: str, *, linked: bool) -> Markup:
+    """Name a file of measurements by its number, linked where it lies beside."""
+    number = path[13:17]
+    return Markup('<a href="{}">{}</a>').format(path, number) if linked else Markup("{}").format(number)
+
+
+def _expected_from(facts: RunFacts) -> str:
+    """Say what the expected errors of refined tables were estimated from."""
+    earlier = facts.earlier_version
+    if earlier is None:
+        return "estimated from the noisy counts"
+    return f"what this noise would err on the counts of {earlier.release} v{earlier.number}"
+
+
+def _summed(one: str, other: str) -> str:
+    return format(Decimal(one) + Decimal(other), "f")
+
+
+def _budget(values: dict[str, Any]) -> Markup:
+    parts = [("before", "G.before"), ("charged", "G.charged"), ("left", "G.left")]
+    return charts.budget_bar([(name, float(values[key])) for name, key in parts])
+
+
+def _template() -> Any:
+    return environment().get_template("record.html.j2")
+
+
+@cache
+def environment() -> Environment:
+    """Return the one environment of pages: every text is escaped, nothing may be missing."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["spaced"] = spaced
+    environment.filters["clipped"] = clipped
+    environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
+    environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
+    environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
+    environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None
+    environment.tests["uniform"] = uniform
+    environment.tests["command"] = lambda value: isinstance(value, str) and value.startswith("sudare verify ")
+    environment.globals["most_items"] = MOST_ITEMS
+    return environment
+
+
+def uniform(value: object) -> bool:
+    """Say whether a value is a list of objects with the same keys: a table."""
+    if not isinstance(value, list) or not value or not all(isinstance(part, dict) for part in value):
+        return False
+    return all(list(part) == list(value[0]) for part in value)
+
+
+def clipped(text: object) -> str:
+    """Cut a long text; the whole of it is in record.json."""
+    whole = str(text)
+    return whole if len(whole) <= LONGEST_TEXT else whole[:LONGEST_TEXT] + " … (whole in record.json)"

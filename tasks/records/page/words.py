@@ -1,0 +1,149 @@
+"""The guarantee, the cost and the uncertainty in plain words, from the public record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import calculus_from_json
+from privacy.accounting.posterior import largest_posterior, odds_bound, smallest_posterior
+from privacy.accounting.scale import further_epsilons
+from tasks.records.charts.charts import belief_bar
+from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.verification.guarantee.posterior_checks import ANY_COLUMN
+
+PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How far the release can move a belief.
+
+    Args:
+        before: the belief before, in percent.
+        least: the least it can become.
+        most: the most it can become.
+        bar: the range, drawn.
+    """
+
+    before: str
+    least: str
+    most: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class Largest:
+    """What can be learned at most of one column of somebody known to be in the table.
+
+    Args:
+        column: the contract's column; None where no column is known to be told less of than the others.
+        factor: by which odds are multiplied at most.
+        exceptions: the probability of the releases after which they may move further.
+        beliefs: how far, by the belief before.
+    """
+
+    column: str | None
+    factor: str
+    exceptions: str
+    beliefs: list[Belief]
+
+
+def beliefs(epsilon: str, delta: str, *, priors: tuple[Fraction, ...] = PRIORS) -> list[Belief]:
+    """Compute how far beliefs can move: `accounting.posterior`, the bounds that the record's fields give.
+
+    Args:
+        epsilon, delta: as the record writes them.
+        priors: the beliefs before.
+    """
+    factor = odds_bound(int(Decimal(epsilon).scaleb(12)), int(Decimal(delta).scaleb(18)))
+    shown = []
+    for prior in priors:
+        low, high = posterior(prior, 1 / factor), posterior(prior, factor)
+        least, most = smallest_posterior(prior, factor), largest_posterior(prior, factor)
+        shown.append(Belief(f"{float(100 * prior):g} %", least, most, belief_bar(float(prior), low, high)))
+    return shown
+
+
+def posterior(prior: Fraction, factor: Decimal) -> float:
+    """Return the belief after odds were multiplied by a factor, as a length to draw."""
+    odds = Decimal(prior.numerator) / Decimal((1 - prior).numerator) * factor
+    return float(odds / (1 + odds))
+
+
+def question(values: Values) -> str:
+    """Say what an attacker wants to find out under the release's neighbour relation."""
+    unit = values["E.unit"]
+    if values["E.adjacency"] == "add_remove":
+        return f"whether {unit} is in it at all"
+    return f"what it says about {unit}"
+
+
+def protected(values: Values) -> str:
+    """Say in a few words what about a unit is protected."""
+    return "whether it is in the data" if values["E.adjacency"] == "add_remove" else "what the data say about it"
+
+
+def largest_attribute(values: Values) -> Largest:
+    """Say what the release tells most of, of somebody known to be in the table: one column, or any."""
+    largest = values["F.largest_attribute"]
+    column = None if largest["column"] == ANY_COLUMN else largest["column"]
+    drawn = beliefs(largest["epsilon"], largest["delta"], priors=PRIORS)
+    return Largest(column, largest["odds_factor"], largest["except_with_probability"], drawn)
+
+
+def subject(values: Values) -> str:
+    """Name whom the accounts protect: one unit, and over which of its data."""
+    return f"{values['E.unit']}, {SCOPE_WORDS[values['E.scope']]}"
+
+
+def brief(amount: str, *, up: bool) -> str:
+    """Round an amount to four digits against the spender: what is lost up, what is left down.
+
+    Args:
+        amount: as the record writes it.
+        up: whether the amount is a loss.
+    """
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    rounded = Context(prec=4, rounding=rounding).plus(Decimal(amount))
+    return format(rounded.normalize(), "f")
+
+
+def at_most(amount: str) -> str:
+    """Write a loss briefly, with the sign that says whether it was rounded up."""
+    shown = brief(amount, up=True)
+    return f"{'=' if Decimal(shown) == Decimal(amount) else '≤'} {shown}"
+
+
+def loss_unit(values: Values) -> str:
+    """Name the unit of the account's amounts."""
+    calculus = values["F.native_loss"]["calculus"]
+    return "pure ε" if calculus["kind"] == "pure" else f"Rényi loss of order {calculus['order']}"
+
+
+def further(values: Values) -> dict[str, str | None]:
+    """Return the largest ε of one more release, by its noise, as `sudare budget show` does; None where none fits."""
+    calculus = calculus_from_json(values["F.native_loss"]["calculus"])
+    delta = int(Decimal(values["G.account_epsilon"]["delta"]) * ATTO)
+    found = further_epsilons(calculus, delta, int(Decimal(values["G.left"]) * PICO))
+    shown = {noise: None if epsilon is None else f"{float(epsilon):.12g}" for noise, epsilon in found.items()}
+    return {"gaussian": None, **shown}
+
+
+def share(part: str, whole: str, *, up: bool) -> str:
+    """Write an amount as a share of another, rounded like `brief`; of nothing, nothing."""
+    return "0 %" if Decimal(whole) == 0 else f"{brief(str(100 * Decimal(part) / Decimal(whole)), up=up)} %"
+
+
+def relative_error(half_width: int, size: float) -> str:
+    """Write the 95 % reach of the noise relative to a cell of some size."""
+    percent = 100 * half_width / size
+    if percent >= 100:
+        return f"{percent / 100:,.3g}×"
+    return f"{percent:.2g} %"

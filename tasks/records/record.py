@@ -1,0 +1,97 @@
+"""The audit record of a run: every field by group, what is not available, and what the release is replayed from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.records.groups.account import LEDGER
+from tasks.records.groups.audits import AUDITS
+from tasks.records.groups.contract_terms import CONTRACT, UNIT
+from tasks.records.groups.evidence import INTEGRITY, OUTPUT
+from tasks.records.groups.field import NOT_AVAILABLE, Field, Group, Run
+from tasks.records.groups.guarantee import GUARANTEE
+from tasks.records.groups.noise import NOISE, POST_PROCESSING
+from tasks.records.groups.provenance import PROVENANCE
+from tasks.records.groups.release_identity import ACCOUNTABILITY, IDENTITY, SOURCE
+from tasks.records.groups.reproducibility import NOTICES, REPRODUCIBILITY
+from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
+from tasks.records.groups.utility import UTILITY
+from tasks.records.hazards.limitations import LIMITATIONS
+from tasks.records.product_groups import groups_of
+from tasks.records.replay_block import replay
+from tasks.verification.auditor_record import COMMITMENT, withheld
+
+RECORD_SCHEMA = "sudare-record/1"
+GROUPS: tuple[Group, ...] = (
+    IDENTITY,
+    ACCOUNTABILITY,
+    SOURCE,
+    CONTRACT,
+    UNIT,
+    GUARANTEE,
+    LEDGER,
+    UNPROTECTED,
+    PREPROCESSING,
+    NOISE,
+    POST_PROCESSING,
+    UTILITY,
+    AUDITS,
+    LIMITATIONS,
+    PROVENANCE,
+    OUTPUT,
+    INTEGRITY,
+    REPRODUCIBILITY,
+    NOTICES,
+)
+
+Record = dict[str, Any]
+
+
+def build_record(run: Run) -> Record:
+    """Fill every field from a run.
+
+    Args:
+        run: the finished run with its data files.
+    Returns:
+        Record: the full record, for auditors; `public_copy` makes the published one.
+    Privacy: auditor-only fields hold private facts; no exact count is among them.
+    """
+    groups = groups_of(run.facts, GROUPS)
+    values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in groups}
+    return {
+        "schema": RECORD_SCHEMA,
+        "release": run.facts.version.release,
+        "version": run.facts.version.number,
+        "groups": {group.letter: _filled(group, values[group.letter]) for group in groups},
+        "not_available": sorted(
+            f"{letter}.{name}" for letter, filled in values.items() for name, value in filled.items() if value is None
+        ),
+        "declared": sorted(
+            f"{group.letter}.{field.name}"
+            for group in groups
+            for field in group.fields
+            if field.declared and values[group.letter][field.name] is not None
+        ),
+        "replay": replay(run),
+    }
+
+
+def public_copy(record: Record, commitment: str | None = None) -> Record:
+    """Return the record with the auditor-only values withheld.
+
+    Args:
+        record: the complete record.
+        commitment: to the complete record; a published one has it.
+    """
+    return withheld(record) if commitment is None else {**withheld(record), COMMITMENT: commitment}
+
+
+def _filled(group: Group, values: dict[str, Any]) -> dict[str, Any]:
+    fields = {field.name: _field(field, values[field.name]) for field in group.fields}
+    return {"title": group.title, "fields": fields}
+
+
+def _field(field: Field, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {"class": field.visibility, "value": NOT_AVAILABLE, "reason": field.absent}
+    return {"class": field.visibility, "value": value}

@@ -1,0 +1,196 @@
+"""A catalogue of everything that was published: each version's own Croissant metadata, or DCAT, in one JSON-LD file.
+
+A version is described by what lies in the store as the journal has it: its manifest is the one that was entered, its
+croissant.json the one of the manifest. One that is not there, or not so, is named and left out. A withdrawn version
+is listed without its files.
+
+Source: MLCommons, Croissant Format Specification 1.1 (each dataset); schema.org DataCatalog; W3C, DCAT 3, as SEMIC's
+DCAT-AP 3.0.1 asks: of a Catalogue title, description and publisher, of a Dataset title and description, of a
+Distribution the access URL, of an Agent its name, of a Checksum algorithm and value (xsd:hexBinary), and media types
+as IRIs of IANA's registry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from privacy.ledger.terms import VersionEntry
+from tasks.products.tables.checks.neighbour import read_manifest
+from tasks.publish import version_folder
+from tasks.records.descriptions.croissant import CONTEXT
+
+Form = Literal["croissant", "dcat"]
+CROISSANT = "croissant.json"
+_DCAT_CONTEXT = {
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "adms": "http://www.w3.org/ns/adms#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "spdx": "http://spdx.org/rdf/terms#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+_MEDIA_TYPES = "http://www.iana.org/assignments/media-types/"
+_REGISTERED = {"application/x-parquet": "application/vnd.apache.parquet"}
+_PAGE = "record.html"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A published version with its own metadata.
+
+    Args:
+        name: `release/vN`.
+        entry: what the journal knows of it.
+        metadata: its croissant.json.
+    """
+
+    name: str
+    entry: VersionEntry
+    metadata: dict[str, Any]
+
+
+def describe(entries: Iterable[VersionEntry], store: Path) -> tuple[tuple[Described, ...], tuple[str, ...]]:
+    """Read the metadata of published versions.
+
+    Args:
+        entries: the versions, as the ledger knows them.
+        store: the release store.
+    Returns:
+        tuple: the versions, and the names of those that are not in the store as they were published.
+    """
+    found, left_out = [], []
+    for entry in entries:
+        if entry.manifest is None:
+            continue
+        name = f"{entry.release}/v{entry.number}"
+        metadata = _metadata(version_folder(store, entry), entry.manifest)
+        if metadata is None:
+            left_out.append(name)
+        else:
+            found.append(Described(name, entry, metadata))
+    return tuple(found), tuple(left_out)
+
+
+def _metadata(folder: Path, entered: str) -> dict[str, Any] | None:
+    manifest, digest = read_manifest(folder)
+    if manifest is None or digest != entered or CROISSANT not in manifest.files:
+        return None
+    try:
+        data = (folder / CROISSANT).read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(data).hexdigest() != manifest.files[CROISSANT].sha256:
+        return None
+    metadata: dict[str, Any] = json.loads(data)
+    return metadata
+
+
+def address(store: Path, catalogue: Path, base_url: str | None) -> str:
+    """Return what stands before a version's name in the addresses of its files, with a slash at its end.
+
+    Args:
+        store: the release store.
+        catalogue: the file that will hold the catalogue; without a base URL addresses are relative to its folder.
+        base_url: where the store is served.
+    """
+    if base_url is not None:
+        return base_url.rstrip("/") + "/"
+    return Path(os.path.relpath(store.absolute(), catalogue.absolute().parent)).as_posix() + "/"
+
+
+def catalogue(
+    versions: Sequence[Described], *, before: str, form: Form, publisher: str | None = None
+) -> dict[str, Any]:
+    """Describe all versions in one JSON-LD document.
+
+    Args:
+        versions: the versions.
+        before: see `address`.
+        form: `croissant` (schema.org DataCatalog of Croissant datasets) or `dcat` (DCAT-AP 3.0.1).
+        publisher: who publishes the store, for DCAT-AP; None where nobody is declared.
+    Privacy: published metadata only.
+    """
+    if form == "dcat":
+        return {
+            "@context": _DCAT_CONTEXT,
+            "@type": "dcat:Catalog",
+            "dct:title": "Releases",
+            "dct:description": "Versions published with differential privacy; each says how much it can tell.",
+            **({"dct:publisher": _agent(publisher)} if publisher else {}),
+            "dcat:dataset": [_dcat_dataset(each, before) for each in versions],
+        }
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:DataCatalog",
+        "name": "Releases",
+        "dataset": [_dataset(each, before) for each in versions],
+    }
+
+
+def _dataset(version: Described, before: str) -> dict[str, Any]:
+    """A version's Croissant dataset with names of its own in the whole document, and addresses that lead to it."""
+    told = {key: value for key, value in version.metadata.items() if key != "@context"}
+    named = {"@id": version.name, "creativeWorkStatus": version.entry.status, "isPartOf": version.entry.release}
+    if version.entry.status == "withdrawn":
+        return {**{key: value for key, value in told.items() if key not in ("distribution", "recordSet")}, **named}
+    dataset: dict[str, Any] = _renamed(told, version.name)
+    for file in dataset.get("distribution", ()):
+        file["contentUrl"] = f"{before}{version.name}/{file['contentUrl']}"
+    return {**dataset, **named}
+
+
+def _renamed(value: Any, name: str) -> Any:
+    """Put a version's name before each @id: what was one name in one file is one in the whole catalogue."""
+    if isinstance(value, dict):
+        return {key: f"{name}/{part}" if key == "@id" else _renamed(part, name) for key, part in value.items()}
+    return [_renamed(each, name) for each in value] if isinstance(value, list) else value
+
+
+def _agent(name: str) -> dict[str, Any]:
+    return {"@type": "foaf:Agent", "foaf:name": name}
+
+
+def _dcat_dataset(version: Described, before: str) -> dict[str, Any]:
+    told = version.metadata
+    dataset = {
+        "@id": version.name,
+        "@type": "dcat:Dataset",
+        "dct:identifier": version.name,
+        "dct:title": told["alternateName"],
+        "dct:description": told["description"],
+        "dct:issued": {"@value": told["datePublished"], "@type": "xsd:date"},
+        **({"dct:publisher": _agent(told["creator"]["name"])} if "creator" in told else {}),
+        "dcat:version": str(version.entry.number),
+        "adms:status": version.entry.status,
+    }
+    if version.entry.number > 1:
+        dataset["dcat:previousVersion"] = {"@id": f"{version.entry.release}/v{version.entry.number - 1}"}
+    if version.entry.status == "withdrawn":
+        return dataset
+    return {**dataset, "dcat:distribution": [_dcat_file(each, version, before) for each in told["distribution"]]}
+
+
+def _dcat_file(file: dict[str, Any], version: Described, before: str) -> dict[str, Any]:
+    return {
+        "@type": "dcat:Distribution",
+        "dct:title": file["name"],
+        "dct:description": file["description"],
+        "dcat:accessURL": {"@id": f"{before}{version.name}/{_PAGE}"},
+        "dcat:downloadURL": {"@id": f"{before}{version.name}/{file['contentUrl']}"},
+        "dcat:mediaType": {
+            "@id": _MEDIA_TYPES + _REGISTERED.get(file["encodingFormat"], file["encodingFormat"]),
+            "@type": "dct:MediaType",
+        },
+        "dcat:byteSize": {"@value": file["contentSize"].removesuffix(" B"), "@type": "xsd:nonNegativeInteger"},
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256", "@type": "spdx:ChecksumAlgorithm"},
+            "spdx:checksumValue": {"@value": file["sha256"], "@type": "xsd:hexBinary"},
+        },
+    }

@@ -1,0 +1,289 @@
+"""Ingest in an engine: a table becomes a bounded and encoded stage where it is, and only its keyed hash comes here.
+
+look at the source → refuse what engines read differently → bound and encode there → hash there → give it its name
+
+The stage lies in the run's private folder under a name of its own, beside a marker that says which one is whole and
+what it was made from. What crosses over: names and types of columns, whether some row has no id, 8 keyed sums that
+make the hash, and counts: of cells, and of the rows that break each check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from contracts.canonical import canonical_json
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.errors import Finding, SpecRefused
+from contracts.release.spec import Source
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
+from contracts.sql.portable.value_kinds import Kind, portable_findings
+from privacy.private_table import PrivateTable
+from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.progress import step
+from tasks.storage.snapshot.bounding import choice_keys, refuse_nobody
+from tasks.storage.snapshot.fingerprint import fingerprint
+from tasks.storage.snapshot.snapshot import private_folder, subkey
+from tasks.storage.sources.folder import parts_of
+from tasks.storage.sources.open_source import open_source
+from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.typed_rows import break_gate, refuse
+from tasks.storage.workspace.spark_settings import SparkSettings
+
+logger = logging.getLogger(__name__)
+
+MARKER: Final = "snapshot.engine.json"
+STAGED: Final = "snapshot.stage"
+_PATTERN: Final = set("*?[]{}\\,")
+_KINDS: Final[dict[str, Kind]] = {
+    "string": "text",
+    "tinyint": "whole",
+    "smallint": "whole",
+    "int": "whole",
+    "bigint": "whole",
+    "float": "real",
+    "double": "real",
+    "boolean": "flag",
+    "date": "day",
+    "timestamp": "moment",
+    "timestamp_ntz": "moment",
+    "void": "nothing",
+}
+_DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
+
+
+class StagedTable:
+    """The stage of one run in Spark; a `CountingEngine`.
+
+    Args:
+        worker: the Spark session that has the stage attached.
+        contract: the contract that it was made by.
+        rows: how many rows were written to it; every marginal has to count as many.
+    """
+
+    def __init__(self, worker: SparkWorker, contract: Contract, rows: int) -> None:
+        self._worker, self._contract, self._rows = worker, contract, rows
+
+    def counted_cells(self, clique: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the populated cells of a marginal, row-major and ascending, and their exact counts."""
+        rows = self._worker.query(sql_of(cells_of(self._contract, clique), "pyspark"))
+        if any(None in row for row in rows) or sum(int(row[1]) for row in rows) != self._rows:
+            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
+        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        found = found[np.argsort(found[:, 0])]
+        return found[:, 0], found[:, 1]
+
+    def broken_checks(self) -> frozenset[str]:
+        """Return the names of the checks that some row breaks, or that no row is there; in one scan."""
+        rows, marked = self.marked_rows()
+        broken = {name for name, count in marked.items() if count}
+        least = {check.name for check in checks(self._contract) if check.kind == "rows" and rows < 1}
+        return frozenset(broken | least)
+
+    def marked_rows(self) -> tuple[int, Mapping[str, int]]:
+        """Return how many rows there are, and how many break each check; in one scan."""
+        [[rows, *marks]] = self._worker.query(sql_of(checks_of(self._contract), "pyspark"))
+        if int(rows) != self._rows:
+            raise EngineFailed("Spark, query: it did not count every row of the stage; run again")
+        names = stage_of(self._contract).broken
+        return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
+
+    def close(self) -> None:
+        """End Spark."""
+        self._worker.close()
+
+
+def ingest_in_engine(
+    source: Source,
+    contract: Contract,
+    *,
+    folder: Path,
+    key: bytes,
+    settings: SparkSettings | None,
+    held: int | None = None,
+    goes_on: Callable[[PrivateTable], bool] = lambda table: False,
+) -> PrivateTable:
+    """Make the stage of a run in Spark, or take up the one of an earlier attempt.
+
+    Args:
+        source: Parquet, with `engine: spark`.
+        contract: columns, domains and the privacy unit.
+        folder: the run's private folder; made 0700.
+        key: the workspace's snapshot key.
+        settings: where Spark is; None where the workspace does not say.
+        held: descriptor of the lock on the folder, which Spark keeps while it lives.
+        goes_on: says whether a stage is that of a run which is charged and not finished. It is taken up even if its
+            source has changed since.
+    Returns:
+        The snapshot, whose engine counts it; whoever has it closes the engine.
+    Raises:
+        SpecRefused: no Spark is set up, or columns are of types that engines read differently.
+        SourceUnreadable: as `tasks.ingest`.
+        GateBroken: columns, rows or unit ids are not as the contract and the format declare.
+        EngineFailed: Spark could not do it.
+    Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
+    """
+    if settings is None:
+        remedy = "name it: spark.python in sudare.toml; or leave `engine:` out"
+        found = Finding("workspace", "spark.python", "nothing", "the Python of an environment with pyspark", remedy)
+        raise SpecRefused([found])
+    with step("ingest") as bar, ExitStack() as stack:
+        name = source.name
+        origin = stack.enter_context(open_source(source, contract))
+        files = _files(source)
+        made_from = fingerprint(source, origin.first, key)
+        stack.enter_context(private_folder(folder))
+        worker = SparkWorker(settings, folder, held=held)
+        bar.advance(0.2)
+        try:
+            charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
+            finished = _finished(worker, folder, contract, key, made_from, charged)
+            if finished is None:
+                finished = _make(worker, files, contract, folder, key, str(source.path))
+                bar.advance(0.9)
+                _still(source, origin, key, made_from, name)
+                _mark(folder, [contract.digest, made_from, *finished[:2]])
+        except BaseException:
+            worker.close()
+            raise
+        logger.info("staged a table in Spark under contract %s", contract.digest[:12])
+        stage, hashed, rows = finished
+        return PrivateTable(folder / stage, hashed, contract.digest, name, StagedTable(worker, contract, rows))
+
+
+def _files(source: Source) -> list[str]:
+    """List the source's files; Spark takes some letters of a path for a pattern."""
+    path = Path(str(source.path))
+    parts = parts_of(path, source.files) if source.files is not None else ()
+    if any(part.partition for part in parts):
+        remedy = "name the folder of one partition, or leave `engine:` out"
+        refuse(path, "source.files", "partition columns in paths", "columns in files for an engine", remedy)
+    files = [str(part.path.resolve()) for part in parts] or [str(path.resolve())]
+    if any(set(file) & _PATTERN for file in files):
+        refuse(path, "source.path", "a path with one of * ? [ ] { } , \\", "a path without them", "rename the file")
+    return files
+
+
+def _make(
+    worker: SparkWorker, files: list[str], contract: Contract, folder: Path, key: bytes, where: str
+) -> tuple[str, str, int]:
+    """Bound, encode and keep the table in Spark; return the stage's name, its keyed hash and its number of rows.
+
+    As many rows are written as were read, and as many are found again: a file of the stage that did not arrive, or
+    rows of the source that an executor did not see, stop the run here, before anything is charged. Each attempt has a
+    name of its own: what an earlier Spark may still write is not in it.
+    """
+    _discard(folder)
+    stage = f"{STAGED}-{secrets.token_hex(8)}"
+    columns = dict(worker.ask("open", files=files))
+    kinds = _kinds(columns, contract, where)
+    if contract.unit.column is not None and worker.query(sql_of(nobodys_rows(contract, kinds), "pyspark"))[0][0]:
+        refuse_nobody(where, contract.unit.column)
+    expression = staged(contract, kinds, keys=choice_keys(key))
+    written = int(worker.ask("stage", sql=sql_of(expression, "pyspark"), to=str(folder / stage)))
+    worker.ask("attach", path=str(folder / stage))
+    rows, hashed = _hash(worker, contract, key)
+    least = sum(pq.read_metadata(file).num_rows for file in files)
+    bounded = contract.unit.column is not None
+    if rows != written or (rows > least if bounded else rows != least):
+        raise EngineFailed(
+            "Spark, stage: rows that were read, written and found again differ in number; nothing was charged. "
+            "Look whether every process of Spark reads and writes the run's folder itself, and run again"
+        )
+    if not rows:
+        break_gate(where, "rows", "no rows", "at least one row", "deliver the table again")
+    return stage, hashed, rows
+
+
+def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, Kind]:
+    """Read Spark's types, and refuse those that engines read differently."""
+    found = {name: _kind(columns.get(name, "")) for name in contract.source_columns}
+    findings = portable_findings(contract, found, where=where)
+    if findings:
+        raise SpecRefused(findings)
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _kind(written: str) -> Kind | None:
+    """Return the kind of one of Spark's types, or None."""
+    if _DECIMAL.fullmatch(written):
+        return "fixed"
+    return _KINDS.get(written)
+
+
+def _hash(worker: SparkWorker, contract: Contract, key: bytes) -> tuple[int, str]:
+    """Count and hash the stage: keyed sums over its rows, which do not depend on their order.
+
+    Each row's SHA-256 under two keys, as for contribution bounding, is cut into 8 numbers of 32 bits, and these are
+    added up over all rows, in whatever order: what tells one table from another is 256 bits that nobody can foresee.
+    """
+    outer, inner = subkey(key, "stage: outer").hex(), subkey(key, "stage: inner").hex()
+    row = ", ',', ".join(f"CAST({name} AS STRING)" for name in stage_of(contract).columns)
+    digest = f"sha2(concat('{outer}', sha2(concat('{inner}', {row}), 256)), 256)"
+    sums = ", ".join(f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS BIGINT))" for i in range(8))
+    [[rows, *parts]] = worker.query(f"SELECT count(*), {sums} FROM (SELECT {digest} AS h FROM {STAGE})")
+    content: dict[str, Any] = {"contract": contract.digest, "rows": rows, "sums": parts}
+    return int(rows), hmac.new(subkey(key, "stage: table"), canonical_json(content), hashlib.sha256).hexdigest()
+
+
+def _finished(
+    worker: SparkWorker,
+    folder: Path,
+    contract: Contract,
+    key: bytes,
+    made_from: str,
+    charged: Callable[[str, str], bool],
+) -> tuple[str, str, int] | None:
+    """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
+    try:
+        digest, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if digest != contract.digest or not (folder / stage).is_dir():
+        return None
+    if not charged(stage, hashed) and origin != made_from:
+        return None
+    worker.ask("attach", path=str(folder / stage))
+    rows, found = _hash(worker, contract, key)
+    return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
+
+
+def _still(source: Source, origin: Origin, key: bytes, made_from: str, name: str) -> None:
+    """Refuse a source that was written to, or a link that was moved, while it was read."""
+    if fingerprint(source, origin.marks(), key) != made_from or source.name != name:
+        found, remedy = "a file that changed while it was read", "run again when nothing writes to it"
+        refuse(source.path, "source.path", found, "a source at rest", remedy)
+
+
+def _mark(folder: Path, marker: list[str]) -> None:
+    """Write the marker, last and at once."""
+    partial = folder / f"{MARKER}.partial"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(marker, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(folder / MARKER)
+
+
+def _discard(folder: Path) -> None:
+    """Remove what an earlier attempt left."""
+    (folder / MARKER).unlink(missing_ok=True)
+    for stage in folder.glob(f"{STAGED}*"):
+        shutil.rmtree(stage, ignore_errors=True)

@@ -1,0 +1,84 @@
+"""The copy of a published version to another store: after it is whole here, and as often as it takes.
+
+The journal knows a version when it is whole in the workspace's store. A copy changes nothing of that: it is made from
+the published files alone, it is visible whole or not at all, and making it again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contracts.errors import Finding
+from contracts.release.address import PostgresAddress, read_address
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import VersionEntry
+from tasks.publish import version_folder
+from tasks.storage.progress import step
+from tasks.storage.sinks.object_copies import to_objects
+from tasks.storage.sinks.table_copies import to_postgres
+from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
+
+logger = logging.getLogger(__name__)
+
+
+def copy_version(version: WholeVersion, to: str, credentials: str | None, *, newest: bool) -> str:
+    """Copy a version to an address.
+
+    Args:
+        version: the version.
+        to: `s3://BUCKET/PREFIX`, or `postgresql://HOST/DATABASE`.
+        credentials: their name, or None for those that the environment gives any program.
+        newest: whether `latest` there may point to it.
+    Returns:
+        str: where it is.
+    Raises:
+        StoreRefuses, CopyRefused: the store says no, or the place is taken by something else.
+        StoreAway: the store does not answer; nothing half-written is visible.
+    """
+    address = read_address(to)
+    with step("copy") as bar:
+        where = _copier(address)(version, credentials, newest, bar.advance)
+    logger.info("copied %s v%d", version.release, version.number)
+    return where
+
+
+def _copier(address: Any) -> Callable[[WholeVersion, str | None, bool, Callable[[float], None]], str]:
+    if isinstance(address, PostgresAddress):
+        return lambda version, credentials, _newest, advance: to_postgres(version, address, credentials, advance)
+    return lambda version, credentials, newest, advance: to_objects(
+        version, address, credentials, newest=newest, advance=advance
+    )
+
+
+def copy_published(
+    ledger: Ledger, store: Path, release: str, number: int | None, to: str, credentials: str | None
+) -> tuple[VersionEntry, str]:
+    """Copy a version that the journal says is published to an address.
+
+    Args:
+        ledger: knows what was published, withdrawn and superseded.
+        store: the release store that holds it.
+        release: name of the product.
+        number: which version; the newest that is not withdrawn without it.
+        to: the address.
+        credentials: their name, or None.
+    Returns:
+        The version, and where its copy is.
+    Raises:
+        CopyRefused: no such version, or it was withdrawn, or it is not whole here.
+        StoreRefuses, StoreAway: see `copy_version`.
+    Privacy: released files only; nothing is drawn or charged.
+    """
+    known = [entry for entry in ledger.versions(release) if entry.status in ("published", "superseded")]
+    wanted = known[-1:] if number is None else [entry for entry in known if entry.number == number]
+    if not wanted:
+        there = ", ".join(f"v{entry.number}" for entry in known) or "a published version (there is none)"
+        found = release if number is None else f"{release} v{number}"
+        remedy = "a version that was withdrawn is not copied any more"
+        raise CopyRefused([Finding("the ledger", "version", found, there, remedy)])
+    [entry] = wanted
+    version = whole_version(version_folder(store, entry), entry.release, entry.number, entry.manifest)
+    return entry, copy_version(version, to, credentials, newest=entry.status == "published")

@@ -1,0 +1,198 @@
+"""CSV files: the header, the delimiter, and DuckDB's reader with nothing left to guess.
+
+Every column is read as text. An empty field, quoted or not, is null; empty lines are skipped. DuckDB forgives one
+delimiter too many at the end of a line; anything else that does not fit the header stops the reading.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+
+import duckdb
+import pyarrow as pa
+
+from contracts.errors import Finding, GateBroken
+from contracts.sql.code_sql import literal
+from tasks.storage.duckdb_session import one_file
+from tasks.storage.sources.typed_rows import Reading, break_gate, refuse, require_file
+
+DELIMITERS = (",", ";", "\t", "|", ":", " ")
+HEADER_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 22
+PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+# A thread parses a quarter of a buffer at a time. With DuckDB's default (32 MB) such a piece of a usual table is
+# smaller than a row group, and pieces are copied together again, which doubles the cost of writing them.
+BUFFER_BYTES = 64_000_000
+
+_LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)\n")
+_FIELDS = re.compile(r"Expected Number of Columns: \d+ Found: (\d+)")
+
+
+def read_csv(path: Path, *, delimiter: str | None, expected: Sequence[str]) -> Reading:
+    """Look at the header of a CSV file and prepare its reading.
+
+    Args:
+        path: the file.
+        delimiter: one character between fields; None means a comma.
+        expected: the names of the contract's columns.
+    Returns:
+        The reading, with the names of the header.
+    Raises:
+        SourceUnreadable: no such file, not compressed as its name says, or another delimiter than the spec says.
+        GateBroken: the file is empty or its first line is not a header in UTF-8.
+    """
+    require_file(path)
+    packing = PACKINGS.get(path.suffix.lower(), "none")
+    header = _header(path, packing)
+    given = delimiter or ","
+    _check_delimiter(path, header, given, expected)
+    columns = _split(header, given)
+    return Reading(
+        where=str(path),
+        columns=columns,
+        named=2 * len(set(columns) & set(expected)) >= len(expected),
+        relation=_relation(path, columns, given, packing),
+        explain=lambda error: _explain(error, path, len(columns)),
+        broken=lambda stop: _broken_packing(path, packing, stop),
+    )
+
+
+def _header(path: Path, packing: str) -> str:
+    """Return the first record of the file as text."""
+    start = _start(path, packing)
+    if not start:
+        break_gate(path, "header", "an empty file", "a header line and rows", "deliver the file again")
+    record = b""
+    for line in start.splitlines(keepends=True):
+        record += line
+        if record.count(b'"') % 2 == 0:
+            break
+    try:
+        text = record.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        remedy = "write the file as UTF-8 (and name it .csv.gz if it is compressed)"
+        break_gate(f"{path}:1", "encoding", "bytes that are not UTF-8 text", "UTF-8", remedy)
+    if not text.strip():
+        remedy = "put a line with the names of the columns first"
+        break_gate(f"{path}:1", "header", "an empty first line", "the names of the columns", remedy)
+    return text
+
+
+def _start(path: Path, packing: str) -> bytes:
+    """Return the first bytes of the content."""
+    with path.open("rb") as file:
+        start = file.read(HEADER_BYTES)
+    if packing == "none" or not start:
+        return start
+    with suppress(zlib.error, OSError):
+        if packing == "gzip":
+            return zlib.decompressobj(wbits=31).decompress(start, HEADER_BYTES)
+        with pa.input_stream(path, compression=packing) as stream:
+            return bytes(stream.read(HEADER_BYTES))
+    if start.startswith(MAGIC[packing]):
+        break_gate(path, packing, f"a damaged {packing} file", f"a whole {packing} file", "deliver the file again")
+    remedy = "name it .csv if it is plain"
+    refuse(path, "source.path", f"not a {packing} file", f"a CSV compressed with {packing}", remedy)
+
+
+def _split(header: str, delimiter: str) -> tuple[str, ...]:
+    """Split the header as a CSV record."""
+    return tuple(next(csv.reader([header], delimiter=delimiter), []))
+
+
+def _check_delimiter(path: Path, header: str, given: str, expected: Sequence[str]) -> None:
+    """Refuse a delimiter at which the header does not split into the columns while it does so at another one."""
+    known = {mark: len(set(_split(header, mark)) & set(expected)) for mark in (given, *DELIMITERS)}
+    best = max(known, key=lambda mark: known[mark])
+    if known[best] == known[given] == 0 and len(_split(header, given)) == 1:
+        best = max(DELIMITERS, key=lambda mark: len(_split(header, mark)))
+        if len(_split(header, best)) == 1:
+            return
+    elif known[best] <= known[given]:
+        return
+    found = f"the fields are separated by {best!r}"
+    remedy = f'write `delimiter: "{best}"` in the spec, under `source:`'.replace("\t", r"\t")
+    refuse(path, "source.delimiter", found, f"the delimiter of the spec, {given!r}", remedy)
+
+
+def _relation(path: Path, columns: Sequence[str], delimiter: str, packing: str) -> str:
+    """Write the call of DuckDB's reader with every option given, so that it detects nothing by itself."""
+    options = {
+        "columns": "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in columns) + "}",
+        "delim": literal(delimiter),
+        "compression": literal(packing),
+        "buffer_size": str(BUFFER_BYTES),
+        "auto_detect": "false",
+        "header": "true",
+        "quote": literal('"'),
+        "escape": literal('"'),
+        "strict_mode": "true",
+        "null_padding": "false",
+        "ignore_errors": "false",
+        "hive_partitioning": "false",
+    }
+    return f"read_csv({one_file(path)}, {', '.join(f'{name} = {value}' for name, value in options.items())})"
+
+
+def _explain(error: duckdb.Error, path: Path, columns: int) -> GateBroken | None:
+    """Turn an error of DuckDB's CSV reader into a finding; only its kind, its line and a count of fields are used."""
+    text = str(error)
+    if isinstance(error, duckdb.IOException) and str(path) in text:
+        return _malformed(path, "source.path", "a file that the disk does not read to its end", "a readable file")
+    line = _LINE.match(text)
+    if line is None:
+        if not text.startswith("Invalid Input Error: The CSV Parser state machine"):
+            return None
+        found = "line ends of several kinds (LF, CR LF, CR), or quotes out of place"
+        return _malformed(
+            path, "rows", found, "one kind of line end; quotes only around whole fields, doubled inside"
+        )
+    where = f"{path}:{line[1]}"
+    last = text.rpartition("\nPossible fixes:")[0].rpartition("\n")[2]
+    if fields := _FIELDS.fullmatch(last):
+        return _malformed(where, "row", f"{fields[1]} fields", f"{columns} fields, as in the header")
+    if "Invalid unicode" in text:
+        return _malformed(where, "encoding", "bytes that are not UTF-8 text", "UTF-8")
+    if "unterminated quote" in text:
+        return _malformed(
+            where, "row", "a quote that is not closed", "quotes only around whole fields, doubled inside"
+        )
+    if "Maximum line size" in text:
+        return _malformed(where, "row", "a line that does not end (an open quote?)", "shorter lines")
+    return _malformed(where, "row", "a row that cannot be read", f"{columns} fields, as in the header")
+
+
+def _malformed(where: object, field: str, found: str, allowed: str) -> GateBroken:
+    return GateBroken(
+        [Finding(str(where), field, found, allowed, "correct the file at its origin, or deliver it again")]
+    )
+
+
+def _broken_packing(path: Path, packing: str, stop: Event) -> Finding | None:
+    """Read the file to its end, since DuckDB takes the end of a cut file for the end of the table."""
+    if packing == "none":
+        return None
+    try:
+        with gzip.open(path) if packing == "gzip" else pa.input_stream(path, compression=packing) as file:
+            while not stop.is_set() and file.read(CHUNK_BYTES):
+                pass
+        return None
+    except EOFError:
+        found = "a file that ends too early"
+    except (gzip.BadGzipFile, zlib.error):
+        found = "a checksum that does not fit the content"
+    except OSError as error:
+        if packing == "gzip":
+            raise
+        found = "a file that ends too early" if "Truncated" in str(error) else "content that cannot be unpacked"
+    return Finding(str(path), packing, found, f"a whole {packing} file", "deliver the file again")

@@ -1,0 +1,77 @@
+"""Where a source comes from: what tells that it changed, and how it becomes a reading, whatever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contracts.contract.contract import Contract
+from contracts.release.spec import Source
+from tasks.storage.sources.csv_reader import read_csv
+from tasks.storage.sources.folder import Part
+from tasks.storage.sources.folder_reader import read_folder
+from tasks.storage.sources.table_reader import read_duckdb, read_parquet, read_sqlite
+from tasks.storage.sources.type_changes import check_types
+from tasks.storage.sources.typed_rows import Reading, check_columns, check_distinct
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A source that was looked at.
+
+    Args:
+        first: what changes whenever it is written, as it was when it was looked at.
+        marks: the same, looked at again.
+        reading: prepares the reading, with a private folder for what has to be fetched first.
+        live: whether these do not tell that rows changed: a database that others write to. What was read is one
+            state of it; only a run that is charged already goes on with an earlier reading.
+        fetches: whether `reading` copies the source into the private folder first.
+        fixed_lists: the Parquet file that the whole source is, whose lists may be of fixed size.
+    """
+
+    first: object
+    marks: Callable[[], object]
+    reading: Callable[[Path, Callable[[float], None]], Reading]
+    live: bool = False
+    fetches: bool = False
+    fixed_lists: Path | None = None
+
+
+def checked(reading: Reading, source: Source, contract: Contract) -> Reading:
+    """Return a reading whose columns are named once, and are the contract's where no select comes between."""
+    check_distinct(reading, contract.source_columns)
+    if source.select is None:
+        check_columns(reading, reading.columns, contract.source_columns)
+        check_types(reading.where, reading.stored, contract)
+    return reading
+
+
+def read_file(source: Source, path: Path, contract: Contract) -> Reading:
+    """Look at one file by the source's format."""
+    if source.format == "csv":
+        return read_csv(path, delimiter=source.delimiter, expected=contract.source_columns)
+    if source.format == "parquet":
+        return read_parquet(path)
+    if source.format == "duckdb":
+        return read_duckdb(path, table=source.table or "")
+    return read_sqlite(path, table=source.table or "")
+
+
+def read_parts(where: object, parts: Sequence[Part], source: Source, contract: Contract) -> Reading:
+    """Look at the files of a folder, which is here or was fetched."""
+    return read_folder(
+        where,
+        parts,
+        source.files or "parquet",
+        delimiter=source.delimiter,
+        expected=contract.source_columns,
+        types=source.select_types(contract)[0],
+        columns=source.read_as(contract),
+    )
+
+
+def marks_of(parts: Sequence[Part]) -> list[list[Any]]:
+    """Return what changes when a file of a folder is written, comes or goes."""
+    return [[str(part.path), *part.facts] for part in parts]

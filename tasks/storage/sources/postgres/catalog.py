@@ -1,0 +1,158 @@
+"""The catalog of PostgreSQL: which tables there are, what they consist of, and what is no plain table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable
+from contracts.sql.code_sql import identifier
+from tasks.storage.sources.postgres.column_types import Column, unreadable
+from tasks.storage.sources.typed_rows import MANY, refuse
+
+if TYPE_CHECKING:
+    import psycopg
+
+ResultT = TypeVar("ResultT")
+
+_TABLE: Final = """
+    SELECT c.oid::bigint, c.relkind::text, c.relfilenode::bigint, c.reltuples::float8
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s
+"""
+_BELOW: Final = """
+    WITH RECURSIVE below(oid) AS (
+        SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = %s
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below b ON i.inhparent = b.oid
+    )
+    SELECT DISTINCT c.relkind::text FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid
+"""
+_COLUMNS: Final = """
+    SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), t.typtype::text, t.typcategory::text,
+        pg_catalog.format_type(coalesce(nullif(t.typelem, 0), nullif(t.typbasetype, 0), t.oid), NULL),
+        (SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = t.typnamespace)
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_KEY: Final = """
+    SELECT a.attname FROM pg_catalog.pg_index i
+    JOIN LATERAL pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place) ON true
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place
+"""
+_LISTED: Final = """
+    SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
+    ORDER BY 1, 2 LIMIT %s
+"""
+_KINDS: Final = {
+    "v": "a view",
+    "m": "a materialized view",
+    "f": "a foreign table",
+    "i": "an index",
+    "S": "a sequence",
+    "c": "a type",
+    "I": "an index",
+    "t": "a TOAST table",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a database, as the catalog describes it.
+
+    Args:
+        where: the source, for messages.
+        oid: its number.
+        columns: its columns.
+        key: the columns of its primary key; empty where it has none.
+        schema: its schema.
+        name: its name.
+        rows: the planner's guess of its rows, for the progress bar alone.
+    """
+
+    where: str
+    oid: int
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    schema: str
+    name: str
+    rows: float
+
+    @property
+    def copy(self) -> str:
+        """Write the COPY statement: in the order of the primary key, else as the rows lie."""
+        values = ", ".join(f"{column.text} AS {identifier(column.name)}" for column in self.columns)
+        table = f"{identifier(self.schema)}.{identifier(self.name)}"
+        order = f" ORDER BY {', '.join(f't.{identifier(name)}' for name in self.key)}" if self.key else ""
+        return f"COPY (SELECT {values} FROM {table} AS t{order}) TO STDOUT (FORMAT csv)"
+
+
+def asked(where: str, ask: Callable[[], ResultT]) -> ResultT:
+    """Ask the server; its messages may quote rows and go no further.
+
+    Raises:
+        SourceUnreadable: we may not read, or the connection or the server ended.
+        GateBroken: the server cannot read what it stored.
+    """
+    import psycopg
+
+    try:
+        return ask()
+    except psycopg.Error as error:
+        refusal = _explained(where, error.sqlstate or "", isinstance(error, psycopg.OperationalError))
+    raise refusal
+
+
+def _explained(where: str, state: str, operational: bool) -> Refused:
+    if state == "42501":
+        found = "no right to read it, or row-level security that would hide rows"
+        remedy = "grant SELECT to the user; with row-level security also BYPASSRLS"
+        return _unreadable(where, found, "a table that the user may read whole", remedy)
+    if state == "55P03":
+        return _unreadable(where, "a table that is locked", "a table that can be read", "run again later")
+    if state in ("42P01", "42703", "3F000"):
+        return _unreadable(where, "a table that changed meanwhile", "a table at rest", "run again")
+    if operational or state.startswith(("08", "57")):
+        found = "a connection that ended while the table was read"
+        return _unreadable(where, found, "a server that stays", "check the server, then run again")
+    allowed, remedy = "a table that the server can read to its end", "repair the table, then run again"
+    return GateBroken([Finding(where, "rows", f"an error of the server (SQLSTATE {state})", allowed, remedy)])
+
+
+def _unreadable(where: str, found: str, allowed: str, remedy: str) -> SourceUnreadable:
+    return SourceUnreadable([Finding(where, "source.table", found, allowed, remedy)])
+
+
+def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str, *, selected: bool) -> Table:
+    """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
+
+    Columns that have no plain text are left out where a select takes columns; without one they are refused.
+    """
+    rows = asked(where, lambda: connection.execute(_TABLE, [schema, name]).fetchall())
+    if not rows:
+        listed = asked(where, lambda: connection.execute(_LISTED, [MANY + 1]).fetchall())
+        there = [each if space == "public" else f"{space}.{each}" for space, each in listed]
+        allowed = ", ".join(there[:MANY]) + " and more" * (len(there) > MANY) if there else "a table (it has none)"
+        refuse(where, "source.table", "no such table", allowed, "correct `source: table:`; letters keep their case")
+    oid, kind, _, guess = rows[0]
+    below = asked(where, lambda: [each for (each,) in connection.execute(_BELOW, [oid]).fetchall()])
+    odd = [each for each in (kind, *below) if each not in ("r", "p")]
+    if odd:
+        remedy = "name the table that it reads; what it does row by row, `select:` can do, and is checked"
+        allowed = "a table: a view could join or aggregate the rows of many people"
+        refuse(where, "source.table", _KINDS.get(odd[0], "something else than a table"), allowed, remedy)
+    table = f"{identifier(schema)}.{identifier(name)}"
+    asked(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
+    columns = tuple(Column(*row) for row in asked(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall()))
+    refused = [column for column in columns if unreadable(column)]
+    if refused and not selected:
+        found = f"the column {refused[0].name!r} of type {refused[0].written}"
+        allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
+        refuse(
+            where, "source.table", found, allowed, "leave it out with `select:`, which sees the other columns only"
+        )
+    columns = tuple(column for column in columns if column not in refused)
+    key = tuple(row[0] for row in asked(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
+    return Table(where, oid, columns, key, schema, name, guess)

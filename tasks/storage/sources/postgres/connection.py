@@ -1,0 +1,213 @@
+"""Tables of PostgreSQL: one state of the table, read by COPY, whatever others write meanwhile.
+
+What could stand between the rows and us is refused: views, foreign tables and row-level security could join or
+aggregate rows of many people, or hide some; names are taken from the schema that is written (`public` where none
+is), never from a search path.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+
+from contracts.release.address import PostgresAddress
+from contracts.release.source import Source, split_table
+from contracts.sql.code_sql import identifier
+from tasks.storage.credentials import credentials_of, variable_of
+from tasks.storage.sources.origin import Origin
+from tasks.storage.sources.postgres.catalog import Table, asked, look
+from tasks.storage.sources.table_reader import DELIVERED
+from tasks.storage.sources.type_changes import stored_as
+from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
+
+if TYPE_CHECKING:
+    import psycopg
+
+ResultT = TypeVar("ResultT")
+
+BLOCK_BYTES: Final = 1 << 23
+_ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
+_UNENCRYPTED: Final = ("disable", "allow", "prefer")
+_SESSION: Final = (
+    "SET search_path = ''",
+    "SET row_security = off",
+    "SET synchronize_seqscans = off",
+    "SET max_parallel_workers_per_gather = 0",
+    "SET DateStyle = 'ISO, YMD'",
+    "SET IntervalStyle = 'iso_8601'",
+    "SET TimeZone = 'UTC'",
+    "SET extra_float_digits = 1",
+    "SET client_encoding = 'UTF8'",
+    "SET statement_timeout = 0",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET lock_timeout = '30s'",
+)
+"""What makes values read alike whoever connects, and rows come in the same order each time."""
+
+
+@contextmanager
+def postgres_origin(
+    source: Source, address: PostgresAddress, check: Callable[[Reading], Reading]
+) -> Iterator[Origin]:
+    """Look at a table of PostgreSQL, inside one transaction that sees one state of it and is held by the block.
+
+    Args:
+        source: the source.
+        address: its database.
+        check: the checks on the names of columns that all readings undergo.
+    Raises:
+        SourceUnreadable: the server cannot be reached or does not let us in; no such table, a view, or row-level
+            security.
+    """
+    where = source.name
+    connection = connected(address, source.credentials, where)
+    try:
+        asked(where, lambda: _begin(connection))
+        schema, name = split_table(source.table or "")
+        table = look(connection, where, schema, name, selected=source.select is not None)
+        columns = tuple(column.name for column in table.columns)
+        values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.columns)
+        stored = stored_as({column.name: column.base for column in table.columns})
+        bare = Reading(where, columns, True, f"(SELECT {values} FROM {DELIVERED})", stored=stored)
+        reading = check(replace(bare, batches=lambda: _batches(connection, table)))
+        marks = [table.oid, [[column.name, column.written] for column in table.columns]]
+        yield Origin(marks, lambda: marks, lambda _folder, _advance: reading, live=True)
+    finally:
+        connection.close()
+
+
+def connected(
+    address: PostgresAddress, credentials: str | None, where: str, *, field: str = "source.path"
+) -> psycopg.Connection[Any]:
+    """Connect; libpq takes user and password from the environment where none are named, but never the server.
+
+    An empty `hostaddr` keeps libpq from dialling PGHOSTADDR, or that of a service file, in the address's place.
+
+    Raises:
+        SourceUnreadable: the server cannot be reached or does not let us in; PGSSLMODE asks for no encryption.
+    """
+    import psycopg
+
+    given: dict[str, Any] = dict(credentials_of(credentials, ("user", "password"), where, field=field))
+    if not address.is_local:
+        given["sslmode"] = _encryption(where)
+    try:
+        return psycopg.connect(
+            host=address.socket or address.host,
+            hostaddr="",
+            port=address.port,
+            dbname=address.database,
+            application_name="sudare",
+            connect_timeout=10,
+            **given,
+        )
+    except psycopg.Error as error:
+        found, allowed, remedy = _of_a_connection(str(error))
+    refuse(where, field, found, allowed, remedy)
+
+
+def _encryption(where: str) -> str:
+    """Return how the connection to another machine is encrypted: at least so that nobody reads along."""
+    mode = variable_of("PGSSLMODE") or "require"
+    if mode not in _ENCRYPTED:
+        found = f"`{mode}`, which lets rows travel in clear text" if mode in _UNENCRYPTED else "an unknown mode"
+        refuse(where, "PGSSLMODE", found, f"{', '.join(_ENCRYPTED)} for another machine", "set one of these, or none")
+    return mode
+
+
+def _of_a_connection(text: str) -> tuple[str, str, str]:
+    """Say why a server cannot be used, by fixed words in libpq's message, which itself goes no further."""
+    if "no encryption" in text:
+        return "a server that takes encrypted connections only", "such a connection", "set PGSSLMODE=verify-full"
+    secret = "check PGUSER and PGPASSWORD, ~/.pgpass, or the named `credentials:`"
+    if "authentication failed" in text or "no password supplied" in text or "role" in text or "pg_hba" in text:
+        return "a server that refuses these credentials", "a user who may connect and read the table", secret
+    if "database" in text and "does not exist" in text:
+        return "a server without such a database", "an existing database", "correct `path:`"
+    if "certificate" in text or "signature" in text:
+        remedy = (
+            "let PGSSLROOTCERT name the certificate of its authority, and `path:` the name in its own certificate"
+        )
+        return "a server whose certificate cannot be checked, or is not for it", "one that holds", remedy
+    if "SSL" in text:
+        remedy = "let the server speak TLS, or set PGSSLMODE and PGSSLROOTCERT"
+        return "a server with which no encrypted connection can be made", "a server with TLS", remedy
+    remedy = "check host and port, and that the server runs; then run again"
+    return "a server that cannot be reached", "a running PostgreSQL server", remedy
+
+
+def _begin(connection: psycopg.Connection[Any]) -> None:
+    """Begin the transaction: read only, one state of the database for all of it."""
+    import psycopg
+
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+    for setting in _SESSION:
+        connection.execute(setting.encode())
+
+
+def _batches(connection: psycopg.Connection[Any], table: Table) -> Iterator[tuple[pa.RecordBatch, float]]:
+    """Yield the rows as Arrow batches of text, each with the fraction that is likely read so far."""
+    import pyarrow.csv as arrow_csv
+
+    names = [column.name for column in table.columns]
+    done = 0
+    with connection.cursor() as cursor:
+        stream = asked(table.where, lambda: _Copied(cursor, table))
+        reader = _read(
+            table,
+            lambda: arrow_csv.open_csv(
+                io.BufferedReader(stream, BLOCK_BYTES),
+                read_options=arrow_csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES, use_threads=False),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types={name: pa.string() for name in names},
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            ),
+        )
+        while reader is not None and (batch := _read(table, reader.read_next_batch)) is not None:
+            done += batch.num_rows
+            yield batch, min(done / max(table.rows, done), 1.0)
+
+
+def _read(table: Table, ask: Callable[[], ResultT]) -> ResultT | None:
+    """Read on; None at the end. Arrow's message about a text that it cannot decode may quote it."""
+    try:
+        return asked(table.where, ask)
+    except StopIteration:
+        return None
+    except pa.ArrowInvalid as error:
+        empty = "Empty CSV file" in str(error)
+    if empty:
+        return None
+    break_gate(table.where, "encoding", "bytes that are not UTF-8 text", "UTF-8", "correct the table")
+
+
+class _Copied(io.RawIOBase):
+    """What COPY sends, as a file."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any], table: Table) -> None:
+        self._context = cursor.copy(table.copy.encode())
+        self._copy = self._context.__enter__()
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes; 0 at the end."""
+        if not self._rest:
+            self._rest = memoryview(self._copy.read())
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size

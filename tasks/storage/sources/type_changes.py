@@ -1,0 +1,93 @@
+"""A column that is stored as a kind of which the contract reads no value: the whole table drifted, not one row.
+
+Days instead of names, records or lists instead of texts: each row would be missing, and the charge spent on nothing.
+Only the types that the source declares are looked at, never a value. Numbers and flags of any width are let pass, and
+a column without any value too: which of these types a writer picks can depend on one person's missing value, and the
+refusal would tell of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from contracts.contract.contract import CategoryDomain, Column, Contract, DateDomain, ImageDomain, MappingDomain
+from contracts.errors import Finding, GateBroken
+from contracts.sql.code_sql import identifier, known_texts, literal
+from contracts.sql.encoding import encode_select
+from tasks.storage.sources.typed_rows import MANY
+
+DAY, TIME, NESTED = "DATE", "TIMESTAMP", "NESTED"
+_WORDS: Final = {DAY: "dates", TIME: "timestamps", NESTED: "lists or records"}
+_OF_SQL: Final = {
+    "DATE": DAY,
+    "TIMESTAMP": TIME,
+    "TIMESTAMP_S": TIME,
+    "TIMESTAMP_MS": TIME,
+    "TIMESTAMP_NS": TIME,
+    "TIMESTAMP WITHOUT TIME ZONE": TIME,
+    "TIMESTAMP WITH TIME ZONE": TIME,
+}
+_NESTED: Final = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[[0-9]*\]|VARIANT", re.DOTALL | re.IGNORECASE)
+
+
+def stored_as(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return what columns surely hold, by their types as SQL writes them; without those that could hold anything."""
+    found = {name: NESTED if _NESTED.fullmatch(kind) else _OF_SQL.get(kind.upper()) for name, kind in columns.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def stored_in_arrow(schema: pa.Schema) -> dict[str, str]:
+    """Return the same of a schema of Arrow, as a Parquet file has it."""
+    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested}
+    return {field.name: kind for field in schema for kind, holds in found.items() if holds(field.type)}
+
+
+def check_types(where: str, stored: Mapping[str, str], contract: Contract) -> None:
+    """Refuse columns of which no value that the contract declares can be read.
+
+    Args:
+        where: the source, for messages.
+        stored: what columns surely hold, by name.
+        contract: declares their values.
+    Raises:
+        GateBroken: with one finding a column.
+    """
+    findings = []
+    for column in contract.columns:
+        kind = stored.get(column.name)
+        if kind is None or _fits(column, kind, contract):
+            continue
+        allowed = f"a type in which values of its domain can be written ({column.logical_type})"
+        remedy = "deliver the column as before, map it with `select:`, or change the contract"
+        field, found = f"column {column.name!r}", f"{_WORDS[kind]}, none of which is a value of its domain"
+        findings.append(Finding(where, field, found, allowed, remedy))
+    if findings:
+        raise GateBroken(findings[:MANY])
+
+
+def _fits(column: Column, kind: str, contract: Contract) -> bool:
+    """Say whether some declared value means the same when it is written in a type; only pictures are lists."""
+    domain = column.domain
+    if isinstance(domain, CategoryDomain | MappingDomain):
+        texts = [text for text, code in known_texts(domain).items() if code < len(domain.categories)]
+    else:
+        return isinstance(domain, ImageDomain if kind == NESTED else DateDomain)
+    if kind == NESTED:
+        return False
+    name = identifier(column.name)
+    given = f"(VALUES {', '.join(f'({literal(text)})' for text in texts)}) AS t(x)"
+    written = f"(SELECT TRY_CAST(x AS {kind}) AS {name}, x FROM {given})"
+    with duckdb.connect() as connection:
+        told, read = (
+            connection.execute(
+                encode_select(contract, columns_present=[column.name], relation=relation, names=[column.name])
+            ).fetchall()
+            for relation in (f"(SELECT x AS {name} FROM {given})", written)
+        )
+        there = connection.execute(f"SELECT {name} IS NOT NULL FROM {written}").fetchall()
+    return any(is_there and one == other for one, other, (is_there,) in zip(told, read, there, strict=True))

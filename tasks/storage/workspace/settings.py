@@ -1,0 +1,321 @@
+"""The workspace and the environment: where things lie, and the only place that reads environment variables.
+
+Layout of a workspace (the folder that holds `sudare.toml`):
+    sudare.toml           what may be set; unknown keys are refused
+    releases/             what is published
+    contracts/            every registered version of every contract, once one is registered
+    .sudare/              private, mode 0700: ledger.sqlite, draws/, keys/, runs/, attempts/, live/, prefect/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.storage.workspace.keys import create_keys, key_from_hex, public_half, read_key, refusal
+from tasks.storage.workspace.lineage_target import NOBODY, LineageTarget, lineage_target
+from tasks.storage.workspace.settings_file import (
+    TEMPLATE,
+    Scheduled,
+    read_publisher,
+    read_schedule,
+    read_settings,
+    read_share,
+)
+from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
+
+if TYPE_CHECKING:
+    from contracts.release.about import Publisher
+    from privacy.ledger.ledger import Ledger
+
+FILE = "sudare.toml"
+PRIVATE = ".sudare"
+
+_TELEMETRY_OFF = {
+    "DO_NOT_TRACK": "1",
+    "GX_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace: its folders and its settings.
+
+    Args:
+        root: the folder that holds sudare.toml, absolute.
+        releases: the release store.
+        ledger_url: SQLAlchemy URL of the ledger.
+        memory_limit: what DuckDB may use while it ingests.
+        prefect_api_url: a running Prefect server, or None to start one with each run.
+        schedule: which specs run when.
+        publisher: what the publisher declares of all its releases.
+        lineage: where lineage events go.
+        spark: where Spark is, for sources with `engine: spark`.
+        asks_above: the share of rows that do not fit the contract above which a run asks.
+    """
+
+    root: Path
+    releases: Path
+    ledger_url: str
+    memory_limit: str
+    prefect_api_url: str | None
+    schedule: tuple[Scheduled, ...] = ()
+    publisher: Publisher | None = None
+    lineage: LineageTarget = NOBODY
+    spark: SparkSettings | None = None
+    asks_above: Fraction = Fraction(1, 100)
+
+    @property
+    def private(self) -> Path:
+        """The folder that nobody but its owner may read."""
+        return self.root / PRIVATE
+
+    @property
+    def contracts(self) -> Path:
+        """The registry of contracts."""
+        return self.root / "contracts"
+
+    @property
+    def draws(self) -> Path:
+        """Where the grant writes noisy values down."""
+        return self.private / "draws"
+
+    @property
+    def runs(self) -> Path:
+        """The runs' private folders."""
+        return self.private / "runs"
+
+    @property
+    def attempts(self) -> Path:
+        """Notes of how the last attempt at each period ended."""
+        return self.private / "attempts"
+
+    @property
+    def live(self) -> Path:
+        """Files that the processes of scheduled runs lock while they live."""
+        return self.private / "live"
+
+    @property
+    def records(self) -> Path:
+        """The complete records of the published versions, for auditors."""
+        return self.private / "records"
+
+    @property
+    def prefect_home(self) -> Path:
+        """Prefect's own folder: its database of runs."""
+        return self.private / "prefect"
+
+    @property
+    def public_key_file(self) -> Path:
+        """The public half of the signing key: lowercase hex and a newline."""
+        return self.keys / "signing.pub"
+
+    @property
+    def keys(self) -> Path:
+        """The keys: for signing and snapshots, and a publisher's that is pinned."""
+        return self.private / "keys"
+
+    def signing_seed(self) -> bytes:
+        """Return the 32 secret bytes of the Ed25519 signing key: of the environment, else of the workspace.
+
+        SUDARE_SIGNING_KEY holds them as 64 hex digits, SUDARE_SIGNING_KEY_FILE names a file of 32 bytes.
+        """
+        seed = _told_seed() or read_key(self.keys / "signing.key")
+        published = self.public_key_file
+        if not published.is_file() or published.read_text(encoding="ascii").strip() != public_half(seed):
+            remedy = "use the key that belongs to it, or start anew under the other key in a workspace of its own"
+            raise refusal(str(published), "signing key", "the public half of another key", "its own", remedy)
+        return seed
+
+    def open_ledger(self) -> Ledger:
+        """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did."""
+        from privacy.ledger.journal.signing import Signer
+        from privacy.ledger.ledger import Ledger
+
+        file = self.public_key_file
+        public_key = file.read_text(encoding="ascii").strip() if file.is_file() else None
+        at_hand = public_key is not None and (_told_seed() is not None or (self.keys / "signing.key").is_file())
+        signer = Signer(self.signing_seed()) if at_hand else None
+        return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
+
+    def snapshot_key(self) -> bytes:
+        """Return the 32 secret bytes that snapshots are hashed under."""
+        return read_key(self.keys / "snapshot.key")
+
+    @classmethod
+    def create(cls, root: Path) -> Workspace:
+        """Make a workspace: folders (0700), keys (0600) and sudare.toml, which is written last.
+
+        Args:
+            root: the folder; made when it is missing.
+        Raises:
+            WorkspaceRefused: there is a workspace already, and nothing was changed; or the folder cannot be written.
+        """
+        root = root.absolute()
+        if (root / FILE).exists():
+            raise refusal(str(root / FILE), "workspace", "a workspace already", "a folder without one")
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            for folder in (root / PRIVATE, *(root / PRIVATE / name for name in ("draws", "keys", "runs"))):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)
+            (root / "releases").mkdir(exist_ok=True)
+            create_keys(root / PRIVATE / "keys", told=_told_seed())
+            (root / FILE).write_text(TEMPLATE, encoding="utf-8")
+        except OSError as error:
+            found = error.strerror or type(error).__name__
+            raise refusal(str(root), "folder", found, "a folder that can be written") from error
+        return cls.open(root)
+
+    @classmethod
+    def open(cls, root: Path) -> Workspace:
+        """Open the workspace whose sudare.toml lies in `root`.
+
+        Raises:
+            WorkspaceRefused: no workspace there, or its settings cannot be followed.
+        """
+        root = root.absolute()
+        file = root / FILE
+        if not file.is_file():
+            remedy = "make one: sudare init; or say where it is: --workspace DIR"
+            raise refusal(str(root), "workspace", f"no {FILE}", "a workspace", remedy)
+        values, publisher = read_settings(file)
+        return cls(
+            root=root,
+            releases=root / (values.get("store.releases") or "releases"),
+            ledger_url=_ledger_url(root, os.environ.get("SUDARE_LEDGER_URL") or values.get("ledger.url", "")),
+            memory_limit=values.get("ingest.memory_limit") or "1GB",
+            prefect_api_url=os.environ.get("PREFECT_API_URL") or values.get("prefect.api_url") or None,
+            schedule=read_schedule(file, values),
+            publisher=read_publisher(file, publisher),
+            lineage=lineage_target(root, values, os.environ),
+            spark=spark_settings(root, values),
+            asks_above=read_share(file, values, "run.asks_above"),
+        )
+
+    @classmethod
+    def find(cls, start: Path) -> Workspace:
+        """Open the workspace of SUDARE_WORKSPACE, else the nearest one from `start` upwards.
+
+        Raises:
+            WorkspaceRefused: none is found.
+        """
+        told = os.environ.get("SUDARE_WORKSPACE")
+        if told:
+            return cls.open(Path(told))
+        start = start.absolute()
+        return cls.open(next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), start))
+
+
+def is_workspace_told() -> bool:
+    """Say whether SUDARE_WORKSPACE names the workspace: then it is not one that was only found."""
+    return bool(os.environ.get("SUDARE_WORKSPACE"))
+
+
+def user_folder() -> Path:
+    """Return where a user's own settings lie, for commands outside any workspace."""
+    told = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(told) if Path(told).is_absolute() else Path.home() / ".config") / "sudare"
+
+
+def container_digest() -> str | None:
+    """Return the digest of the container image that SUDARE_CONTAINER tells; None where it tells none of that form."""
+    told = os.environ.get("SUDARE_CONTAINER", "")
+    return told if re.fullmatch(r"(?:[\w./:-]{1,200}@)?sha256:[0-9a-f]{64}", told) else None
+
+
+def federation_environment() -> Path:
+    """Return Flower's virtual environment: SUDARE_FEDERATION_ENV, else that of `make federation`."""
+    own = Path(__file__).resolve().parents[1] / "deploy" / "federation" / ".venv"
+    return Path(os.environ.get("SUDARE_FEDERATION_ENV") or own).absolute()
+
+
+def environment_for_flower(binaries: Path, home: Path) -> dict[str, str]:
+    """Return what Flower's processes see: no setting and no key of Sudare's."""
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE") if name in os.environ}
+    told = {
+        "FLWR_HOME": str(home),
+        "HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+    }
+    loopback = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    return {**kept, **told, **loopback, "PATH": f"{binaries}{os.pathsep}{os.defpath}"}
+
+
+def switch_telemetry_off() -> None:
+    """Tell Prefect and Great Expectations to report to nobody, unless the environment says otherwise."""
+    for name, value in _TELEMETRY_OFF.items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def exported(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables inside a block, for libraries that read them when they are imported."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def blocks_of(workspace: Workspace) -> Iterator[None]:
+    """Let named credentials be looked for at the Prefect server that sudare.toml names, inside the block."""
+    with exported({"PREFECT_API_URL": workspace.prefect_api_url} if workspace.prefect_api_url else {}):
+        yield
+
+
+def environment_for_prefect(own: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with `own` as its only Prefect settings, for a server of our own."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    return {**inherited, **_TELEMETRY_OFF, **own}
+
+
+def environment_for_engines() -> dict[str, str]:
+    """Return all that an engine's worker sees of this environment: where programs are, and the language.
+
+    Spark takes orders from variables: another master or server (SPARK_REMOTE, PYSPARK_SUBMIT_ARGS), another process
+    (PYSPARK_GATEWAY_PORT), another file system or disk (HADOOP_CONF_DIR, SPARK_LOCAL_DIRS), options of Java. None of
+    them may decide where rows go, and no key or credential of ours is for it.
+    """
+    kept = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def loopback_without_proxy() -> dict[str, str]:
+    """Return the variables that keep requests to this machine from a configured proxy."""
+    names = {name.strip() for name in os.environ.get("NO_PROXY", os.environ.get("no_proxy", "")).split(",")}
+    value = ",".join(sorted((names | {"127.0.0.1"}) - {""}))
+    return {"NO_PROXY": value, "no_proxy": value}
+
+
+def _ledger_url(root: Path, written: str) -> str:
+    """Return the ledger's URL; a relative SQLite file is meant from the workspace's root."""
+    prefix = "sqlite:///"
+    if not written:
+        return f"{prefix}{root / PRIVATE / 'ledger.sqlite'}"
+    return f"{prefix}{root / written.removeprefix(prefix)}" if written.startswith(prefix) else written
+
+
+def _told_seed() -> bytes | None:
+    """Return the signing key's seed that the environment gives, or None."""
+    told, file = os.environ.get("SUDARE_SIGNING_KEY"), os.environ.get("SUDARE_SIGNING_KEY_FILE")
+    if told and file:
+        found, allowed = "SUDARE_SIGNING_KEY and SUDARE_SIGNING_KEY_FILE", "one of the two"
+        raise refusal("the environment", "signing key", found, allowed)
+    if told:
+        return key_from_hex(told)
+    return read_key(Path(file)) if file else None

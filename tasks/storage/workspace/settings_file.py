@@ -1,0 +1,166 @@
+"""The settings file of a workspace, sudare.toml: what may stand in it, and how it is read."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contracts.errors import Finding
+from tasks.storage.workspace.keys import WorkspaceRefused, refusal
+from tasks.storage.workspace.lineage_target import LINEAGE_KEYS
+from tasks.storage.workspace.spark_settings import SPARK_KEYS
+
+if TYPE_CHECKING:
+    from contracts.release.about import Publisher
+
+_KEYS = {
+    "store.releases": 'a folder, such as "releases"',
+    "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
+    "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
+    "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
+    "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
+    **LINEAGE_KEYS,
+    **SPARK_KEYS,
+}
+_SCHEDULE = "schedule."
+_PUBLISHER = "publisher"
+_CRON = 'five cron fields (minute hour day month weekday) that occur, such as "0 6 1 * *"'
+TEMPLATE = """\
+# A Sudare workspace. Paths are relative to this file.
+
+[store]
+releases = "releases"    # where `sudare releases` looks
+
+[ledger]
+url = ""                 # empty: .sudare/ledger.sqlite
+
+[ingest]
+memory_limit = "1GB"     # of DuckDB
+
+[run]
+asks_above = "1 %"       # `sudare run` asks when more rows of a column do not fit the contract, or are clipped
+
+[prefect]
+api_url = ""             # of a running Prefect server; empty: each run starts its own
+
+[lineage]                # OpenLineage events of runs: `url` of a server, or a `file`
+# file = "lineage.ndjson"
+
+[spark]                  # for sources with `engine: spark`
+# python = "spark/bin/python"        # of an environment with pyspark
+# master = "local[2]"
+
+[publisher]              # public declarations, the same in all records; `about:` of a spec wins
+# curator = "Office of Statistics"
+# contact = "privacy@example.org"
+
+[schedule]               # spec = "cron": what `sudare budget show` reckons with
+# "specs/adult.yaml" = "0 6 1 * *"
+"""
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A release spec and when it runs.
+
+    Args:
+        spec: the spec's file as it is written in sudare.toml.
+        path: the file, absolute.
+        cron: five fields, in the machine's local time.
+    """
+
+    spec: str
+    path: Path
+    cron: str
+
+
+def read_settings(file: Path) -> tuple[dict[str, str], Any]:
+    """Read the settings: those of one word by table and key, and the publisher's declarations as they are written.
+
+    Raises:
+        WorkspaceRefused: no TOML, an unknown key, or a value that is no text.
+    """
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise refusal(str(file), "TOML", str(error), "a readable TOML file") from error
+    publisher = written.pop(_PUBLISHER, None)
+    flat: dict[str, Any] = {}
+    for table, keys in written.items():
+        flat |= {f"{table}.{key}": value for key, value in keys.items()} if isinstance(keys, dict) else {table: keys}
+    findings = [_unknown(file, key) for key in flat if key not in _KEYS and not key.startswith(_SCHEDULE)]
+    findings += [
+        Finding(str(file), key, f"a {type(value).__name__}", _KEYS.get(key, _CRON), "put it in quotes")
+        for key, value in flat.items()
+        if not isinstance(value, str) and (key in _KEYS or key.startswith(_SCHEDULE))
+    ]
+    if findings:
+        raise WorkspaceRefused(findings)
+    return flat, publisher
+
+
+def read_share(file: Path, values: Mapping[str, str], key: str) -> Fraction:
+    """Read a share of rows in per cent; 1 % where none is written.
+
+    Raises:
+        WorkspaceRefused: no share from 0 % to 100 %.
+    """
+    written = values.get(key) or "1 %"
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", written.strip())
+    share = Fraction(found[1]) / 100 if found else None
+    if share is None or share > 1:
+        allowed = 'a share of rows from "0 %" to "100 %"'
+        raise refusal(str(file), key, repr(written[:60]), allowed, 'write it in per cent, such as "1 %"')
+    return share
+
+
+def read_publisher(file: Path, written: Any) -> Publisher | None:
+    """Read what the publisher declares of all its releases.
+
+    Raises:
+        WorkspaceRefused: a key or value that `about:` does not have.
+    """
+    if not written:
+        return None
+    from pydantic import ValidationError
+
+    from contracts.reading.validation_errors import from_values
+    from contracts.release.about import Publisher
+
+    try:
+        return Publisher.model_validate(written)
+    except ValidationError as error:
+        raise WorkspaceRefused(from_values(str(file), (_PUBLISHER,), error, Publisher)) from None
+
+
+def read_schedule(file: Path, values: Mapping[str, str]) -> tuple[Scheduled, ...]:
+    """Read the schedule; specs are relative to the workspace's root.
+
+    Raises:
+        WorkspaceRefused: five fields that are no cron, or never occur.
+    """
+    from cronsim import CronSim, CronSimError
+
+    entries, findings = [], []
+    for key, cron in values.items():
+        if key.startswith(_SCHEDULE):
+            spec = key.removeprefix(_SCHEDULE)
+            try:
+                next(CronSim(cron, datetime(2026, 1, 1)))
+            except (CronSimError, StopIteration):
+                findings.append(Finding(str(file), f'schedule."{spec}"', repr(cron[:60]), _CRON, "correct it"))
+            entries.append(Scheduled(spec, file.parent / spec, cron))
+    if findings:
+        raise WorkspaceRefused(findings)
+    return tuple(entries)
+
+
+def _unknown(file: Path, key: str) -> Finding:
+    allowed = ", ".join([*_KEYS, f"{_PUBLISHER}.*"])
+    return Finding(str(file), key, "an unknown key", allowed, "correct its spelling or delete it")

@@ -1,0 +1,49 @@
+"""A file of measurements: are the noisy values those that were entered, and is their uncertainty the noise's?"""
+
+from __future__ import annotations
+
+from contracts.contract.column import Cells
+from contracts.errors import Finding
+from privacy.marginals.suppression import Threshold
+from tasks.records.model.version_statements import DrawStatement
+from tasks.records.strict_json import printable
+from tasks.verification.draws.charged_noise import NoiseEvent
+from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, Columns, compare_column
+from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, uncertainty_columns, values_sha256
+
+
+def check_measured(
+    columns: Columns,
+    name: str,
+    draw: DrawStatement,
+    event: NoiseEvent,
+    cells: Cells,
+    threshold: Threshold | None = None,
+) -> list[Finding]:
+    """Check one file of measurements.
+
+    Args:
+        columns: its value columns.
+        name: its name.
+        draw: what the record says of the draw.
+        event: its event.
+        cells: gives the impossible cells.
+        threshold: of a minimum-frequency rule, if there is one.
+    """
+    where, noisy = printable(name), columns["noisy"]
+    findings = []
+    found = values_sha256(noisy)
+    if found != draw.sha256:
+        allowed = f"{draw.sha256}, as it was entered when it was drawn"
+        findings.append(Finding(where, "SHA-256 of column noisy", found, allowed, OTHER_NOISE))
+    for column, expected in uncertainty_columns(noisy, event, cells.impossible(draw.clique), threshold).items():
+        findings += compare_column(
+            columns[column],
+            expected,
+            where=where,
+            name=column,
+            source="recomputed from the event and the contract",
+            remedy=UNCERTAINTY,
+            tolerance=RELATIVE_TOLERANCE if column == "variance" else 0.0,
+        )
+    return findings

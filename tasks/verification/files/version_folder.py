@@ -1,0 +1,209 @@
+"""The files of a version folder, looked at with suspicion: listed without following a link, hashed, read once.
+
+No path is ever built from a name that stands in a file; only names that the folder itself lists are opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import Finding, SpecRefused
+from tasks.records.model.version_statements import Manifest
+from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable
+from tasks.verification.files.folder_marks import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
+
+MANIFEST, PROOF = OUTSIDE_MANIFEST
+_FOLDERS = frozenset({"data", "measurements"})
+_MISSING = "it was lost, or the copy was not finished: get the whole version again from its publisher"
+_CUT = "it was cut, or the copy was not finished: get the whole version again from its publisher"
+_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".filepart", ".tmp")
+_BEGUN = "a download that was not finished: remove it, and get the whole version again from its publisher"
+_UNVOUCHED = "nobody vouches for it: remove it, and use nothing from it"
+
+
+@dataclass(frozen=True)
+class VersionFolder:
+    """What a folder holds.
+
+    Args:
+        path: where it is.
+        files: size of each regular file, by its name with slashes.
+        others: what else there is, by name: a link, a folder that should not be there, a device.
+    """
+
+    path: Path
+    files: Mapping[str, int]
+    others: Mapping[str, str]
+
+    def read(self, name: str, *, limit: int | None = None) -> bytes:
+        """Return a listed file's bytes.
+
+        Raises:
+            OSError: it cannot be read (any more), or is larger than `limit`.
+        """
+        if name not in self.files:
+            raise FileNotFoundError(f"no file {name}")
+        with (self.path / name).open("rb") as file:
+            data = file.read() if limit is None else file.read(limit + 1)
+        if limit is not None and len(data) > limit:
+            raise OSError(f"more than {limit} bytes")
+        return data
+
+
+def open_version(folder: Path) -> Path:
+    """Return the folder of a version, links in front of it resolved.
+
+    Raises:
+        SpecRefused: there is no such folder, or it holds none of the files that make it a version.
+    """
+    try:
+        path = folder.resolve(strict=True)
+        marks = [name for name in MARKS if (path / name).exists() or (path / name).is_symlink()]
+    except (OSError, RuntimeError, ValueError) as error:
+        raise no_version(folder, getattr(error, "strerror", None) or "no path that can be followed") from error
+    if not path.is_dir() or not marks:
+        raise what_it_is(folder, path)
+    return path
+
+
+def list_version(path: Path, names: Iterable[str]) -> tuple[VersionFolder, list[Finding]]:
+    """List a version folder; it enters only the folders that the given names lie in."""
+    entered = _FOLDERS | {name[:at] for name in names for at, sign in enumerate(name) if sign == "/"}
+    files: dict[str, int] = {}
+    others: dict[str, str] = {}
+    findings = []
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        try:
+            for entry in sorted((path / prefix).iterdir()):
+                name, mode = f"{prefix}{entry.name}", entry.lstat()
+                if stat.S_ISREG(mode.st_mode):
+                    files[name] = mode.st_size
+                elif stat.S_ISDIR(mode.st_mode) and name in entered:
+                    waiting.append(f"{name}/")
+                else:
+                    others[name] = _kind(mode.st_mode)
+        except OSError as error:
+            where = printable(prefix or ".")
+            found = error.strerror or type(error).__name__
+            findings.append(Finding(where, "the folder", found, "a folder that can be read", "give read access"))
+    return VersionFolder(path, files, others), findings
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    return "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+
+
+def check_listing(folder: VersionFolder, manifest: Manifest | None) -> list[Finding]:
+    """Check that the folder holds the manifest's files, MANIFEST.json and PROOF.json, and nothing else."""
+    listed = set() if manifest is None else set(manifest.files)
+    wanted = listed | set(OUTSIDE_MANIFEST)
+    findings = [
+        Finding(
+            MANIFEST,
+            printable(f"files.{name}"),
+            "a file that cannot be in it",
+            "files that it can vouch for",
+            CHANGED,
+        )
+        for name in OUTSIDE_MANIFEST
+        if name in listed
+    ]
+    for name in sorted(wanted - set(folder.files)):
+        found = folder.others.get(name, "nothing")
+        allowed = "the file that was published" if name in listed else "the file that every version has"
+        remedy = CHANGED if name in folder.others else _MISSING
+        findings.append(Finding(printable(name), "the file", found, allowed, remedy))
+    for name, what in sorted(folder.others.items()):
+        if name not in wanted:
+            findings.append(Finding(printable(name), "the file", what, "files of the manifest only", _UNVOUCHED))
+    for name in sorted(set(folder.files) - wanted if manifest is not None else ()):
+        found, begun = "a file that the manifest does not list", name.endswith(_UNFINISHED)
+        remedy = _BEGUN if begun else _UNVOUCHED
+        findings.append(Finding(printable(name), "the file", found, "files of the manifest only", remedy))
+    return findings
+
+
+def check_contents(folder: VersionFolder, manifest: Manifest) -> tuple[frozenset[str], list[Finding]]:
+    """Compare size and SHA-256 of every file that is there with the manifest.
+
+    Returns:
+        tuple: the names of the files that are as published, and a finding for each that is not.
+    """
+    sound, findings = set(), []
+    for name, stated in sorted(manifest.files.items()):
+        if name not in folder.files:
+            continue
+        where, size = printable(name), folder.files[name]
+        if size != stated.bytes:
+            remedy = _CUT if size < stated.bytes else CHANGED
+            findings.append(Finding(where, "size", f"{size} bytes", f"{stated.bytes} bytes", remedy))
+            continue
+        try:
+            with (folder.path / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            what = error.strerror or type(error).__name__
+            findings.append(Finding(where, "the file", what, "a file that can be read", "give read access"))
+            continue
+        if found == stated.sha256:
+            sound.add(name)
+        else:
+            findings.append(Finding(where, "SHA-256", found, f"{stated.sha256}, as in the manifest", CHANGED))
+    return frozenset(sound), findings
+
+
+def read_published(folder: VersionFolder, manifest: Manifest, name: str) -> bytes:
+    """Return the bytes of a file if they are still those that the manifest states.
+
+    Raises:
+        OSError: they are not, or cannot be read.
+    """
+    data = folder.read(name)
+    if hashlib.sha256(data).hexdigest() != manifest.files[name].sha256:
+        raise OSError("changed while it was being verified")
+    return data
+
+
+def read_text_file(path: Path, name: str) -> tuple[bytes | None, list[Finding]]:
+    """Read a small file of a version, if it is a regular file; a finding says why it cannot be."""
+    try:
+        mode = (path / name).lstat()
+        if not stat.S_ISREG(mode.st_mode):
+            return None, [Finding(name, "the file", _kind(mode.st_mode), "a file", CHANGED)]
+        return VersionFolder(path, {name: mode.st_size}, {}).read(name, limit=LARGEST_JSON), []
+    except OSError as error:
+        found = "nothing" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        remedy = _MISSING if found == "nothing" else CHANGED
+        return None, [Finding(name, "the file", found, "the file that was published", remedy)]
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A complete record for auditors, as it was read: the file's own name, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+def read_auditor_record(path: Path) -> Sealed:
+    """Read the complete record for auditors.
+
+    Raises:
+        SpecRefused: no such file, or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return Sealed(printable(path.name), file.read(LARGEST_JSON + 1))
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or "no path that can be followed"
+        remedy = "it lies in the publisher's workspace: .sudare/records/RELEASE/vN/record.auditor.json"
+        allowed = "the version's record for auditors"
+        raise SpecRefused([Finding(printable(str(path)), "auditors' record", found, allowed, remedy)]) from error

@@ -1,0 +1,118 @@
+"""What is checked alike of whatever is fitted to noisy values, synthetic rows or a model: its draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding
+from privacy.learning.statistics import Statistic
+from tasks.products.tables.checks.table_replay import Outcome
+from tasks.records.model.synthetic_statements import FittedRecord
+from tasks.records.model.version_statements import Manifest
+from tasks.storage.progress import Bar
+from tasks.verification.draws.charged_noise import check_draws
+from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.fitted.file_forms import FileForm, drawn_forms
+from tasks.verification.fitted.fitted_values import OpenFiles, check_fitted_values, priced
+from tasks.verification.fitted.stand_in_grant import PublishedValues
+from tasks.verification.fitted_meaning import DrawnEvent, FittedMeaning, check_marginals_and_choices, read_draws
+from tasks.verification.inclusion import JournalledRun
+
+RecordT = TypeVar("RecordT", bound=FittedRecord)
+MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
+ModelT = TypeVar("ModelT")
+
+
+class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
+    """The checks of a version whose values were fitted to noisy ones.
+
+    Args:
+        record: its record.
+        where: the record's file name.
+        manifest_name: the manifest's.
+    """
+
+    def __init__(self, record: RecordT, where: str, manifest_name: str) -> None:
+        self._record, self._where, self._manifest_name = record, where, manifest_name
+        self.meaning: MeaningT | None = None
+        self.events: tuple[DrawnEvent, ...] = ()
+        self._sound = True
+        self._values: Mapping[str, NDArray[np.int64]] = {}
+        self._statistics: Mapping[str, Statistic] = {}
+        self._model: ModelT | None = None
+        self._fitted_again = False
+
+    @property
+    def record(self) -> RecordT:
+        """The record."""
+        return self._record
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, where it could be read."""
+        return None if self.meaning is None else self.meaning.contract
+
+    @property
+    def whole(self) -> bool:
+        """A fit that ran out of time, or a reserve that was not needed, leaves planned draws out; all are paid."""
+        return False
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the draws' losses can be recomputed."""
+        return priced(self._record.replay, self.events)
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check marginals, sums, trainings and choices against journal, charge and contract."""
+        replay, skipped = self._record.replay, []
+        self.events, findings = read_draws(replay, where=self._where)
+        if run is None:
+            skipped.append("the draws against the journal: no readable run")
+        else:
+            findings += check_draws(replay, run, where=self._where, whole=False)
+        if self.meaning is None:
+            skipped.append("the draws against the contract: no valid contract or product")
+        elif self.events:
+            wrong = check_marginals_and_choices(replay, self.events, self.meaning, where=self._where)
+            self._sound = self._sound and not wrong
+            findings += wrong
+        return findings, skipped
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[Outcome, Outcome] | None:
+        """Check what was drawn, then what was made of it."""
+        if self.meaning is None or not self.events or not self._sound:
+            return None
+        files = OpenFiles(folder, manifest, sound)
+        drawn = check_fitted_values(self._record.replay, self.events, self.meaning, files)
+        self._values, self._statistics = drawn.noisy, drawn.statistics
+        measured = drawn.findings, list(files.skipped)
+        files.skipped.clear()
+        return measured, (self._check_made(files, self.meaning), files.skipped)
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Of what was drawn."""
+        return {} if self.meaning is None else drawn_forms(self._record.replay, self.meaning)
+
+    def reestimate(self, bar: Bar) -> Outcome | None:
+        """Fit again from the published noisy values, and compare."""
+        self._fitted_again = True
+        measured = sum(draw.measurements is not None for draw in self._record.replay.draws)
+        if self._model is None or self.meaning is None or len(self._values) != measured:
+            return [], ["the model: it or what was measured cannot be read"]
+        return self._fit_again(PublishedValues(self._values, self._statistics), self.meaning, self._model, bar)
+
+    @abstractmethod
+    def _check_made(self, files: OpenFiles, meaning: MeaningT) -> list[Finding]:
+        """Check the model, and what comes out of it."""
+
+    @abstractmethod
+    def _fit_again(self, values: PublishedValues, meaning: MeaningT, model: ModelT, bar: Bar) -> Outcome:
+        """Fit again and compare with the published model."""

@@ -1,0 +1,141 @@
+"""Rule 8 of what is fitted, synthetic rows or a model: each published noisy value is the one that was entered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Finding
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
+from privacy.learning.statistics import Statistic
+from tasks.products.tables.checks.table_checks import MOST_MOVES
+from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
+from tasks.records.model.version_statements import Manifest
+from tasks.records.strict_json import printable, read_json, shown
+from tasks.verification.draw_files.checkpoint_checks import check_checkpoint
+from tasks.verification.draw_files.measurement_files import check_measured
+from tasks.verification.draw_files.parameter_file_checks import check_parameter_file
+from tasks.verification.draw_files.sum_file_checks import check_sum_file, read_statistics
+from tasks.verification.draws.sum_draws import MOST_NORMS
+from tasks.verification.files.table_files import MEASURED, read_parquet
+from tasks.verification.files.version_folder import VersionFolder, read_published
+from tasks.verification.fitted_meaning import CHOICES, DrawnEvent, FittedMeaning, choices
+
+_OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
+
+
+class OpenFiles:
+    """The files of a version that may be opened: those whose checksums hold."""
+
+    def __init__(self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]) -> None:
+        self.folder, self.manifest, self._sound = folder, manifest, sound
+        self.skipped: list[str] = []
+
+    def read(self, name: str, findings: list[Finding]) -> bytes | None:
+        """Return a file's bytes if its checksum holds; else say that it was skipped, or add a finding."""
+        if name not in self._sound:
+            self.skipped.append(f"{printable(name)}: not opened, for it is missing or not as it was published")
+            return None
+        try:
+            return read_published(self.folder, self.manifest, name)
+        except OSError as error:
+            found = error.strerror or str(error)
+            findings.append(
+                Finding(printable(name), "the file", found, "the file that was checked", "get the version again")
+            )
+            return None
+
+
+@dataclass(frozen=True)
+class FittedValues:
+    """What was read of the noisy values, and what is wrong with them.
+
+    Args:
+        noisy: by key of the draw, in their shapes.
+        statistics: what was added up in sums over rows, by key of the draw.
+        findings: what is wrong.
+    """
+
+    noisy: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def priced(replay: FittedReplay, events: Sequence[DrawnEvent]) -> bool | None:
+    """Say whether the losses of the draws can be recomputed; None where the draws cannot be read."""
+    if not events:
+        return None
+    return all(
+        len(event.moves) <= (MOST_MOVES if draw.statistic is None else MOST_NORMS)
+        for draw, event in zip(replay.draws, events, strict=True)
+        if isinstance(event, DiscreteLaplace | DiscreteGaussian)
+    )
+
+
+def check_fitted_values(
+    replay: FittedReplay, events: Sequence[DrawnEvent], meaning: FittedMeaning, files: OpenFiles
+) -> FittedValues:
+    """Check each file of measurements, and that of the choices.
+
+    Args:
+        replay: the record's replay block.
+        events: the event of each draw.
+        meaning: contract and product.
+        files: those that may be opened; what was skipped is noted there.
+    """
+    made = FittedValues()
+    made = FittedValues(made.noisy, read_statistics(replay, meaning, files.read, made.findings), made.findings)
+    for draw, event in zip(replay.draws, events, strict=True):
+        if isinstance(event, ExponentialMechanism) or draw.measurements is None:
+            continue
+        data = files.read(draw.measurements, made.findings)
+        if data is not None:
+            _check_file(data, draw, event, meaning, made, files)
+    _check_choices(replay, files, made.findings)
+    return made
+
+
+def _check_file(
+    data: bytes, draw: SyntheticDraw, event: DrawnEvent, meaning: FittedMeaning, made: FittedValues, files: OpenFiles
+) -> None:
+    """Check one file, by what it holds, and keep its values."""
+    if draw.parameters is not None:
+        noisy, wrong = check_parameter_file(data, draw)
+    elif isinstance(event, PoissonSampledGaussian):
+        noisy, wrong = check_checkpoint(data, draw)
+    elif draw.statistic is not None:
+        statistic = made.statistics.get(draw.key)
+        if statistic is None or not isinstance(event, DiscreteGaussian):
+            files.skipped.append(f"{printable(draw.measurements or '')}: what was added up cannot be rebuilt")
+            return
+        noisy, wrong = check_sum_file(data, draw, event, statistic)
+    else:
+        noisy, wrong = _check_marginal(data, draw, event, meaning)
+    made.findings.extend(wrong)
+    if noisy is not None:
+        made.noisy[draw.key] = noisy
+
+
+def _check_marginal(
+    data: bytes, draw: SyntheticDraw, event: DrawnEvent, meaning: FittedMeaning
+) -> tuple[NDArray[np.int64] | None, list[Finding]]:
+    name, contract = draw.measurements or "", meaning.contract
+    columns, wrong = read_parquet(data, where=printable(name), cells=contract, clique=draw.clique, values=MEASURED)
+    if columns is None or not isinstance(event, DiscreteLaplace | DiscreteGaussian):
+        return None, wrong
+    return columns["noisy"].reshape(draw.shape), [*wrong, *check_measured(columns, name, draw, event, contract)]
+
+
+def _check_choices(replay: FittedReplay, files: OpenFiles, findings: list[Finding]) -> None:
+    expected = choices(replay)
+    data = files.read(CHOICES, findings) if expected else None
+    if data is not None:
+        found, wrong = read_json(data, where=CHOICES)
+        findings += wrong
+        if found != expected:
+            allowed = f"the {len(expected)} choices of the record"
+            findings.append(Finding(CHOICES, "the choices", shown(found), allowed, _OTHER_CHOICES))

@@ -1,0 +1,108 @@
+"""Public keys: read from a file of one line, and pinned once, so that none need be named later.
+
+A pin lies in a workspace's private folder or, where there is no workspace, in the user's configuration folder. It
+is one key. Another one takes its place only where that is asked for, and a key out of a version folder is never
+pinned: whoever forges a version can put a key beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signing import key_id
+from tasks.records.strict_json import printable
+from tasks.storage.published_folders import published_around
+
+OWN: Final = "workspaces"
+KEY: Final = re.compile(r"[0-9a-f]{64}")
+PIN: Final = "pinned.pub"
+_REMEDY: Final = "get the key from the publisher; `sudare init` wrote it to .sudare/keys/signing.pub"
+_MODE: Final = 0o600
+
+
+def read_public_key(path: Path) -> str:
+    """Read a public key file: 64 lowercase hex digits and a newline.
+
+    Raises:
+        SpecRefused: no such file, or it holds something else.
+    """
+    where = printable(str(path))
+    try:
+        with path.open("rb") as file:
+            content = file.read(4096)
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or "no path that can be followed"
+        raise SpecRefused([Finding(where, "key file", found, "the publisher's public key", _REMEDY)]) from error
+    text = content.decode("ascii", "replace")
+    if not text.endswith("\n") or not KEY.fullmatch(text[:-1]):
+        found, allowed = f"{len(content)} bytes of another form", "64 lowercase hex digits and a newline"
+        raise SpecRefused([Finding(where, "key file", found, allowed, _REMEDY)])
+    return text[:-1]
+
+
+def remember_own(key: str, root: Path, folder: Path) -> None:
+    """Note in the user's folder that a workspace with this key was made here, by this user.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / OWN, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{key} {json.dumps(str(root.resolve()))}\n")
+
+
+def is_own(key: str, root: Path, folder: Path) -> bool:
+    """Say whether this user made a workspace with this key at this place.
+
+    Both must be as they were noted: a download may bring a key of its own, or somebody's key beside another pin.
+    """
+    try:
+        noted = (folder / OWN).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    return f"{key} {json.dumps(str(root.resolve()))}" in noted
+
+
+def pin_key(source: Path, folder: Path, *, replace: bool = False) -> Path:
+    """Keep a publisher's public key in a folder, for checks that name none.
+
+    Args:
+        source: the key file, as the publisher handed it over.
+        folder: takes the pin; made (mode 0700) where it is missing.
+        replace: whether another key that is pinned already gives way.
+    Returns:
+        Path: the pin. Pinning the same key again changes nothing.
+    Raises:
+        SpecRefused: it is no key, it lies in a version or a release store, another one is pinned, or the folder
+            cannot be written.
+    """
+    key, pin = read_public_key(source), folder / PIN
+    around = published_around(source)
+    if around is not None:
+        found, allowed = f"a file inside {around}", "a key that came another way than the versions that it signs"
+        remedy = "get the key from the publisher's site, by telephone, or from an earlier version that you trusted"
+        raise SpecRefused([Finding(printable(str(source)), "key file", printable(found), allowed, remedy)])
+    kept = read_public_key(pin) if pin.exists() and not replace else key
+    if kept != key:
+        found, allowed = f"key {key_id(kept)}", f"no other key than {key_id(key)}, or none"
+        remedy = "ask the publisher, over another channel, whether the key was changed; then add --replace"
+        raise SpecRefused([Finding(printable(str(pin)), "pinned key", found, allowed, remedy)])
+    if pin.exists() and read_public_key(pin) == key:
+        return pin  # since when it is pinned stays as it is
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = pin.with_name(f"{PIN}.{os.getpid()}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{key}\n")
+        fresh.replace(pin)
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise SpecRefused([Finding(printable(str(pin)), "pin", found, "a folder that can be written")]) from None
+    return pin

@@ -1,0 +1,229 @@
+"""The auditor's own computation of a loss, from the JSON of the events alone.
+
+It shares no code and no numerics with `privacy.accounting`: 50 to 80 digits of decimals instead of doubles, sums
+over the support and integrals by Gauss's rule (`decimal_curves`) instead of closed forms and lattice sums. So an
+error in one of the two shows as a disagreement. Nothing is rounded against anybody here: a recorded loss is right
+if it is not below the recomputed one, and not above it by more than the record's roundings (10^-12 an event, and a
+relative 10^-12 of the value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final
+
+from tasks.verification.recompute.decimal_curves import SampledGaussian, bounded_range, laplace, two_points
+from tasks.verification.recompute.effort import exact_sum, spend
+from tasks.verification.recompute.event_forms import NotRecomputable, positive, probability, read_event
+
+__all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap"]
+
+_EXACT: Final = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_PER_DECADE: Final = 10
+_LARGEST_ORDER: Final = 10**6
+_LOWEST_DECADE: Final = -3
+_DECADES: Final = 9
+_NARROWINGS: Final = 44
+_GOLDEN: Final = (Decimal(5).sqrt() - 1) / 2
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What the events of a record cost, recomputed.
+
+    Args:
+        pure_epsilon: sum of the pure losses; None where it is infinite [dimensionless].
+        renyi_loss_at_order: sum of the Rényi losses at the calculus' order; None for the pure calculus.
+        epsilon_at_order: what the calculus makes of them at delta: the pure sum, or the converted Rényi loss; None
+            where it is infinite.
+        epsilon_best: the least of the pure sum and the conversions at all orders from 1 + 10^-3 to 1 + 10^6, valid
+            for events that were fixed in advance; None where it is infinite.
+        order_best: the order it is found at; None where it is the pure sum.
+    """
+
+    pure_epsilon: Fraction | None
+    renyi_loss_at_order: Decimal | None
+    epsilon_at_order: Decimal | None
+    epsilon_best: Decimal | None
+    order_best: Decimal | None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One kind of event read from JSON, how often it occurs, its pure loss, and its curve."""
+
+    count: int
+    pure: Fraction | None
+    curve: Callable[[Decimal], Decimal]
+
+
+def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping[str, Any]) -> Recomputed:
+    """Recompute what events cost.
+
+    Args:
+        events: the events as the record has them.
+        delta: the record's delta, as text: 0 <= delta < 1 [probability].
+        calculus: the account's calculus, as the record has it.
+    Returns:
+        Recomputed: exact up to 10^-40, relative; the best order's epsilon up to 10^-10.
+    Raises:
+        NotRecomputable: an unknown kind, a missing or extra field, a value out of its range.
+        TooMuchWork: the sums have more terms than the block around allows (`effort`).
+    Source: conversion: Canonne, Kamath, Steinke 2020, Proposition 12; curves: docs/privacy_model.md.
+    """
+    with localcontext(_EXACT):
+        chance, order = probability(delta), _calculus_order(calculus)
+        steps = _steps(events)
+        pure = None if any(step.pure is None for step in steps) else _pure_sum(steps)
+        loss = None if order is None else _loss(steps, order)
+        at_order = _decimal(pure) if loss is None or order is None else _converted(order, loss, chance)
+        best, best_at = _best(steps, pure, chance)
+        return Recomputed(pure, loss, at_order, best, best_at)
+
+
+def recompute_cap(cap: int, calculus: Mapping[str, Any], delta: int) -> Fraction | None:
+    """Recompute which epsilon a cap on an account's loss amounts to.
+
+    Args:
+        cap: most loss that the account admits [10^-12].
+        calculus: the account's calculus.
+        delta: delta of the account [10^-18].
+    Returns:
+        Fraction: epsilon, exact up to 10^-40, relative; None where it is infinite.
+    Raises:
+        NotRecomputable: an unknown calculus.
+    """
+    with localcontext(_EXACT):
+        order, loss = _calculus_order(calculus), Decimal(cap).scaleb(-12)
+        epsilon = loss if order is None else _converted(order, loss, Decimal(delta).scaleb(-18))
+        return None if epsilon is None else Fraction(epsilon)
+
+
+def _pure_sum(steps: Iterable[_Step]) -> Fraction:
+    """Add up the pure losses, all of them finite."""
+    return exact_sum(step.count * step.pure for step in steps if step.pure is not None)
+
+
+def _loss(steps: Sequence[_Step], order: Decimal) -> Decimal:
+    """Add up the Rényi losses at one order."""
+    spend(2 * len(steps))
+    return sum((step.count * step.curve(order) for step in steps), Decimal(0))
+
+
+def _converted(order: Decimal, loss: Decimal, delta: Decimal) -> Decimal | None:
+    """Convert a Rényi loss to epsilon; None where it is infinite."""
+    if loss == 0:
+        return Decimal(0)
+    if delta == 0:
+        return None
+    return max(Decimal(0), loss + ((order - 1) / order).ln() - (delta * order).ln() / (order - 1))
+
+
+def _best(steps: Sequence[_Step], pure: Fraction | None, delta: Decimal) -> tuple[Decimal | None, Decimal | None]:
+    """Take the least of the pure sum and the conversions: scan the orders, then narrow every dip."""
+    best: tuple[Decimal | None, Decimal | None] = (_decimal(pure), None)
+    if delta == 0 or not steps:
+        return best
+
+    @cache
+    def at(exponent: Decimal) -> tuple[Decimal, Decimal]:
+        order = 1 + Decimal(10) ** exponent
+        loss = _loss(steps, order)
+        return loss + (1 - 1 / order).ln() - (delta.ln() + order.ln()) / (order - 1), loss
+
+    exponents = _scanned(at)
+    values = [at(exponent)[0] for exponent in exponents]
+    for place, value in enumerate(values):
+        left, right = max(place - 1, 0), min(place + 1, len(values) - 1)
+        if value > min(values[left], values[right]):
+            continue
+        for exponent in (exponents[place], _narrowed(at, exponents[left], exponents[right])):
+            epsilon = max(Decimal(0), at(exponent)[0])
+            if best[0] is None or epsilon < best[0]:
+                best = (epsilon, 1 + Decimal(10) ** exponent)
+    return best
+
+
+def _scanned(at: Callable[[Decimal], tuple[Decimal, Decimal]]) -> list[Decimal]:
+    """List the exponents to scan, up to one beyond which no order can be better: losses do not fall in the order."""
+    exponents: list[Decimal] = []
+    least: Decimal | None = None
+    for step in range(_DECADES * _PER_DECADE + 1):
+        exponent = _LOWEST_DECADE + Decimal(step) / _PER_DECADE
+        exponents.append(exponent)
+        epsilon, loss = at(exponent)
+        least = epsilon if least is None else min(least, epsilon)
+        order = 1 + Decimal(10) ** exponent
+        if loss + (1 - 1 / order).ln() - order.ln() / (order - 1) > max(least, Decimal(0)):
+            break
+    return exponents
+
+
+def _narrowed(at: Callable[[Decimal], tuple[Decimal, Decimal]], left: Decimal, right: Decimal) -> Decimal:
+    """Find the bottom of a dip by golden section; each step evaluates one new order."""
+    lower, upper = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    for _ in range(_NARROWINGS):
+        if at(lower)[0] <= at(upper)[0]:
+            right, upper = upper, lower
+            lower = right - _GOLDEN * (right - left)
+        else:
+            left, lower = lower, upper
+            upper = left + _GOLDEN * (right - left)
+    return (left + right) / 2
+
+
+def _steps(events: Sequence[Mapping[str, Any]]) -> list[_Step]:
+    """Read the events, equal ones together."""
+    if not isinstance(events, Sequence) or isinstance(events, str):
+        raise NotRecomputable("events are not a list")
+    counted: dict[tuple[Any, ...], int] = {}
+    for event in events:
+        key = read_event(event)
+        counted[key] = counted.get(key, 0) + 1
+    return [_step(kind, values, count) for (kind, *values), count in counted.items()]
+
+
+def _step(kind: str, values: Sequence[Any], count: int) -> _Step:
+    """Give an event its pure loss and its curve."""
+    parameter, *others = values
+    value = Decimal(parameter.numerator) / Decimal(parameter.denominator)
+    match kind, others:
+        case "discrete_laplace", [moves]:
+            return _Step(count, parameter * sum(map(abs, moves)), lambda order: laplace(value, moves, order))
+        case "discrete_laplace_vector", [move, times]:
+            return _Step(count * times, parameter * move, lambda order: laplace(value, [move], order))
+        case "discrete_gaussian", [moves]:
+            return _Step(count, None, lambda order: order * sum(move * move for move in moves) / (2 * value))
+        case "pure", []:
+            return _Step(count, parameter, lambda order: two_points(value, order))
+        case "zero_concentrated", []:
+            return _Step(count, None, lambda order: order * value)
+        case "gaussian", []:
+            return _Step(count, None, lambda order: order / (2 * value * value))
+        case "exponential_mechanism", []:
+            return _Step(count, parameter, lambda order: bounded_range(value, order))
+        case "poisson_sampled_gaussian", [chance, steps]:
+            return _Step(count * steps, None, SampledGaussian(parameter, chance).divergence)
+    raise NotRecomputable(f"event kind {kind}")
+
+
+def _calculus_order(calculus: Mapping[str, Any]) -> Decimal | None:
+    """Read the calculus: its order, or None if it is pure."""
+    fields = dict(calculus) if isinstance(calculus, Mapping) else {}
+    if fields == {"kind": "pure"}:
+        return None
+    if set(fields) != {"kind", "order"} or fields["kind"] != "renyi":
+        raise NotRecomputable(f"calculus {str(calculus)[:60]!r}; allowed: kind pure, or kind renyi with its order")
+    order = positive(fields["order"], "calculus: order")
+    if not 1 < order <= _LARGEST_ORDER:
+        raise NotRecomputable(f"calculus: order is {str(order)[:60]}; allowed: above 1 and at most {_LARGEST_ORDER}")
+    return _decimal(order)
+
+
+def _decimal(value: Fraction | None) -> Decimal | None:
+    """Divide a rational out; None stays None."""
+    return None if value is None else Decimal(value.numerator) / Decimal(value.denominator)
