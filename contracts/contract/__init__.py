@@ -1,0 +1,1 @@
+"""The data contract: its columns, privacy terms, constraints and checks, read from ODCS."""

@@ -1,0 +1,1 @@
+"""How text is read: YAML with its lines, scalars as they are written, what a schema refuses."""

@@ -1,0 +1,1 @@
+"""Release specs: source, charge, product and publication of a release."""

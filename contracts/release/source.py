@@ -245,7 +245,8 @@ def source_name(path: Path | Address, table: str | None = None, *, folder: bool 
     """Return the canonical name of a source, however it is written.
 
     Of a file or folder the real path (links followed), with the table of a database behind `::`; of an address what
-    `contracts.release.address` makes of it. A prefix of keys keeps the slash that tells it from an object of that name.
+    `contracts.release.address` makes of it. A prefix of keys keeps the slash that tells it from an object of that
+    name.
     """
     if isinstance(path, PostgresAddress):
         return f"{path}::{'.'.join(split_table(table or ''))}"

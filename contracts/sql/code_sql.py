@@ -3,8 +3,8 @@
 How a value is read, whatever its type in the source (text, numbers, dates, booleans):
 
 - Spaces around a text (Unicode's too, not tabs) do not count. Texts are compared byte by byte, upper and lower
-  case differ. What is no category as it is spelled is looked up by its value (`contracts.domains.spellings`): the number 1.0
-  and the text "01" are the category "1", true is "True" or else "1", a midnight is its day.
+  case differ. What is no category as it is spelled is looked up by its value (`contracts.domains.spellings`): the
+  number 1.0 and the text "01" are the category "1", true is "True" or else "1", a midnight is its day.
 - A number is read as a double; numbers are compared as doubles, so 0.1 in the data is 0.1 in the contract.
   Infinity is clipped like any large number; NaN is null. In an integer domain 39.0 is 39 and 39.5 is unreadable.
 - The code is a function of the value alone: a whole number, a double and a decimal of any scale that are equal get

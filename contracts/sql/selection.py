@@ -1,7 +1,7 @@
 """The `select:` of a source, checked on its parsed tree: it maps, projects and filters rows one by one.
 
 A select that combined rows would let one person change many of them, and every sensitivity would be false. So
-whatever is not on the list in `contracts.sql.select_grammar` is refused, fields and node types that are unknown included:
+whatever is not on the list in `contracts.sql.select_grammar` is refused, unknown fields and node types too:
 
 1. one statement, a SELECT, from the one relation `source`;
 2. no DISTINCT, ORDER BY, LIMIT, OFFSET, sample, WITH, GROUP BY, HAVING, QUALIFY, set operation or subquery;

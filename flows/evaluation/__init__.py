@@ -1,0 +1,1 @@
+"""Evaluations and attacks of published versions."""

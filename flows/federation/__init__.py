@@ -1,0 +1,1 @@
+"""Federated runs: the coordinator and a site."""

@@ -1,0 +1,1 @@
+"""Which periods are due, published, charged or over."""

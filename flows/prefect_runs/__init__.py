@@ -1,0 +1,1 @@
+"""Runs under Prefect: its server, deployments, workers, and runs that were lost."""

@@ -1,7 +1,8 @@
 """Scheduled runs whose process was killed: they are started again, by any worker that still lives.
 
 Prefect hears that a run's process died from its worker, and from nobody if the worker died too. The file that the
-process locks (`tasks.storage.workspace.liveness`) tells both. Starting a run again is safe: it goes on with its charge and its draws.
+process locks (`tasks.storage.workspace.liveness`) tells both. Starting a run again is safe: it goes on with its
+charge and its draws.
 """
 
 from __future__ import annotations

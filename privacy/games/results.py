@@ -14,10 +14,8 @@ from typing import Any, Final
 FILE: Final = Path(__file__).with_name("results.json")
 SOURCES: Final = (
     "noise/*.py",
-    "ledger/*drawing*.py",
-    "ledger/training.py",
-    "ledger/perturbing.py",
-    "ledger/federated*.py",
+    "grant/queries/*.py",
+    "grant/sites/*.py",
     "federation/*.py",
     "marginals/sensitivity.py",
     "marginals/scores.py",
@@ -32,10 +30,15 @@ def code_digest() -> str:
 
     Returns:
         str: SHA-256 (hex) over each file's path and bytes, in the order of the paths.
+    Raises:
+        FileNotFoundError: a pattern matches nothing, so that the digest would speak of less than it says.
     """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
+    found = {pattern: set(root.glob(pattern)) for pattern in SOURCES}
+    if missing := [pattern for pattern, paths in found.items() if not paths]:
+        raise FileNotFoundError(f"no source of privacy matches {', '.join(missing)}")
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in SOURCES for path in root.glob(pattern)}):
+    for path in sorted(set().union(*found.values())):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()

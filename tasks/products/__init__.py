@@ -1,0 +1,1 @@
+"""Kinds of product: how each is planned, made, and checked."""

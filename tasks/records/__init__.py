@@ -1,11 +1,11 @@
-"""The audit record: one module or two for each group of fields, and what puts them together.
+"""What a version states and shows: the audit record, the files beside it, and the pages made from it.
 
 Where to look:
-    record, synthetic, schema, field                    the record as a whole, and what a field is
-    origin (A-C), terms (D, E), guarantee, learnable (F), account (G), unprotected, choices (H, I),
-    making, sums, synthesis, trainings (J, K), utility (L), audits (M), hazards_*, hazard, limits (N),
-    provenance (O), evidence (P, Q), reproducing (R, S)   the groups
-    declarations                                        fields that only people can know
-    replay, synthetic_replay                            what `sudare verify` computes again from
-    auditors                                            the complete record, for auditors
+    model                      what a version states, as strict models
+    facts                      what a finished run brings to its record
+    record, groups, fitted_groups, hazards     the record, one module or two for each group of fields
+    replay_block               what `sudare verify` computes again from
+    files                      data and measurements as they are written
+    page, charts, descriptions what is made from the record alone
+    auditor_copy               the complete record, for auditors
 """

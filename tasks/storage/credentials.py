@@ -3,8 +3,8 @@
     SUDARE_CREDENTIALS_WAREHOUSE='{"user": "reader", "password": "..."}'        for `credentials: warehouse`
 
 or a Prefect `Secret` block named `warehouse` whose value is the same text, where a Prefect server is configured. It
-must be text: of a value that is an object Prefect 3.8 hides nothing when blocks are listed. Beside `tasks.storage.workspace.settings`
-this is the only module that reads the environment.
+must be text: of a value that is an object Prefect 3.8 hides nothing when blocks are listed. Beside
+`tasks.storage.workspace.settings` this is the only module that reads the environment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Replay: what the published numbers must be, given the noisy values, the events and the contract alone.
 
-Pure functions over arrays; `tasks.verification.files.table_files` brings the arrays and turns differences into findings.
+Pure functions over arrays; `tasks.verification.files.table_files` brings the arrays and turns differences into
+findings.
 """
 
 from __future__ import annotations

@@ -202,7 +202,9 @@ def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running) -> N
     assert SECRET in json.dumps(running.told("block_documents")), (
         "the reason for the refusal; see tasks.storage.credentials"
     )
-    look = "from tasks.storage.credentials import credentials_of; credentials_of('warehouse', ('user', 'password'), 'there')"
+    look = (
+        "from tasks.storage.credentials import credentials_of as it; it('warehouse', ('user', 'password'), 'there')"
+    )
     said = running.run(sys.executable, "-c", look, code=1)
     assert "a Secret block 'warehouse' that holds an object" in said
     running.run(sys.executable, "-c", AS_TEXT, given=held)

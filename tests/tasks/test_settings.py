@@ -184,7 +184,7 @@ def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPat
 
 def test_only_settings_and_credentials_read_the_environment() -> None:
     """No other module of ours touches os.environ or os.getenv."""
-    root = Path(settings.__file__).parent.parent
+    root = Path(__file__).resolve().parents[2]
     folders = ("console", "flows", "tasks", "privacy", "contracts")
     readers = [
         path.relative_to(root).as_posix()

@@ -1,9 +1,9 @@
 """The codes of a contract, and what breaks its checks, as Ibis expressions over a table of typed columns.
 
 The same codes as `contracts.sql.encoding` writes for DuckDB, row for row; the tests hold the two against each other.
-Which columns this is true of, `contracts.sql.portable.value_kinds` says. Doubles are compared with doubles, a NaN is looked for
-before anything is compared (engines order it differently), and a number is rounded down only inside ±2^53 (beyond,
-every double is whole).
+Which columns this is true of, `contracts.sql.portable.value_kinds` says. Doubles are compared with doubles, a NaN is
+looked for before anything is compared (engines order it differently), and a number is rounded down only inside ±2^53
+(beyond, every double is whole).
 """
 
 from __future__ import annotations

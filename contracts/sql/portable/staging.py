@@ -3,10 +3,10 @@
     c0, c1, ...   codes, in the order of the contract's columns
     b0, b1, ...   whether the row breaks each check of a column, in the order of `checks`
 
-Contribution bounding is the choice that `tasks.storage.snapshot.bounding` describes, made where the rows are. It needs the
-order of the source, which two columns tell: `sudare_file` and `sudare_row`. Of Parquet they are the place of the file
-and that of the row in it; a table of a database needs a number of its own for each row. They may not depend on what
-is in the rows: a unit's other values then never decide which of its rows are counted.
+Contribution bounding is the choice that `tasks.storage.snapshot.bounding` describes, made where the rows are. It
+needs the order of the source, which two columns tell: `sudare_file` and `sudare_row`. Of Parquet they are the place
+of the file and that of the row in it; a table of a database needs a number of its own for each row. They may not
+depend on what is in the rows: a unit's other values then never decide which of its rows are counted.
 """
 
 from __future__ import annotations

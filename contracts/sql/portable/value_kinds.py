@@ -1,8 +1,8 @@
 """Which types of a table's columns every engine reads alike, and what is refused of the others.
 
 How an engine reads texts as numbers or dates is its own affair ("1d" is a number to one, "1_000" to another), so
-numbers and days have to be stored as such, or the contract declares how texts write them (`contracts.domains.notation`).
-Texts, whole numbers, flags and days are the same everywhere.
+numbers and days have to be stored as such, or the contract declares how texts write them
+(`contracts.domains.notation`). Texts, whole numbers, flags and days are the same everywhere.
 
 | kind | types | read by |
 |---|---|---|

@@ -1,0 +1,1 @@
+"""How the sites of a federation draw their shares."""

@@ -1,0 +1,1 @@
+"""Accounts and their charges: opening, admission, balances, and the entries that they write."""

@@ -1,0 +1,1 @@
+"""The journal: entries that are chained, signed and found again."""

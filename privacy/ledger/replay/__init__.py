@@ -1,0 +1,1 @@
+"""The journal replayed: a ledger is what its entries say."""

@@ -1,0 +1,1 @@
+"""Classifiers: planned, trained, checked."""

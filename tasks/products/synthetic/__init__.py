@@ -1,0 +1,1 @@
+"""Synthetic rows: planned, fitted, sampled, checked."""

@@ -1,0 +1,1 @@
+"""Noisy tables: measured, refined, compared with the version before."""

@@ -1,0 +1,1 @@
+"""Pictures on pages: bars, maps, contact sheets, as SVG."""

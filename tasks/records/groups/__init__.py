@@ -1,0 +1,1 @@
+"""The groups of fields of a record that every product has."""

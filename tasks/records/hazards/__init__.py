@@ -1,0 +1,1 @@
+"""Known hazards, and what a release does about each."""

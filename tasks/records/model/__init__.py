@@ -1,0 +1,1 @@
+"""What a version states, as strict models."""

@@ -4,8 +4,8 @@
 
 A partition's value is data: it is read as text by the contract's domain, like a field of a CSV, and never shown.
 Two names of one file, a packed file beside its plain one, equal files of one partition (unpacked), and folders that
-are no tables (`tasks.storage.sources.lake_formats`) are refused: a row would count twice, and one person could change more rows than
-the contract says.
+are no tables (`tasks.storage.sources.lake_formats`) are refused: a row would count twice, and one person could change
+more rows than the contract says.
 """
 
 from __future__ import annotations

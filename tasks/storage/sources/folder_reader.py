@@ -208,7 +208,8 @@ def _converted(raw: str, kind: str, into: str | Column) -> str:
 def _reads_no_nested(column: Column | None) -> bool:
     """Say whether the contract reads a column, and no list or record in it: those of one file decide nothing then.
 
-    Without a select such a file is refused (`tasks.storage.sources.type_changes`); behind one it is read, as missing values.
+    Without a select such a file is refused (`tasks.storage.sources.type_changes`); behind one it is read, as missing
+    values.
     """
     return column is not None and not isinstance(column.domain, ImageDomain)
 

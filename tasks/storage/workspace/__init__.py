@@ -1,0 +1,1 @@
+"""The workspace: its settings, keys, run folders and registers."""

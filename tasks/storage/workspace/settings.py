@@ -233,7 +233,7 @@ def container_digest() -> str | None:
 
 def federation_environment() -> Path:
     """Return Flower's virtual environment: SUDARE_FEDERATION_ENV, else that of `make federation`."""
-    own = Path(__file__).resolve().parents[1] / "deploy" / "federation" / ".venv"
+    own = Path(__file__).resolve().parents[3] / "deploy" / "federation" / ".venv"
     return Path(os.environ.get("SUDARE_FEDERATION_ENV") or own).absolute()
 
 

@@ -1,0 +1,1 @@
+"""Do data files hold what follows from them, and nothing else?"""

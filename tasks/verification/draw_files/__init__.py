@@ -1,0 +1,1 @@
+"""Do the files of draws hold what the record states?"""

@@ -1,0 +1,1 @@
+"""Was what was drawn what was charged?"""

@@ -1,0 +1,1 @@
+"""Files of a version, read with bounds."""

@@ -1,0 +1,1 @@
+"""Models and rows that were fitted: recomputed and compared."""

@@ -1,0 +1,1 @@
+"""Do the stated loss and its meaning follow from what was charged?"""

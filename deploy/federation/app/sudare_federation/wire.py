@@ -1,4 +1,4 @@
-"""What goes over the sockets to Sudare's processes, as `tasks.federation.wire_format` has it: a line of JSON, then bytes."""
+"""What goes over the sockets to Sudare's processes: a line of JSON, then bytes (`tasks.federation.wire_format`)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What verify asks of noisy tables."""
