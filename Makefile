@@ -14,13 +14,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c deplo
 RUNTIME := $(VENV)/.runtime-installed
 NEURAL := $(VENV)/.neural-installed
 DEV := $(VENV)/.dev-installed
+DOCS := $(VENV)/.docs-installed
 # Flower's pins clash with Prefect's: it has an environment of its own, which federations start their engine from.
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
 BENCHMARKS := $(filter-out _% spark_kills,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
+.PHONY: help docs demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +35,7 @@ help:
 	@echo "make install  only create $(VENV) with the pinned dependencies and the sudare command"
 	@echo "make neural   add torch, for neural generators, as a CPU build (TORCH_INDEX=URL chooses where from)"
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
+	@echo "make docs     build the manual as a searchable site in build/site"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
 	@echo "make bench-spark  kill the processes of releases that Spark counts; needs what make test-spark needs, an hour or two"
 	@echo "make clean    remove build/ and all caches; $(VENV) and $(SPARK) stay"
@@ -83,6 +85,11 @@ neural: $(NEURAL)
 
 federation: $(FEDERATION)
 
+# A dead link, or a page that the menu leaves out, fails it.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	@echo "build/site/index.html"
+
 $(FEDERATION): deploy/federation/requirements.txt deploy/federation/constraints.txt
 	@echo "Installing Flower into $(FEDERATION_ENV) (about 150 MB, half a minute) ..."
 	$(PYTHON) -m venv $(FEDERATION_ENV)
@@ -125,6 +132,10 @@ $(RUNTIME): $(PINS) | $(BIN)/pip
 $(DEV): $(PINS) $(NEURAL)
 	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 2 GB; a few minutes the first time) ..."
 	$(PIP) -e ".[dev,neural]"
+	@touch $(RUNTIME) $@
+
+$(DOCS): $(PINS) | $(BIN)/pip
+	$(PIP) -e ".[docs]"
 	@touch $(RUNTIME) $@
 
 clean:

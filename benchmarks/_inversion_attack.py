@@ -21,7 +21,7 @@ from benchmarks._neural_data import pictures
 from benchmarks._neural_tables import Table
 from benchmarks._plots import sheets
 from benchmarks.models import DELTA
-from benchmarks.results import FOLDER, Row, machine
+from benchmarks.results import PICTURES, Row, machine
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.evaluation.model_inversion import Array, inverted, likeness
 
@@ -61,7 +61,7 @@ def inversion(data: Path) -> Iterator[Row]:
     grey = {
         name: np.rint(255 * each.clip(0, 1)).astype(np.int64).reshape(-1, SIDE, SIDE) for name, each in drawn.items()
     }
-    sheets(FOLDER / "model_attacks.svg", "Model inversion of MNIST, with and without privacy", grey, across=5)
+    sheets(PICTURES / "model_attacks.svg", "Model inversion of MNIST, with and without privacy", grey, across=5)
 
 
 def _many(kind: str, train: Table, test: Table, drawn: Found) -> Iterator[Row]:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from benchmarks._model_runs import DELTA, scored, trained
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
-from benchmarks.results import FOLDER, Row, Setting, machine
+from benchmarks.results import PICTURES, Row, Setting, machine
 from privacy.grant.queries import parameters as perturbing
 from privacy.learning.feed_forward import Array
 
@@ -140,4 +140,4 @@ def figure(rows: Sequence[Row]) -> None:
     if drawn:
         title = "Adult: accuracy against epsilon of each parameter (not joint)"
         across = "log10 of epsilon of each parameter by itself"
-        lines(FOLDER / "models.svg", title, across, "accuracy", [Line(name, each) for name, each in drawn.items()])
+        lines(PICTURES / "models.svg", title, across, "accuracy", [Line(name, each) for name, each in drawn.items()])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent / "results"
+PICTURES: Final = Path(__file__).parents[1] / "docs" / "images"
 Setting = str | int | float | bool | None | list["Setting"] | dict[str, "Setting"]
 
 

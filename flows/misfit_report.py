@@ -1,7 +1,7 @@
 """The operator's look: how the rows fit the contract, counted after the data are in and before the charge.
 
 What it finds goes to a person at a terminal and to a private page. No orchestrator, lineage event, journal or record
-learns of it, nor that a person stopped a release because of it (docs/privacy_model.md, section 11).
+learns of it, nor that a person stopped a release because of it (docs/derivations.md, section 11).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A charge may plan one budget event beside its draws. `ZeroConcentrated(rho)` admits any draws whose zCDP losses add up
 to at most rho, `Pure(epsilon)` any draws whose pure losses add up to at most epsilon, whatever each draw's choice
 depends on: both are filters (Feldman, Zrnic 2021, theorem 1, whose Rényi loss of order a is at most a rho for every
-order at once; docs/privacy_model.md). What the account is charged is the budget, whole, whether it is used up or not.
+order at once; docs/derivations.md). What the account is charged is the budget, whole, whether it is used up or not.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Where (one letter each)
                = (k(b) - k(a)) + (k(b) - k(e)) / (order - 1)
 
 It is order e^2/8 for small e, below that always, and tends to e with the order. The derivation is in
-docs/privacy_model.md.
+docs/derivations.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def bounded_range_divergence(epsilon: float, order: float) -> float:
         order: > 1, finite [dimensionless].
     Returns:
         float: the divergence; the larger of both directions, which are the same.
-    Source: bounded range: Dong, Durfee, Rogers 2020; the curve: docs/privacy_model.md.
+    Source: bounded range: Dong, Durfee, Rogers 2020; the curve: docs/derivations.md.
     """
     other = (order - 1) * epsilon
     return _growth(other, epsilon) + _growth(epsilon, other) / (order - 1)

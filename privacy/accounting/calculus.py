@@ -2,7 +2,7 @@
 
 Both are filters for charges chosen adaptively by people who have seen earlier releases: admit while the sum of
 the losses stays within `cap`. Why the Rényi filter has one order, fixed when the account is opened, is argued in
-docs/privacy_model.md. All amounts are integers: losses in 10^-12, delta in 10^-18.
+docs/derivations.md. All amounts are integers: losses in 10^-12, delta in 10^-18.
 """
 
 from __future__ import annotations

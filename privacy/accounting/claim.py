@@ -6,7 +6,7 @@ The least of three, each an upper bound of the same thing:
     pld      the composed privacy loss distribution, where every event is Gaussian noise, sampled or not
 
 Only the claim may rest on a loss distribution. What an account is charged is the loss of the same events in its own
-calculus: a composed distribution is no filter (docs/privacy_model.md, sections 6 and 7).
+calculus: a composed distribution is no filter (docs/derivations.md, sections 6 and 7).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def dominating(events: Iterable[Event]) -> tuple[Event, ...] | None:
 
     Returns:
         tuple: one Gaussian, and the sampled ones; None where an event is no Gaussian noise or its variance too small.
-    Privacy: docs/privacy_model.md, section 7.
+    Privacy: docs/derivations.md, section 7.
     """
     shift, sampled = Fraction(0), []
     for event in events:

@@ -8,7 +8,7 @@ Where (one letter each, in `_laplace_log_moment` only)
     M = exp(-v d) (cosh(u d) + tanh(v) / tanh(u) sinh(u d))
       = A exp(a d) + (1 - A) exp(-b d),   1 - A = r / (1 + r) (1 - exp(-2a)) / (1 - exp(-2u))
 
-The derivation, and why the shift concentrated in one cell is the worst neighbour, are in docs/privacy_model.md.
+The derivation, and why the shift concentrated in one cell is the worst neighbour, are in docs/derivations.md.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def renyi(event: Event, order: float) -> float:
     Raises:
         UnsupportedEvent: an event of no known kind.
         ValueError: an order that is not above 1 and finite.
-    Source: discrete Laplace: docs/privacy_model.md; discrete Gaussian: Canonne, Kamath, Steinke 2020; pure:
+    Source: discrete Laplace: docs/derivations.md; discrete Gaussian: Canonne, Kamath, Steinke 2020; pure:
         randomized response is the worst case (Steinke 2024, "Sharp RDP & zCDP from Pure DP", Theorem 4);
-        sampled Gaussian: Mironov, Talwar, Zhang 2019; all of them: docs/privacy_model.md.
+        sampled Gaussian: Mironov, Talwar, Zhang 2019; all of them: docs/derivations.md.
     """
     if not 1 < order < math.inf:
         raise ValueError(f"order is {order}; allowed: above 1 and finite")

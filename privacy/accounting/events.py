@@ -79,7 +79,7 @@ class DiscreteGaussian:
     Raises:
         AmountRefused: a parameter out of range.
     Privacy: rho-zCDP with rho = sum(moves^2) / (2 * sigma_squared).
-    Source: Canonne, Kamath, Steinke 2020; proof in docs/privacy_model.md.
+    Source: Canonne, Kamath, Steinke 2020; proof in docs/derivations.md.
     """
 
     sigma_squared: Fraction
@@ -175,7 +175,7 @@ class ExponentialMechanism:
         AmountRefused: a parameter out of range.
     Privacy: epsilon-bounded range, hence epsilon-DP and epsilon^2/8-zCDP, where the sensitivity is that of the
         scores under the release's adjacency; its Rényi curve is in `curves`.
-    Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021; proof in docs/privacy_model.md.
+    Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021; proof in docs/derivations.md.
     """
 
     epsilon: Fraction
@@ -201,7 +201,7 @@ class PoissonSampledGaussian:
     Raises:
         AmountRefused: a parameter out of range.
     Privacy: under add_remove only; its Rényi curve is in `sampled_gaussian`.
-    Source: Mironov, Talwar, Zhang 2019; proof in docs/privacy_model.md.
+    Source: Mironov, Talwar, Zhang 2019; proof in docs/derivations.md.
     """
 
     noise_multiplier: Fraction

@@ -2,7 +2,7 @@
 
 A release multiplies the odds of any hypothesis about one unit by at most exp(epsilon) (delta = 0). With delta > 0 it
 multiplies them by at most 10/9 exp(epsilon), except with probability at most 10 delta over the release. Derivation,
-and for whom this is said: docs/privacy_model.md, section 10.
+and for whom this is said: docs/derivations.md, section 10.
 """
 
 from __future__ import annotations

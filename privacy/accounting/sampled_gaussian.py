@@ -10,7 +10,7 @@ Where (one letter each)
 
 The integrand is analytic in the strip |Im w| < pi s. With h <= min(1/2, 3 s/8) the lattice sum differs from the
 integral by less than a relative 10^-15. That, and why one curve bounds both directions, is proven in
-docs/privacy_model.md. Terms below e^-60 of the largest are left out.
+docs/derivations.md. Terms below e^-60 of the largest are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sampled_gaussian_divergence(noise_multiplier: Fraction, sampling_probability
         order: > 1, finite [dimensionless].
     Returns:
         float: the divergence of (1 - q) N(0, s^2) + q N(1, s^2) from N(0, s^2).
-    Source: Mironov, Talwar, Zhang 2019, section 3; the lattice sum and its error: docs/privacy_model.md.
+    Source: Mironov, Talwar, Zhang 2019, section 3; the lattice sum and its error: docs/derivations.md.
     """
     unsampled = order * float(1 / (2 * noise_multiplier**2))
     if sampling_probability == 1:

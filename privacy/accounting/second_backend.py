@@ -1,7 +1,7 @@
 """The second accountant: privacy loss distributions of `dp_accounting`, composed numerically.
 
 It is reported beside the claim, for plans that were fixed before the first draw, and it never admits a charge:
-a filter on composed loss distributions is not valid for charges chosen adaptively (docs/privacy_model.md).
+a filter on composed loss distributions is not valid for charges chosen adaptively (docs/derivations.md).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ It holds for any dependence between the rows of one release, and for any way to 
 coins are guessed, and at other releases with their coins, but not at the coins that are guessed.
 
 Source: Steinke, Nasr, Jagielski 2023, Privacy auditing with one (1) training run, corollary 5.4 and appendix D.
-Releases of several runs, and the pairs of rows of `replace_one`: docs/privacy_model.md, section 12.
+Releases of several runs, and the pairs of rows of `replace_one`: docs/derivations.md, section 12.
 """
 
 from __future__ import annotations

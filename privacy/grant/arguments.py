@@ -3,7 +3,7 @@
 A subclass could bring methods of its own to where exact counts are, and a value of the wrong form could make a
 derived sensitivity false. So each argument, and each of its parts that meets exact counts, has exactly the expected
 type; whatever is not an array of numbers is a frozen value of ours. (Code in this process can always go round the
-public interface; docs/privacy_model.md, section 9.)
+public interface; docs/derivations.md, section 9.)
 """
 
 from __future__ import annotations

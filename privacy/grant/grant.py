@@ -226,7 +226,7 @@ class Grant(FederatedDraws):
             GrantExceeded: the charge does not hold it, or more intervals were interrupted than the reserve pays for.
             LedgerRefusal: the run has trained something else under this key.
         Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; exact but for the
-            rounding of float32 gradients (docs/privacy_model.md, section 4).
+            rounding of float32 gradients (docs/derivations.md, section 4).
         """
         training = checked_training(rows, learner, plan, execution, self._charge.request)
         from privacy.grant.queries.private_training import train  # torch takes seconds to import

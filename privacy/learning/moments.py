@@ -26,7 +26,7 @@ Sensitivity
 
 These bounds are norms: the change itself may be any whole vector within them. `moves` lists whole numbers whose
 squares add up to the bound, and discrete Gaussian noise costs rho = sum moves^2 / (2 sigma^2) for every such change
-(docs/privacy_model.md, section 4).
+(docs/derivations.md, section 4).
 
 Source: Park, Foulds, Chaudhuri, Welling 2017 (DP-EM); Dwork, Talwar, Thakurta, Zhang 2014 (second moments).
 Deviates in that the noise is on a lattice, and that all groups' statistics are one vector with one bound.

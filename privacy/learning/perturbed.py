@@ -16,7 +16,7 @@ In an epoch of `DeltaTraining` every row is in one batch, drawn for it alone, so
 batch: P numbers move once an epoch, k P with k rows. (With replace_one the row in another's place takes its batch.)
 
 Source: Sei, Ohsuga, section 4-2, theorems 3 and 4: the scale (max - min) / epsilon, and (max - min) E / epsilon, of
-each parameter alone. What is charged is the loss of all of them; docs/privacy_model.md, section 2.
+each parameter alone. What is charged is the loss of all of them; docs/derivations.md, section 2.
 """
 
 from __future__ import annotations

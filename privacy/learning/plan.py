@@ -111,7 +111,7 @@ class TrainingPlan:
 
         C - lattice * sqrt(parameters) - C / 1024: the first is a bound on what rounding a sum to the noise's lattice
         adds (`privacy.noise.lattice_gaussian`), the second is room for float32 sums, whose rounding is about a
-        hundredth of it (docs/privacy_model.md).
+        hundredth of it (docs/derivations.md).
 
         Args:
             parameters: how many are trained.

@@ -1,7 +1,7 @@
 """A marginal at a coarser resolution: each of its cells is the sum of the cells of the marginal that belong to it.
 
 Every cell of the marginal belongs to exactly one coarser cell, so a row falls in exactly one cell of either: the
-coarser counts have the sensitivity of a marginal (docs/privacy_model.md, section 2).
+coarser counts have the sensitivity of a marginal (docs/derivations.md, section 2).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class CountsUnavailable(SudareError):
     """An engine did not answer, or not with the counts of all its rows; nothing was drawn, and a run can go on later.
 
     What it says never quotes a row: that an engine failed, and where its private log is. Whether it fails can depend
-    on the rows, as the time of a scan does (docs/privacy_model.md, limit 2).
+    on the rows, as the time of a scan does (docs/derivations.md, limit 2).
     """
 
 

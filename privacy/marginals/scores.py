@@ -8,7 +8,7 @@ at most S(n) = 2 log((n + 1) / 2) + (n - 1) log((n + 1) / (n - 1)). Under add_re
 several rows a unit it is no invariant either: no such bound is offered there. S grows with n. So that the bound does
 not stand on the declared n being true, the score of a table with m > n rows is multiplied by S(n) / S(m), float error
 included. Neighbours have the same m, and each score moves by at most S(m); or m and m - 1, where a `select:` or a
-period drops the other row, and then by at most 0.92 S(n) (docs/privacy_model.md, section 2).
+period drops the other row, and then by at most 0.92 S(n) (docs/derivations.md, section 2).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def marginal_moves(adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
     """Return the worst change that one privacy unit makes to a marginal, cell by cell.
 
     add_remove: k rows appear in one cell (L1 k, L2 k). replace_one: k rows leave one cell and k enter another
-    (L1 2k, L2 √2·k). Why no other change is worse: docs/privacy_model.md.
+    (L1 2k, L2 √2·k). Why no other change is worse: docs/derivations.md.
     """
     return (rows_per_unit,) if adjacency == "add_remove" else (rows_per_unit, rows_per_unit)
 

@@ -1,4 +1,4 @@
-"""The manual's page on dbt: its files are what it says, from the draft to a spec that fits."""
+"""The manual on releases after a dbt job: its files are what it says, from the draft to a spec that fits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from contracts.release.spec import check_spec, load_spec
 from tasks.draft import draft, open_places
 from tests.contracts.samples import write
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "dbt.md").read_text()
+MANUAL = (Path(__file__).resolve().parents[2] / "docs" / "platform.md").read_text(encoding="utf-8")
+PAGE = MANUAL.partition("\n## Releases after a dbt job\n")[2].partition("\n## ")[0]
 SCHEMA, CONTRACT, SPEC = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -234,8 +234,8 @@ def test_a_coarser_cell_is_impossible_when_all_that_it_sums_up_is(tmp_path: Path
 
 
 def test_the_hierarchies_of_the_manual_fit_a_contract() -> None:
-    """docs/refinement.md: a bare quadtree, one with another column, places and months; a method may be left out."""
-    manual = (Path(__file__).resolve().parents[2] / "docs" / "refinement.md").read_text(encoding="utf-8")
+    """docs/tables.md: a bare quadtree, one with another column, places and months; a method may be left out."""
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if block.startswith("tables:")]
     places = column("categories", "string", "place", values=["Aoba", "Izumi", "Sakata"], other="abroad")
     month = column("date", "date", "moved", bounds=["2024-01-01", "2025-12-31"], granularity="month")

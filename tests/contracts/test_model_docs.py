@@ -15,7 +15,7 @@ from privacy.classifiers.registry import trainer
 from tests.contracts.samples import write
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "models.md").read_text()
+PAGE = (ROOT / "docs" / "classifiers.md").read_text()
 PRODUCT = dedent(re.findall(r"^(    product:\n(?: {4,}.*\n)+)", PAGE, re.MULTILINE)[0])
 SHIPPED = (ROOT / "examples" / "adult" / "model.yaml").read_text()
 

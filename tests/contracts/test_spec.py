@@ -109,8 +109,8 @@ def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path
 
 
 def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
-    """docs/refinement.md shows each method, and each way to lambda."""
-    manual = (SCHEMA_FILE.parents[1] / "refinement.md").read_text(encoding="utf-8")
+    """docs/tables.md shows each method, and each way to lambda."""
+    manual = (SCHEMA_FILE.parents[1] / "tables.md").read_text(encoding="utf-8")
     shown = [line.split("#")[0] for line in manual.splitlines() if line.startswith("refine: {")]
     shown = [line for line in shown if "hierarchy" not in line]  # for other tables: tests/contracts/test_hierarchy.py
     refines = []

@@ -56,7 +56,7 @@ def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int) 
 def test_mutual_information_moves_by_less_where_a_select_drops_the_row() -> None:
     """Neighbours of m and m - 1 rows, every table up to 6 rows, whatever number is declared; some come close.
 
-    And the bound of docs/privacy_model.md for m up to 100,000: 0.92 of the sensitivity.
+    And the bound of docs/derivations.md for m up to 100,000: 0.92 of the sensitivity.
     """
     for declared in (2, 3, 6):
         score, found = MutualInformationScore(declared), Fraction(0)

@@ -167,7 +167,7 @@ def tables(size: int) -> dict[str, NDArray[np.int64]]:
 def test_no_level_errs_more_than_it_did_when_it_was_measured(name: str, epsilon: Fraction) -> None:
     """8 x 8 in three levels, 40 draws from a fixed seed: RMSE of each level over that of its own noisy counts.
 
-    Measured: 0.25 to 0.94. Where noise is below a row, rounding to whole numbers errs more (docs/refinement.md).
+    Measured: 0.25 to 0.94. Where noise is below a row, rounding to whole numbers errs more (docs/tables.md).
     """
     counts, source = tables(8)[name], SeededBytes(18)
     contract = mesh(*counts.shape)

@@ -178,10 +178,10 @@ def test_every_gate_of_every_form_of_source_is_translated(ja: Language) -> None:
 
 
 def test_one_word_has_one_translation(ja: Language) -> None:
-    """docs/glossary.ja.md says for each term which word the pages use, and which they do not; both kinds of page."""
-    table = (DOCS / "glossary.ja.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
-    terms = [(english, used, [word for word in others.split("、") if word]) for english, used, others in rows[1:]]
+    """docs/glossary.md says for each term which word the pages use, and which they do not; both kinds of page."""
+    table = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "]
+    terms = [(row[0], row[2], [word for word in row[3].split("、") if word]) for row in rows[1:] if row[2]]
     assert len(terms) > 12
     written = [*ja.texts.values(), *ja.keys.values(), *(to for _, to in ja.sentences), *words_ja.TEXTS.values()]
     written += [text for pair in ja.fields.values() for text in pair]

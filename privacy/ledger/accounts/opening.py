@@ -6,7 +6,7 @@ one unit and one neighbour relation: losses to different units do not add up.
 
 A Rényi filter needs an order that was fixed before its first charge, and whoever opens an account that inherits
 charges may have seen what was released. So its order is that of the population's first Rényi account, if that was
-open before the first charge it inherits (docs/privacy_model.md, section 8). Pure losses have no order to choose.
+open before the first charge it inherits (docs/derivations.md, section 8). Pure losses have no order to choose.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def _always(run: Run) -> bool:
 
 @dataclass(frozen=True)
 class Limit:
-    """One known limit, as docs/privacy_model.md numbers and names it.
+    """One known limit, as docs/guarantees.md numbers and names it.
 
     Args:
         number: there.

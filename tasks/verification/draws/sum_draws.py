@@ -8,7 +8,7 @@ part of counts (a_g), sums (a_g z_i), squares (a_g z_i^2) or products by at most
 
 add_remove: k rows move p parts by p k^2 m^2, squared. replace_one: 2 p k^2 m^2, for the inner product of the vectors
 of two rows is nowhere negative; but sums without counts may turn round: 4 k^2 m^2. `moves` are whole
-numbers whose squares add up to that. The proofs are in docs/privacy_model.md, section 2.
+numbers whose squares add up to that. The proofs are in docs/derivations.md, section 2.
 """
 
 from __future__ import annotations

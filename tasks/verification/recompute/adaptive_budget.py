@@ -5,7 +5,7 @@ one of the planned ones as long as one like it is left; every other takes a shar
     of rho       discrete Gaussian  moves^2 / (2 sigma^2)      exponential mechanism  epsilon^2 / 8
                  discrete Laplace   (inverse_scale * |moves|)^2 / 2
     of epsilon   discrete Laplace   inverse_scale * |moves|    exponential mechanism  epsilon
-Shares nothing with `privacy.accounting`; derivations: docs/privacy_model.md.
+Shares nothing with `privacy.accounting`; derivations: docs/derivations.md.
 """
 
 from __future__ import annotations

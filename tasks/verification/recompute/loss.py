@@ -73,7 +73,7 @@ def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping
     Raises:
         NotRecomputable: an unknown kind, a missing or extra field, a value out of its range.
         TooMuchWork: the sums have more terms than the block around allows (`effort`).
-    Source: conversion: Canonne, Kamath, Steinke 2020, Proposition 12; curves: docs/privacy_model.md.
+    Source: conversion: Canonne, Kamath, Steinke 2020, Proposition 12; curves: docs/derivations.md.
     """
     with localcontext(_EXACT):
         chance, order = probability(delta), _calculus_order(calculus)

@@ -11,7 +11,7 @@ Where (one letter each)
 since 1 - exp(-y), y > 0, has the transform 1 / (z (z + 1)). Summed over t in steps of 2 pi / P the integral is the
 sum of exp(c k P) delta(x + k P) over all whole k: none is negative, so that the sum is never below delta(x), and P is
 taken so large that the others do not count. Discrete Gaussian noise is held against the continuous noise of
-variance less 4, of which it is post-processing up to a factor that does not count (docs/privacy_model.md, section 7).
+variance less 4, of which it is post-processing up to a factor that does not count (docs/derivations.md, section 7).
 
 Nothing here is shared with `privacy.accounting`, nor with the library that calibrates: that one tabulates losses on a
 grid and composes them by Fourier transforms.

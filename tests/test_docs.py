@@ -1,0 +1,101 @@
+"""The manual holds together: its links, its menu, its glossary, and the numbers that a page works out."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privacy.accounting.posterior import largest_posterior, odds_bound
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs makes them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+
+
+def anchor(heading: str) -> str:
+    """ASCII letters, digits, hyphens: what Python-Markdown keeps of a heading."""
+    plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def links(page: Path) -> Iterator[str]:
+    """Every link of a page that leads to a file or a heading of the repository."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    yield from (link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for link in links(page):
+        name, _, heading = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        assert not heading or heading in anchors(target), link
+
+
+def test_a_link_of_the_manual_stays_inside_of_it() -> None:
+    """The site holds docs/ alone: a link out of it would be dead there."""
+    outside = [(page.name, link) for page in PAGES for link in links(page) if link.startswith(("../../", "/"))]
+    outside += [
+        (page.name, link) for page in PAGES if page.parent == DOCS for link in links(page) if link[:2] == ".."
+    ]
+    assert outside == []
+
+
+def test_the_menu_has_every_page_once() -> None:
+    def pages(entry: object) -> Iterator[str]:
+        if isinstance(entry, str):
+            yield entry
+        for part in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
+            yield from pages(part)
+
+    menu = list(pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
+    assert sorted(menu) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
+
+
+def test_lists_and_tables_begin_after_an_empty_line() -> None:
+    """Without one, Markdown renderers make a paragraph of them."""
+    glued = []
+    for page in PAGES:
+        lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+        for before, line in itertools.pairwise(lines):
+            item, inside = re.match(r"([-*]|\d+\.) ", line), re.match(r"([-*]|\d+\.) |\s{2,}\S|#", before)
+            table = line.startswith("|") and not before.startswith("|")
+            if before.strip() and ((item and not inside) or table):
+                glued.append(f"{page.name}: {line[:60]}")
+    assert glued == []
+
+
+def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
+    table = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "][1:]
+    words = [row[0].strip("`").lower() for row in rows]
+    assert len(words) > 100
+    assert words == sorted(set(words), key=lambda word: re.sub("[^a-z]", " ", anchor(word)))
+    assert [row[0] for row in rows if not row[1].endswith(".") or re.search(r"[.!?] [A-Z]", row[1])] == []
+
+
+def test_the_beliefs_of_the_guarantees_are_those_of_the_record() -> None:
+    """Each percentage is the largest belief at delta 0, rounded up to a tenth."""
+    page = (DOCS / "guarantees.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([0-9.]+) \| ([0-9.]+) % \| ([0-9.]+) % \| ([0-9.]+) % \|$", page, re.MULTILINE)
+    assert len(rows) == 5
+    for epsilon, *beliefs in rows:
+        for prior, belief in zip((Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)), beliefs, strict=True):
+            exact = largest_posterior(prior, odds_bound(int(Decimal(epsilon) * 10**12), 0)).removesuffix(" %")
+            assert Decimal(belief) == Decimal(exact).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
