@@ -80,7 +80,7 @@ def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
     files: list[WrittenFile] = []
     drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
     for table in facts.tables:
-        written = write_data(table, facts.contract, folder, marks=marks, csv="csv" in formats)
+        written = write_data(table, facts.contract, folder, marks=marks, publish=facts.spec.publish)
         files += written
         if "parts" in formats:
             whole = [file for file in written if file.path.endswith(".parquet")]

@@ -45,16 +45,19 @@ def sample(
     _check_target(to)
     if not 0 <= rows <= MOST_ROWS:
         raise SpecRefused([Finding("the command", "--rows", str(rows), f"a whole number from 0 to {MOST_ROWS}")])
-    model, meaning = published_model(open_version(folder))
+    published = open_version(folder)
+    (record, _), (model, meaning) = published_record(published), published_model(published)
     pictures = meaning.contract.pictures(meaning.names)
     if pictures and to.suffix == ".csv":
         found = f"a CSV file for {pictures[0]!r}, a column of pictures"
         raise SpecRefused([Finding(str(to), "--to", found, "a file ending in .parquet")])
     codes = {column: _codes(meaning.contract, meaning.names, column, labels) for column, labels in where.items()}
+    formulas = record.replay.formulas
     marks = {"sudare_sampled_from": folder.resolve().name, "sudare_seed": seed_text(seed)}
     try:
         with step("sample"):
-            write_pieces(synthetic_rows(model, meaning.contract, seed, rows, codes), [to], marks=marks)
+            drawn = synthetic_rows(model, meaning.contract, seed, rows, codes)
+            write_pieces(drawn, [to], marks=marks, formulas=formulas)
     except OSError as error:
         to.unlink(missing_ok=True)
         found = error.strerror or type(error).__name__

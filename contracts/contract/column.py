@@ -9,8 +9,8 @@ from pydantic import model_validator
 
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import CategoryDomain, Domain, MappingDomain
-from contracts.reading.scalars import Label, Problem, is_formula, refuse
+from contracts.domains.kinds import Domain
+from contracts.reading.scalars import Label, Problem, refuse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,17 +35,6 @@ def misfits(logical_type: str, domain: Domain) -> list[Problem]:
     found = f"kind {domain.kind} on logicalType {logical_type}"
     remedy = "change the kind, or the logicalType if it is not what the column holds"
     return [Problem(found, "kind " + " or ".join(kinds), remedy, ("kind",))]
-
-
-def formula_labels(column: Column) -> list[str]:
-    """List the column's name and labels that a spreadsheet would take for formulas."""
-    listed = column.labels if isinstance(column.domain, CategoryDomain | MappingDomain) else ()
-    return [label for label in (column.name, *listed) if is_formula(label)]
-
-
-def place_of(column: Column, label: str) -> str:
-    """Say where a label stands, without quoting it: it may be somebody's."""
-    return "its name" if label == column.name else f"number {column.labels.index(label) + 1}"
 
 
 class Labelled(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -24,10 +25,10 @@ LARGEST_NUMBER = 10**15
 FINEST_DECIMALS = 15
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Characters that are not seen and turn the order of those that are: a text with them reads otherwise than it is."""
 _CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029{DIRECTION_MARKS}]")
+_UNSEEN = {"\t": "tab", "\n": "line feed", "\r": "carriage return"}
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,17 @@ def _check_label(text: str) -> str:
     allowed = "text that is not empty, has no control characters or direction marks, and no space at its ends"
     if not text.strip():
         refuse([Problem(show(text), allowed, "texts that stand for no value belong under `missing:`")])
-    if text != text.strip() or _CONTROL.search(text):
+    unprintable = _CONTROL.search(text)
+    if unprintable is not None:
+        refuse([Problem(show(text), allowed, f"drop the {_character(unprintable[0])}")])
+    if text != text.strip():
         refuse([Problem(show(text), allowed, "drop the space: spaces around a value in the data are ignored")])
     return text
+
+
+def _character(one: str) -> str:
+    """Name a character that is not seen."""
+    return _UNSEEN.get(one) or unicodedata.name(one, "").lower() or f"character U+{ord(one):04X}"
 
 
 def _check_text(value: object) -> object:
@@ -195,11 +204,6 @@ def _no_control(text: str) -> str:
 def is_not_plain(text: str) -> bool:
     """Say whether a text has control characters, or marks that turn the direction in which it is read."""
     return _CONTROL.search(text) is not None
-
-
-def is_formula(label: str) -> bool:
-    """Say whether a spreadsheet would take a label in a CSV file for a formula and run it; a number is none."""
-    return label[:1] in ("=", "+", "-", "@") and len(label) > 1 and not _PLAIN_NUMBER.fullmatch(label)
 
 
 def as_tuple(value: Any) -> Any:

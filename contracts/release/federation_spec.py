@@ -26,6 +26,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
+from contracts.reading.spreadsheet import Formulas, formula_problem
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.source import FilePath, Source, WrittenPath
@@ -170,6 +171,7 @@ class FederationFile(Frozen):
     tables: TablesTerms | None = None
     generator: GeneratorTerms | None = None
     trust: TrustTerms
+    formulas: Formulas | None = None
     publish: WrittenPath
 
     @model_serializer(mode="wrap")
@@ -278,6 +280,9 @@ def check_federation(spec: FederationSpec, contract: Contract) -> list[Finding]:
         )
         remedy = "take the total out of the contract of the federation, at every party"
         return [Finding(str(spec.path), "contract", found, allowed, remedy)]
+    formulas = None if spec.learner is not None else formula_problem(contract.columns, spec.formulas)
+    if formulas is not None:
+        return [Finding(str(spec.path), "formulas", formulas.found, formulas.allowed, formulas.remedy)]
     if spec.tables is not None:
         return _table_findings(spec.path, "tables.cliques", spec.tables, contract)
     if spec.generator is not None:

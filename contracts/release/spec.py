@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -13,7 +14,6 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
-from contracts.contract.column import formula_labels, place_of
 from contracts.contract.contract import Contract
 from contracts.domains.calendar_periods import Granularity
 from contracts.domains.domain_terms import Frozen
@@ -35,6 +35,7 @@ from contracts.reading.scalars import (
     show,
     spelled,
 )
+from contracts.reading.spreadsheet import Formulas, formula_problem
 from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
@@ -113,13 +114,14 @@ class Publish(Frozen):
         credentials: the name of the credentials of an address; None for those that the environment gives any program.
         formats: of tables and rows. One Parquet file each is always written, since it is what is verified; csv is a
             copy of it, and parts are its rows in files of 2^20 rows each.
-        formulas: "accepted" where a CSV file may have labels that a spreadsheet takes for formulas.
+        formulas: what becomes in CSV files of labels that a spreadsheet takes for formulas: "neutralised" puts a
+            single quote in front, "accepted" leaves them as they are, and None refuses them.
     """
 
     to: WrittenPath
     formats: Annotated[tuple[Literal["parquet", "csv", "parts"], ...], BeforeValidator(as_tuple)] = ("parquet",)
     credentials: CredentialsName | None = None
-    formulas: Literal["accepted"] | None = None
+    formulas: Formulas | None = None
 
     @field_validator("formats")
     @classmethod
@@ -418,19 +420,12 @@ def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
 
 
 def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """A CSV file has no label that a spreadsheet would run, unless that is accepted."""
-    if "csv" not in spec.publish.formats or spec.publish.formulas is not None:
+    """A CSV file has no label that a spreadsheet would run, unless the spec says what becomes of it."""
+    problem = formula_problem(contract.columns, spec.publish.formulas) if "csv" in spec.publish.formats else None
+    if problem is None:
         return []
-    found = [(column, label) for column in contract.columns for label in formula_labels(column)]
-    if not found:
-        return []
-    (column, label), allowed = found[0], "labels that no spreadsheet takes for a formula"
-    remedy = (
-        "in the contract write kind: mapping and give the value another label, leave csv out of `formats:`, or "
-        "write formulas: accepted beside `formats:`"
-    )
-    stands = f"csv, and {len(found)} labels that begin with =, +, - or @ (the first: {place_of(column, label)} of "
-    return [spec.finding(("publish", "formats"), Problem(f"{stands}column {column.name!r})", allowed, remedy))]
+    remedy = f"{problem.remedy}; or leave csv out of `formats:`"
+    return [spec.finding(("publish", "formats"), replace(problem, remedy=remedy))]
 
 
 def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

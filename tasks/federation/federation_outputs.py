@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from contracts.contract.cell_codes import digit
 from privacy.classifiers.classifier_model import ClassifierModel, read_classifier
 from privacy.federation.coordinator import replayed
 from privacy.federation.rounds import RoundSum
@@ -20,6 +20,7 @@ from privacy.learning.learners import learner_slots
 from privacy.marginals.counts import Clique
 from tasks.federation.federation_run import Federation
 from tasks.federation.generator_outputs import ARRAYS, MODEL, ROWS, SAMPLED, generated_files, wrong_generated
+from tasks.records.files.csv_rows import write_csv
 
 WEIGHTS: Final = "weights.safetensors"
 TOLERANCE: Final = 1e-4
@@ -82,13 +83,18 @@ def table(known: Federation, summed: RoundSum) -> bytes:
     """Write a table: the cell's label in each column, and its noisy count, exact in decimals [rows]."""
     plan, contract = known.counting, known.contract
     clique = plan.cliques[summed.number]
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow([*clique, "noisy"])
-    cells = product(*(contract.column(name).labels for name in clique))
-    for cell, steps in zip(cells, summed.steps, strict=True):
-        lines.writerow([*cell, _decimal(Fraction(int(steps), 1 << plan.fine_bits), plan.fine_bits)])
-    return written.getvalue().encode()
+    written, shape = io.BytesIO(), contract.shape(clique)
+    cells = np.arange(contract.cells(clique))
+    labels = [
+        pa.DictionaryArray.from_arrays(
+            digit(cells, shape, place), pa.array(contract.column(name).labels, pa.string())
+        )
+        for place, name in enumerate(clique)
+    ]
+    noisy = [_decimal(Fraction(int(steps), 1 << plan.fine_bits), plan.fine_bits) for steps in summed.steps]
+    rows = pa.table([*labels, pa.array(noisy, pa.string())], names=[*clique, "noisy"])
+    write_csv(rows, written, header=True, formulas=known.spec.formulas)
+    return written.getvalue()
 
 
 def _decimal(number: Fraction, bits: int) -> str:

@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 
 from contracts.canonical import digest, readable_json
-from contracts.contract.contract import Contract
 from contracts.release.synthetic import MOST_ROWS
 from privacy.federation.coordinator import replayed
 from privacy.federation.rounds import RoundSum, Vector
@@ -101,13 +100,14 @@ def _row_files(known: Federation, model: Model, notes: Sequence[str], rounds: Se
     """Sample and decode the rows."""
     seed, rows = _seed(known, rounds), _rows(known)
     told = {"rows": rows, "seed": seed_text(seed), "notes": list(notes)}
-    return {ROWS: _csv(model, known.contract, seed, rows), SAMPLED: readable_json(told)}
+    return {ROWS: _csv(model, known, seed, rows), SAMPLED: readable_json(told)}
 
 
-def _csv(model: Model, contract: Contract, seed: PostProcessingSeed, rows: int) -> bytes:
+def _csv(model: Model, known: Federation, seed: PostProcessingSeed, rows: int) -> bytes:
     with TemporaryDirectory(prefix="sudare-") as folder:
         path = Path(folder) / ROWS
-        write_pieces(synthetic_rows(model, contract, seed, rows), [path], marks={})
+        drawn = synthetic_rows(model, known.contract, seed, rows)
+        write_pieces(drawn, [path], marks={}, formulas=known.spec.formulas)
         return path.read_bytes()
 
 

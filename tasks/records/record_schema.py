@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from contracts.reading.spreadsheet import Formulas
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import Field, Group
@@ -87,6 +88,7 @@ def _replay(of_the_product: dict[str, Any]) -> dict[str, Any]:
             "before": _COUNT,
             "after": _COUNT,
             "cap": _COUNT,
+            "formulas": {"enum": [*get_args(Formulas), None]},
             "due": {"type": ["string", "null"], "format": "date"},
             **of_the_product,
         }

@@ -47,6 +47,7 @@ def replay(run: Run) -> dict[str, Any]:
         "before": taken(run)["before"],
         "after": taken(run)["after"],
         "cap": facts.account.cap,
+        "formulas": facts.spec.publish.formulas,
         "due": facts.spec.due,
         **_of_the_product(run),
     }

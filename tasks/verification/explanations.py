@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.errors import Finding
+from contracts.reading.spreadsheet import stated
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.entries import is_to_the_hour
 from privacy.refine.intervals import told_interval
@@ -178,6 +179,7 @@ def _expected(record: RecordTerms, run: JournalledRun | None, manifest: Manifest
         "G.charged": pico_to_text(replay.amount),
         "G.after": pico_to_text(replay.after),
         "G.left": pico_to_text(replay.cap - replay.after),
+        "P.formulas": stated(replay.formulas),
         "Q.draw_digests": {draw.key: draw.sha256 for draw in replay.draws},
         "Q.spec_digest": replay.spec_digest,
         "Q.contract_digest": replay.contract_digest,

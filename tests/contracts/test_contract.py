@@ -32,6 +32,28 @@ def test_labels_are_in_the_order_of_the_codes() -> None:
     assert (AGE.null_code, AGE.ordered) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("label", "remedy"),
+    [
+        ("\t=1+1", "drop the tab"),
+        ("a\tb", "drop the tab"),
+        ("\r=1", "drop the carriage return"),
+        ("a\nb", "drop the line feed"),
+        ("\x00a", "drop the character U+0000"),
+        ("a\u202eb", "drop the right-to-left override"),
+        (" =1", "drop the space: spaces around a value in the data are ignored"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["categories", "mapping"])
+def test_a_label_with_a_character_that_is_not_seen_is_refused_by_its_name(kind: str, label: str, remedy: str) -> None:
+    """The remedy names what has to go: a tab is no space, though both are dropped from the ends of a value."""
+    domain = {"values": ["F", label]} if kind == "categories" else {"mapping": {"f": "F", "m": label}}
+    with pytest.raises(ValidationError) as refused:
+        column(kind, "string", "sex", nulls={"policy": "map", "to": "F"}, **domain)
+    (problem,) = refused.value.errors()[0]["ctx"]["problems"]
+    assert problem.remedy == remedy
+
+
 def test_shape_and_cells_follow_the_clique() -> None:
     """The product is an exact integer, also where it passes 64 bits."""
     contract = contract_of(SEX, JOB, AGE)

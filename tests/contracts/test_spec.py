@@ -544,7 +544,7 @@ def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
         *((label, False) for label in ("-1", "+5", "-", "-3.5", "+10 %", "A=1", "<=50K", "1-2", "-1,5")),
     ],
 )
-def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_unless_accepted(
+def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_without_a_choice(
     tmp_path: Path, label: str, formula: bool
 ) -> None:
     """Parquet has no such readers; a number with its sign is none."""
@@ -552,9 +552,21 @@ def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_unless_accepted(
     spec = load_spec(write(tmp_path, "people.yaml", SPEC))
     found = [finding for finding in check_spec(spec, contract) if finding.field == "publish.formats"]
     assert ["the first: number 2 of column 'sex'" in finding.found for finding in found] == [True] * formula
-    for formats in ("formats: [parquet]", "formats: [parquet, csv], formulas: accepted"):
+    assert all("formulas: neutralised" in finding.remedy for finding in found)
+    choices = (f"formats: [parquet, csv], formulas: {choice}" for choice in ("accepted", "neutralised"))
+    for formats in ("formats: [parquet]", *choices):
         other = load_spec(write(tmp_path, "other.yaml", replaced(SPEC, ("formats: [parquet, csv]", formats))))
         assert not [finding for finding in check_spec(other, contract) if finding.field == "publish.formats"]
+
+
+@pytest.mark.parametrize("choice", ["quoted", "neutralized", "true", "[neutralised]", "''"])
+def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_path: Path, choice: str) -> None:
+    written = f"formats: [parquet, csv], formulas: {choice}"
+    text = replaced(SPEC, ("formats: [parquet, csv]", written))
+    with pytest.raises(SpecRefused) as refused:
+        load_spec(write(tmp_path, "people.yaml", text))
+    (finding,) = refused.value.findings
+    assert (finding.field, finding.allowed) == ("publish.formulas", "one of accepted, neutralised")
 
 
 @pytest.mark.parametrize("delta", ["0.002", "0.5"])

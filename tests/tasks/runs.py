@@ -372,7 +372,7 @@ def second() -> Scenario:
         "tables: [{columns: [wage, trade], name: pay, weight: 3}, [hired]], "
         "refine: {method: negative_l2, lambda: 0.125, integers: false}, total: noisy}",
         store="published",
-        formats="[parquet, csv]",
+        formats="[parquet, csv], formulas: accepted",
     )
     spec += OTHER_ABOUT
     software = Software(

@@ -192,13 +192,15 @@ class Local:
         return summed(sent, self.known.plan, {})
 
 
-def released(tmp_path: Path, federation: str) -> tuple[Released, Federation, Workspace, list[str]]:
+def released(
+    tmp_path: Path, federation: str, *, contract: str = CONTRACT
+) -> tuple[Released, Federation, Workspace, list[str]]:
     """A federation that ran to its end, without Flower."""
-    spec_path, workspace = a_coordinator(tmp_path / "c", federation=federation)
+    spec_path, workspace = a_coordinator(tmp_path / "c", federation=federation, contract=contract)
     known, told, answers = known_of(spec_path), list[str](), {}
     with ExitStack() as stack:
         for name in SITES:
-            path, site_workspace = a_site(tmp_path / name, name, federation=federation)
+            path, site_workspace = a_site(tmp_path / name, name, federation=federation, contract=contract)
             answers[name] = Answering(stack.enter_context(joined(*load_site(path), site_workspace)))
         ledger = stack.enter_context(closing(ledger_of(workspace)))
         made = work(known, ledger, Local(known, answers), between=0, told=told.append)

@@ -175,7 +175,7 @@ def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.
         if folder is pieces:
             monkeypatch.setattr(tidy, "PIECE", 7)
         for table in facts.tables:
-            tidy.write_data(table, facts.contract, folder, marks={}, csv=True)
+            tidy.write_data(table, facts.contract, folder, marks={}, publish=facts.spec.publish)
     for table in facts.tables:
         for suffix in ("parquet", "csv"):
             name = f"data/{table.name}.{suffix}"
@@ -189,7 +189,7 @@ def test_a_column_named_like_a_value_is_refused(tmp_path: Path) -> None:
     scenario.spec = scenario.spec.replace("c0", "count")
     facts = scenario.run(tmp_path)
     with pytest.raises(ValueError, match="'count' is named like a column of values"):
-        tidy.write_data(facts.tables[0], facts.contract, tmp_path, marks={}, csv=False)
+        tidy.write_data(facts.tables[0], facts.contract, tmp_path, marks={}, publish=facts.spec.publish)
 
 
 def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -> None:

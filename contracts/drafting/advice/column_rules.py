@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
-from contracts.contract.column import Column, formula_labels, place_of
+from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.calendar_periods import period_index
 from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.drafting.advice.places import Advice, Places
 from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
 from contracts.drafting.draft_text import CHECK_IT
+from contracts.reading.spreadsheet import formula_labels, place_of
 
 MANY_CELLS = 10_000
 FEW_BINS = 6
@@ -168,7 +169,8 @@ def _formulas(column: Column, contract: Contract, placed: Places) -> Iterator[Ad
             placed.of_column(column.name),
             f"{len(found)} of its labels begin with =, +, - or @ (the first is {place_of(column, found[0])})",
             "a spreadsheet that opens a published CSV file takes them for formulas and runs them",
-            "write kind: mapping and give these values labels that begin with a letter or a digit",
+            "write formulas: neutralised under `publish:` of the release spec, or kind: mapping and labels that "
+            "begin with a letter or a digit",
         )
 
 

@@ -103,5 +103,5 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         findings += check_distances(self._record, apart, where=self._where)
         if rows is not None:
             copy = None if csv is None else (csv_name, csv)
-            findings += check_published_rows(model, replay.rows, meaning, rows, copy)
+            findings += check_published_rows(model, replay.rows, meaning, rows, copy, replay.formulas)
         return findings

@@ -11,15 +11,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contracts.contract.decoding import Decoded, Decoder, Form
 from contracts.errors import Finding
+from contracts.reading.spreadsheet import Formulas
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
+from tasks.records.files.csv_rows import read_csv
 from tasks.records.files.row_arrays import arrow_array, arrow_type
 from tasks.records.model.synthetic_statements import RowsStatement
 from tasks.records.strict_json import printable, shown
@@ -40,6 +41,7 @@ def check_published_rows(
     meaning: SyntheticMeaning,
     parquet: bytes,
     csv: tuple[str, bytes] | None,
+    formulas: Formulas | None,
 ) -> list[Finding]:
     """Sample, shuffle and decode the rows again, and compare; check constraints on the published values themselves.
 
@@ -49,16 +51,15 @@ def check_published_rows(
         meaning: contract and product.
         parquet: bytes of the rows' Parquet file.
         csv: name and bytes of its CSV copy, if there is one.
+        formulas: how the copy writes labels that a spreadsheet takes for formulas, as the record says.
     """
     where, findings = stated.data, []
     forms = Decoder(meaning.contract, meaning.names).forms
     try:
         file = pq.ParquetFile(pa.BufferReader(parquet))
         findings = _check_form(parquet, file, forms, stated)
-        copy = None if csv is None else _read_csv(csv[1], forms)
-        if copy is not None and copy.num_rows != stated.number:
-            found, allowed = str(copy.num_rows), f"{stated.number}, as the record says"
-            findings.append(Finding(csv[0] if csv else "", "rows", found, allowed, OTHER_ROWS))
+        copy, wrong = (None, []) if csv is None else _read_copy(*csv, forms, stated.number, formulas)
+        findings += wrong
         if findings:
             return findings
         seed = PostProcessingSeed(int(stated.seed, 16))
@@ -104,6 +105,22 @@ def _check_form(data: bytes, file: Any, forms: Sequence[Form], stated: RowsState
     if unpacked > most:
         return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_ROWS)]
     return []
+
+
+def _read_copy(
+    name: str, data: bytes, forms: Sequence[Form], number: int, formulas: Formulas | None
+) -> tuple[Any, list[Finding]]:
+    """Read the CSV copy; check its columns and its number of rows."""
+    types = {form.name: pa.string() if form.kind == "label" else arrow_type(form) for form in forms}
+    try:
+        rows = read_csv(data, types, formulas=formulas)
+    except UNREADABLE as error:
+        return None, [Finding(name, "the file", printable(str(error)), "a whole CSV file", OTHER_ROWS)]
+    if rows.column_names != list(types):
+        return None, [Finding(name, "columns", "others", "those of the Parquet file, in their order", OTHER_ROWS)]
+    if rows.num_rows != number:
+        return None, [Finding(name, "rows", str(rows.num_rows), f"{number}, as the record says", OTHER_ROWS)]
+    return rows, []
 
 
 def _pieces(number: int) -> list[int]:
@@ -170,13 +187,3 @@ def _published(column: Any) -> PublishedColumn:
         array = array.cast(pa.int32())
     filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
     return PublishedColumn(filled.to_numpy(zero_copy_only=False), missing)
-
-
-def _read_csv(data: bytes, forms: Sequence[Form]) -> Any:
-    """Read the CSV copy; an empty field is a missing value."""
-    types = {form.name: pa.string() if form.kind == "label" else arrow_type(form) for form in forms}
-    convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    table = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
-    if table.column_names != list(types):
-        raise ValueError("the CSV copy has other columns")
-    return table

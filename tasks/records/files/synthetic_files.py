@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
+from contracts.reading.spreadsheet import Formulas
 from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
@@ -28,10 +29,11 @@ from tasks.products.synthetic.synthesis import Synthesis
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.checkpoint_files import write_checkpoints
+from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.row_arrays import arrow_array, row_schema
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.sum_files import sum_name, write_sums
-from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, WrittenFile, write_csv, write_measurement, written
+from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
 
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"
@@ -103,14 +105,19 @@ def write_rows(
     paths = [f"{DATA}/{facts.spec.release}.parquet"]
     paths += [f"{DATA}/{facts.spec.release}.csv"] if "csv" in facts.spec.publish.formats else []
     pieces = synthetic_rows(made.model, facts.contract, made.seed, made.rows)
-    schema = write_pieces(pieces, [folder / path for path in paths], marks=marks)
+    targets, formulas = [folder / path for path in paths], facts.spec.publish.formulas
+    schema = write_pieces(pieces, targets, marks=marks, formulas=formulas)
     columns = tuple((field.name, type_name(field.type)) for field in schema)
     files = tuple(written(folder, path, "", "data", made.rows, columns) for path in paths)
     return files + (write_parts(folder, files[0]) if "parts" in facts.spec.publish.formats else ())
 
 
 def write_pieces(
-    pieces: Iterator[tuple[Decoded, ...]], targets: Sequence[Path], *, marks: Mapping[str, str]
+    pieces: Iterator[tuple[Decoded, ...]],
+    targets: Sequence[Path],
+    *,
+    marks: Mapping[str, str],
+    formulas: Formulas | None,
 ) -> pa.Schema:
     """Write decoded rows to each target, CSV or Parquet by its suffix, one piece at a time; return their schema."""
     first = next(pieces)
@@ -128,7 +135,7 @@ def write_pieces(
             for parquet in parquets:
                 parquet.write_batch(batch, row_group_size=PIECE_ROWS)
             for csv in csvs:
-                write_csv(pa.Table.from_batches([batch]), csv, header=number == 0)
+                write_csv(pa.Table.from_batches([batch]), csv, header=number == 0, formulas=formulas)
     return schema
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells, digit
 from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
+from contracts.reading.spreadsheet import Formulas
+from contracts.release.spec import Publish
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import Form
 from contracts.release.tables.table_form import data_marks, measurement_marks
@@ -31,6 +33,7 @@ from privacy.marginals.counts import Clique
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
 from tasks.products.tables.table_refinement import ReleasedTable
+from tasks.records.files.csv_rows import write_csv
 
 PIECE = 1 << 20
 """Rows that are held in memory at once."""
@@ -83,7 +86,7 @@ class WrittenFile:
 
 
 def write_data(
-    table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], csv: bool
+    table: ReleasedTable, contract: Contract, folder: Path, *, marks: Mapping[str, str], publish: Publish
 ) -> tuple[WrittenFile, ...]:
     """Write a refined table, and each of its coarser resolutions, to `data/`, with 95 % intervals.
 
@@ -92,7 +95,7 @@ def write_data(
         contract: gives the labels.
         folder: the version's folder.
         marks: what the file says about where it comes from.
-        csv: write a CSV file beside the Parquet file.
+        publish: whether there is a CSV file beside the Parquet file, and how it writes formulas.
     Returns:
         tuple[WrittenFile, ...]: the files.
     Privacy: released values only.
@@ -111,8 +114,8 @@ def write_data(
         codes = made.codes if isinstance(made, RefinedCells) else None
         told = {**marks, **data_marks(made.cells)} if isinstance(made, RefinedCells) else marks
         tidy = Tidy(cells, table.columns, values, codes=codes)
-        paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if csv else [])
-        files += [tidy.write(folder, path, draw=draw, marks=told) for path in paths]
+        paths = [f"{DATA}/{name}.parquet"] + ([f"{DATA}/{name}.csv"] if "csv" in publish.formats else [])
+        files += [tidy.write(folder, path, draw=draw, marks=told, formulas=publish.formulas) for path in paths]
     return tuple(files)
 
 
@@ -213,13 +216,15 @@ class Tidy:
             if np.ma.isMaskedArray(array)
         }
 
-    def write(self, folder: Path, path: str, *, draw: str, marks: Mapping[str, str]) -> WrittenFile:
-        """Write the rows to one file; its suffix says whether Parquet or CSV."""
+    def write(
+        self, folder: Path, path: str, *, draw: str, marks: Mapping[str, str], formulas: Formulas | None = None
+    ) -> WrittenFile:
+        """Write the rows to one file; its suffix says whether Parquet or CSV, in which formulas are written so."""
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         schema = self._schema(marks)
         if target.suffix == ".csv":
-            _write_csv(target, self._pieces(schema))
+            _write_csv(target, self._pieces(schema), formulas)
         else:
             _write_parquet(target, schema, self._clique, self._pieces(schema))
         role: Role = "data" if path.startswith(DATA) else "measurements"
@@ -269,17 +274,10 @@ def written(
     return WrittenFile(path, draw, role, rows, columns, digest, (folder / path).stat().st_size)
 
 
-def _write_csv(target: Path, pieces: Iterator[pa.RecordBatch]) -> None:
+def _write_csv(target: Path, pieces: Iterator[pa.RecordBatch], formulas: Formulas | None) -> None:
     with target.open("wb") as file:
         for number, piece in enumerate(pieces):
-            write_csv(pa.Table.from_batches([piece]), file, header=number == 0)
-
-
-def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool) -> None:
-    """Append rows to a CSV file; verify writes every published copy again with it."""
-    import polars as pl
-
-    pl.DataFrame(rows).write_csv(file, include_header=header)
+            write_csv(pa.Table.from_batches([piece]), file, header=number == 0, formulas=formulas)
 
 
 def index_type(size: int) -> pa.DataType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from contracts.reading.spreadsheet import stated
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import Group, Run, public
@@ -36,6 +37,10 @@ def in_parts(parts: int) -> str:
     return f"the rows of the data files once more in parts, a row group each: {parts} files"
 
 
+def _formulas(run: Run) -> str:
+    return stated(run.facts.spec.publish.formulas)
+
+
 def row_count_origin(run: Run) -> str:
     """Say which numbers of rows the declared domains fix, and which are released with the noisy counts."""
     draws = run.facts.tables_plan.draws
@@ -62,6 +67,7 @@ OUTPUT = Group(
             row_count_origin,
         ),
         public("formats", "Formats that were asked for.", lambda run: list(run.facts.spec.publish.formats)),
+        public("formulas", "How CSV files write labels that a spreadsheet would run.", _formulas),
         public("partitioning", "How files are split.", partitioning),
     ),
 )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from contracts.errors import Finding
 from contracts.reading.scalars import as_tuple
+from contracts.reading.spreadsheet import Formulas
 from contracts.reading.validation_errors import dotted
 from tasks.records.strict_json import printable, shown
 
@@ -232,6 +233,7 @@ class ReplayTerms(Statement):
     before: Units
     after: Units
     cap: Units
+    formulas: Formulas | None
     draws: Listed[DrawStatement]
     due: Text | None
 

@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from contracts.errors import Finding
+from contracts.reading.spreadsheet import Formulas
 from tasks.products.tables.checks.table_checks import ProductChecks
+from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.part_names import parts_among
-from tasks.records.files.tidy_tables import PIECE, index_type, write_csv
+from tasks.records.files.tidy_tables import PIECE, index_type
 from tasks.records.model.version_statements import Manifest, RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.table_files import UNREADABLE
@@ -66,7 +68,8 @@ def check_written(
             copy = f"{name.removesuffix('.parquet')}.csv"
             csv = files.read(copy, findings) if copy in manifest.files else None
             if csv is not None:
-                yield from _check_csv(csv, data, copy, same=packages.get("polars") == pl.__version__)
+                alike = packages.get("polars") == pl.__version__
+                yield from _check_csv(csv, data, copy, same=alike, formulas=record.replay.formulas)
         yield from findings
 
 
@@ -249,14 +252,14 @@ def _other_columns(found: Any, wanted: Any, where: str) -> Iterator[Finding]:
                     return
 
 
-def _check_csv(data: bytes, table: bytes, name: str, *, same: bool) -> list[Finding]:
+def _check_csv(data: bytes, table: bytes, name: str, *, same: bool, formulas: Formulas | None) -> list[Finding]:
     """Compare a CSV copy with what is written of its table, byte for byte; of other libraries number by number."""
     written = BytesIO()
     with pq.ParquetFile(pa.BufferReader(table)) as file:
         for group in range(file.num_row_groups):
-            write_csv(file.read_row_group(group), written, header=group == 0)
+            write_csv(file.read_row_group(group), written, header=group == 0, formulas=formulas)
         if not file.num_row_groups:
-            write_csv(file.schema_arrow.empty_table(), written, header=True)
+            write_csv(file.schema_arrow.empty_table(), written, header=True, formulas=formulas)
     lines, expected = data.split(b"\n"), written.getvalue().split(b"\n")
     for number, (line, must) in enumerate(zip(lines, expected, strict=False), 1):
         if line != must and (same or not _alike(line, must)):

@@ -11,12 +11,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
 from contracts.errors import Finding
+from contracts.reading.spreadsheet import Formulas
+from tasks.records.files.csv_rows import read_csv
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.files.suppressed_cells import filled
@@ -32,6 +33,7 @@ MEASURED: Final[Types] = {
     "upper": "int64",
     "structural_zero": "bool",
 }
+_ARROW_TYPES: Final = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
 _BYTES_A_VALUE: Final = 64
 _SPARE_BYTES: Final = 2**22
 MOST_ROWS: Final = 2**26
@@ -79,7 +81,7 @@ def read_parquet(
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
 
-def read_csv(
+def read_csv_table(
     data: bytes,
     *,
     where: str,
@@ -87,10 +89,11 @@ def read_csv(
     clique: Sequence[str],
     values: Types,
     marks: Mapping[str, int] | None = None,
+    formulas: Formulas | None,
 ) -> tuple[Columns | None, list[Finding]]:
-    """Read a published CSV file; arguments and result as for `read_parquet`."""
+    """Read a published CSV file; arguments and result as for `read_parquet`, `formulas` as the record says."""
     try:
-        table = csv_table(data, clique, values, missing=bool(marks))
+        table = read_csv(data, csv_types(clique, values), formulas=formulas)
         rows = cells.cells(clique), _EACH_CELL
         findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows)
         return (None, findings) if findings else _columns(table, where, cells, clique, values, marks)
@@ -119,17 +122,9 @@ def compare_column(
     ]
 
 
-def csv_table(data: bytes, clique: Sequence[str], values: Types, *, missing: bool = False) -> Any:
-    """Parse CSV with labels as text and values of their types, of which some may be missing."""
-    types = {name: pa.string() for name in clique} | {name: _arrow_type(kind) for name, kind in values.items()}
-    convert = pa.csv.ConvertOptions(
-        column_types=types, strings_can_be_null=False, null_values=[""] if missing else []
-    )
-    return pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
-
-
-def _arrow_type(kind: str) -> Any:
-    return {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}[kind]
+def csv_types(clique: Sequence[str], values: Types) -> dict[str, Any]:
+    """Return the type of each column of a table in a CSV file: labels are text."""
+    return {name: pa.string() for name in clique} | {name: _ARROW_TYPES[kind] for name, kind in values.items()}
 
 
 def check_form(

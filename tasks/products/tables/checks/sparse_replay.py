@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells, cell_codes
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
+from contracts.reading.spreadsheet import Formulas
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
 from tasks.products.tables.checks.sparse_form import MOST_LISTED, listed_again, listing_sha256
+from tasks.records.files.csv_rows import read_csv
 from tasks.records.model.version_statements import (
     DrawStatement,
     ListedStatement,
@@ -38,7 +40,7 @@ from tasks.verification.files.table_files import (
     check_weight,
     check_whole,
     compare_column,
-    csv_table,
+    csv_types,
     label_numbers,
     open_parquet,
 )
@@ -218,7 +220,8 @@ class SparseReplay:
             return None
         where = printable(name)
         try:
-            table, wrong = _parsed(data, where, self._contract, clique, values, rows, marks)
+            formulas = self._replay.formulas
+            table, wrong = _parsed(data, where, self._contract, clique, values, rows, marks, formulas)
         except UNREADABLE as error:
             form = "Parquet" if marks is not None else "CSV"
             wrong, table = [Finding(where, "the file", printable(str(error)), f"a whole {form} file", MISFIT)], None
@@ -237,13 +240,14 @@ def _parsed(
     values: Types,
     rows: int,
     marks: Mapping[str, str] | None,
+    formulas: Formulas | None,
 ) -> tuple[Any, list[Finding]]:
     """Parse Parquet, or CSV where no marks are asked for, after a look at its form."""
     if rows > MOST_LISTED:
         return None, [Finding(where, "rows", str(rows), f"at most {MOST_LISTED}: more are not read", MISFIT)]
     expected = rows, _STATED
     if marks is None:
-        table = csv_table(data, clique, values)
+        table = read_csv(data, csv_types(clique, values), formulas=formulas)
         return table, check_form(table.schema, table.num_rows, where, clique, values, expected=expected)
     file = open_parquet(data, clique)
     schema, metadata = file.schema_arrow, file.metadata

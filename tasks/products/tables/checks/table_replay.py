@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -32,7 +33,7 @@ from tasks.verification.files.table_files import (
     Columns,
     Types,
     compare_column,
-    read_csv,
+    read_csv_table,
     read_parquet,
 )
 from tasks.verification.files.version_folder import VersionFolder, read_published
@@ -344,6 +345,6 @@ class _Tables:
         data, findings, skipped = self.bytes_of(name)
         if data is None:
             return None, findings, skipped
-        read = read_csv if name.endswith(".csv") else read_parquet
+        read = partial(read_csv_table, formulas=self._replay.formulas) if name.endswith(".csv") else read_parquet
         columns, findings = read(data, where=printable(name), cells=cells, clique=clique, values=values, marks=marks)
         return columns, findings, []

@@ -1,0 +1,84 @@
+"""Labels that a spreadsheet takes for formulas when it opens a CSV file, and how a spec says to write them there.
+
+Neutralised, a label that begins like a formula has a single quote in front, which makes it text. A label that begins
+with a single quote of its own gets one more, so that no two labels are written alike and each can be read back.
+
+Source: OWASP, CSV Injection. There every cell gets the quote that begins with =, +, - or @; here numbers keep their
+sign. A tab or a carriage return begins no label: contracts refuse control characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from contracts.contract.column import Column
+from contracts.domains.kinds import CategoryDomain, MappingDomain
+from contracts.reading.scalars import Problem
+
+Formulas = Literal["accepted", "neutralised"]
+QUOTE: Final = "'"
+_FIRST: Final = ("=", "+", "-", "@")
+_PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
+_STATED: Final = {
+    None: "no category or name of a column in CSV files is one that a spreadsheet takes for a formula",
+    "accepted": "CSV files may have labels that a spreadsheet takes for formulas (formulas: accepted)",
+    "neutralised": (
+        "in CSV files a label that a spreadsheet takes for a formula, or that begins with a single quote, has a "
+        "single quote in front (formulas: neutralised); in all other files it has none"
+    ),
+}
+
+
+def is_formula(label: str) -> bool:
+    """Say whether a spreadsheet would take a label in a CSV file for a formula and run it; a number is none."""
+    return label[:1] in _FIRST and len(label) > 1 and not _PLAIN_NUMBER.fullmatch(label)
+
+
+def neutralised(label: str) -> str:
+    """Write a label so that a spreadsheet shows it as text; no two labels are written alike."""
+    return QUOTE + label if is_formula(label) or label.startswith(QUOTE) else label
+
+
+def restored(cell: str) -> str:
+    """Read a label back from what `neutralised` wrote.
+
+    Raises:
+        ValueError: it wrote nothing of the kind: the quote is missing, or there is one that nothing asks for.
+    """
+    label = cell.removeprefix(QUOTE)
+    if neutralised(label) != cell:
+        wanted = f"{neutralised(cell)!r}" if is_formula(cell) else f"{label!r}"
+        raise ValueError(f"the label {cell!r}, where {wanted} is written (formulas: neutralised)")
+    return label
+
+
+def formula_labels(column: Column) -> list[str]:
+    """List the column's name and labels that a spreadsheet would take for formulas."""
+    listed = column.labels if isinstance(column.domain, CategoryDomain | MappingDomain) else ()
+    return [label for label in (column.name, *listed) if is_formula(label)]
+
+
+def place_of(column: Column, label: str) -> str:
+    """Say where a label stands, without quoting it: it may be somebody's."""
+    return "its name" if label == column.name else f"number {column.labels.index(label) + 1}"
+
+
+def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Problem | None:
+    """Refuse labels that a spreadsheet would run, unless it is said how CSV files write them."""
+    found = [(column, label) for column in columns for label in formula_labels(column)]
+    if not found or formulas is not None:
+        return None
+    (column, label), allowed = found[0], "labels that no spreadsheet takes for a formula, or a choice by `formulas:`"
+    remedy = (
+        "write formulas: neutralised (CSV files have a single quote in front of them) or formulas: accepted (as they "
+        "are), or in the contract write kind: mapping and give the value another label"
+    )
+    place = f"{place_of(column, label)} of column {column.name!r}"
+    return Problem(f"csv, and {len(found)} labels that begin with =, +, - or @ (the first: {place})", allowed, remedy)
+
+
+def stated(formulas: Formulas | None) -> str:
+    """Say in words how labels that a spreadsheet takes for formulas stand in the CSV files of a version."""
+    return _STATED[formulas]

@@ -1,0 +1,66 @@
+"""The CSV form of published rows, written and read side by side: labels as text, an empty field for a missing value.
+
+Where the spec says `formulas: neutralised`, labels and names of columns go through `contracts.reading.spreadsheet` on
+the way out, and back through it on the way in. Numbers, days and truth values are no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+
+from contracts.reading.spreadsheet import Formulas, neutralised, restored
+
+
+def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool, formulas: Formulas | None) -> None:
+    """Append rows to a CSV file; verify writes every published copy again with it.
+
+    Args:
+        rows: labels as texts or dictionaries of texts.
+        file: the file.
+        header: write the names of the columns first.
+        formulas: what the spec says of labels that a spreadsheet takes for formulas.
+    """
+    import polars as pl
+
+    written = _relabelled(rows, neutralised) if formulas == "neutralised" else rows
+    pl.DataFrame(written).write_csv(file, include_header=header)
+
+
+def read_csv(data: bytes, types: Mapping[str, pa.DataType], *, formulas: Formulas | None) -> pa.Table:
+    """Read a CSV file as `write_csv` wrote it; who allows no missing value, or no other column, looks for it.
+
+    Args:
+        data: the whole file.
+        types: Arrow type of each column, text for labels.
+        formulas: what the record says of labels that a spreadsheet takes for formulas.
+    Raises:
+        ArrowException: this is no CSV, or a number is none.
+        ValueError: a label is not written as `formulas` says.
+    """
+    there = {neutralised(name): kind for name, kind in types.items()} if formulas == "neutralised" else dict(types)
+    convert = pa.csv.ConvertOptions(column_types=there, strings_can_be_null=True, null_values=[""])
+    rows = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
+    return _relabelled(rows, restored) if formulas == "neutralised" else rows
+
+
+def _relabelled(rows: pa.Table, change: Callable[[str], str]) -> pa.Table:
+    """Change every label once, however many rows have it, and the names of the columns."""
+    names = [change(name) for name in rows.column_names]
+    return pa.table([_changed(column, change) for column in rows.columns], names=names)
+
+
+def _changed(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
+    if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+        return column
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    chunks: list[Any] = [
+        pa.DictionaryArray.from_arrays(
+            chunk.indices, pa.array([change(label) for label in chunk.dictionary.to_pylist()], pa.string())
+        )
+        for chunk in encoded.chunks
+    ]
+    return pa.chunked_array(chunks, pa.dictionary(encoded.type.index_type, pa.string()))
