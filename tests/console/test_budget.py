@@ -132,7 +132,7 @@ def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> 
 @pytest.mark.parametrize(
     ("number", "change"),
     [
-        (0, "body = replace(body, '0005', '0001')"),
+        (0, "body = replace(body, 'schema_version', 'version')"),
         (0, "body = 'garbled'"),
         (1, "body = replace(body, 'adults', 'others')"),
         (1, "body = 'garbled'"),

@@ -273,4 +273,4 @@ def withdrawn_unpublished(place: Place, ledger: Ledger) -> str:
 
 
 def created_again(place: Place, ledger: Ledger) -> str:
-    return append(place, "ledger_created", "", {"schema_version": "0002", "id": "0" * 32})
+    return append(place, "ledger_created", "", {"schema_version": "1", "id": "0" * 32})
