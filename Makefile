@@ -19,9 +19,9 @@ DOCS := $(VENV)/.docs-installed
 FEDERATION_ENV := deploy/federation/.venv
 FEDERATION := $(FEDERATION_ENV)/.installed
 PINS := pyproject.toml deploy/constraints.txt
-BENCHMARKS := $(filter-out _% spark_kills,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% spark_kills measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help docs demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
+.PHONY: help docs measured demo demo-synthetic install install-dev neural federation check lint test test-long test-spark bench bench-spark clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make federation  install Flower, for federations, in $(FEDERATION_ENV)"
 	@echo "make docs     build the manual as a searchable site in build/site"
 	@echo "make bench    run every benchmark and write benchmarks/results/"
+	@echo "make measured write docs/measured.md from benchmarks/results/"
 	@echo "make bench-spark  kill the processes of releases that Spark counts; needs what make test-spark needs, an hour or two"
 	@echo "make clean    remove build/ and all caches; $(VENV) and $(SPARK) stay"
 
@@ -76,7 +77,10 @@ $(SPARK)/.installed:
 	@touch $@
 
 bench: $(DEV)
-	@set -e; for name in $(BENCHMARKS); do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+	@set -e; for name in $(BENCHMARKS) measured; do echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
+
+measured: $(RUNTIME)
+	$(BIN)/python -m benchmarks.measured
 
 bench-spark: $(DEV) $(SPARK)/.installed
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m benchmarks.spark_kills
