@@ -21,7 +21,7 @@ from privacy.federation.averaging import averaged
 from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, RowLayout
@@ -165,7 +165,7 @@ def grant_of(folder: Path, events: tuple[Event, ...]) -> Grant:
             **given,
         )
     )
-    return ledger.open_grant("run")
+    return open_grant(ledger, "run")
 
 
 def _answer(grant: Grant, rows: PrivateRows, learner: Classifier, plan: FederatedPlan) -> Callable[[Any], Any]:

@@ -28,7 +28,7 @@ from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import Event
 from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan
 from privacy.generators.registry import generator
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
@@ -230,4 +230,4 @@ def opened(folder: Path, events: Sequence[Event], *, seed: int, epsilon: Fractio
             delta=room,
         )
     )
-    return ledger.open_grant(RUN, seeded=SeededBytes(seed))
+    return open_grant(ledger, RUN, seeded=SeededBytes(seed))

@@ -181,7 +181,7 @@ _PLACES: Final[dict[str, tuple[Any, str]]] = {
     "the stage is written": (SparkWorker, "ask:stage"),
     "the stage is hashed": (ingest, "_hash"),
     "the charge is reserved": (Ledger, "reserve"),
-    "the grant is opened": (Ledger, "open_grant"),
+    "the grant is opened": (Ledger, "open_charge"),
     "a marginal is counted": (StagedTable, "counted_cells"),
     "noise is drawn": (DrawOnce, "_made"),
     "a draw is written down": (DrawFiles, "write"),

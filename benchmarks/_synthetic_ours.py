@@ -37,7 +37,7 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.generators.generator import Asked, Fitted
 from privacy.generators.registry import generator
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals import counts as counts_module
@@ -209,7 +209,7 @@ def _grant(folder: Path, contract: Contract, table: PrivateTable, events: tuple[
         delta=delta,
     )
     ledger.reserve(request)
-    return ledger.open_grant(RUN, seeded=SeededBytes(wanted.seed))
+    return open_grant(ledger, RUN, seeded=SeededBytes(wanted.seed))
 
 
 @contextmanager

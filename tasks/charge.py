@@ -9,7 +9,7 @@ from contracts.contract.contract import Contract
 from contracts.periods.redraw import due_run_key, keyed
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.events import Event
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import ChargeRequest
 from privacy.private_table import PrivateTable, snapshot_mark
@@ -113,4 +113,4 @@ def charge(ledger: Ledger, spec: ReleaseSpec, contract: Contract, plan: Plan, ta
     request = request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source)
     reserved = ledger.reserve(request)
     logger.info("run %s: charge of %s pico units on %s", request.run_key, reserved.amount, request.account)
-    return ledger.open_grant(request.run_key)
+    return open_grant(ledger, request.run_key)

@@ -9,7 +9,7 @@ from contracts.canonical import readable_json
 from contracts.contract.column import Cells
 from contracts.errors import StoreUnwritable
 from contracts.release.tables.levels import level_name
-from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY
 from tasks.records.auditor_copy import Auditors, write_private
 from tasks.records.descriptions.croissant import croissant

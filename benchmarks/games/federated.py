@@ -34,7 +34,7 @@ from privacy.federation.rounds import Call, Contribution, HasSites, lifted, resi
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.grant.sites.sum_shares import _noisy_sums
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
@@ -203,7 +203,7 @@ def _counted(home: Path, there: bool, cells: int, plan: CountingPlan, attempt: s
                 opened(home / name, plan.record_events, _CALCULUS, epsilon=_PAID, delta=_ROOM)
             )
             handle = PrivateCounts(("place",), counted.shape, HASH, CONTRACT, lambda: counted)
-            return ledger.open_grant(RUN).contribute_counts(handle, call, plan=plan, key="fed")
+            return open_grant(ledger, RUN).contribute_counts(handle, call, plan=plan, key="fed")
 
         answers = {
             CANARY: partial(answer, name=CANARY, counted=exact + there),

@@ -23,6 +23,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.events import Event
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import PrivateCounts
@@ -86,7 +87,7 @@ def _drawn(folder: Path, there: bool, cells: int) -> Whole:
     event = noise_event(_NOISE, adjacency="add_remove", rows_per_unit=1)
     with opened(folder, (event,), PureCalculus(), epsilon=PICO, delta=0) as ledger:
         counts = PrivateCounts(("place",), exact.shape, HASH, CONTRACT, lambda: exact)
-        return ledger.open_grant(RUN).measure(counts, noise=_NOISE, key="place").values
+        return open_grant(ledger, RUN).measure(counts, noise=_NOISE, key="place").values
 
 
 def _odds(drawn: list[Whole]) -> Scores:

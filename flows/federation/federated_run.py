@@ -23,6 +23,7 @@ from privacy.federation.coordinator import Attempts, count_across, train_across
 from privacy.federation.counting import CountingPlan
 from privacy.federation.phased_rounds import run_phases
 from privacy.federation.rounds import Call, Collected, RoundSum, Sites
+from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
 from privacy.ledger.journal.signing import Signer
@@ -138,7 +139,7 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
         time.sleep(between)
 
     attempts = Attempts(lambda: token_hex(8), AttemptLost, summed, lost)
-    grant = ledger.open_grant(known.run_key)
+    grant = open_grant(ledger, known.run_key)
     if isinstance(plan, CountingPlan):
         shapes = [known.shape(clique) for clique in plan.cliques]
         return Made(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))

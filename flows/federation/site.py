@@ -23,7 +23,7 @@ from contracts.release.federation_spec import FederationSpec, SiteFile
 from privacy.federation.in_process import FAILED, LEDGER, reason
 from privacy.federation.phased_rounds import contribute_phase
 from privacy.federation.rounds import Call, Contribution
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows, SnapshotRows
@@ -141,7 +141,7 @@ def joined(
             ledger.reserve(
                 known.request(events, run_key=key, account=site.account, source=table.source, snapshot_hash=mark)
             )
-            yield _answering(known, site.site, ledger.open_grant(key), table, mark)
+            yield _answering(known, site.site, open_grant(ledger, key), table, mark)
 
 
 def _answering(known: Federation, name: str, grant: Grant, table: PrivateTable, mark: str) -> Joined:

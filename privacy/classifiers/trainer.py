@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
 from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
-from privacy.grant.grant import Grant, Measurement, Selection
-from privacy.grant.measurement import ParameterMeasurement, SumMeasurement
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained

@@ -41,7 +41,8 @@ from privacy.generators.planning import (
 from privacy.generators.schedule import Schedule
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
-from privacy.grant.grant import Grant, Measurement
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes

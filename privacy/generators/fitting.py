@@ -11,7 +11,8 @@ from privacy.generators.generator import Asked, CountsSource, Fitted, OutOfTime,
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
-from privacy.grant.grant import Grant, Measurement, Selection
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement, Selection
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
 from privacy.marginals.graphical_model import GraphicalModel

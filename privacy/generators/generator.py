@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from contracts.contract.contract import Adjacency
 from contracts.errors import SudareError
 from privacy.accounting.events import Event
-from privacy.grant.grant import Grant, Measurement, Selection
-from privacy.grant.measurement import SumMeasurement
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained

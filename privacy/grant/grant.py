@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,7 @@ from privacy.learning.trained import Trained
 from privacy.ledger.draw_files import DrawFiles, Listing
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Journal
+from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
@@ -66,15 +67,32 @@ from privacy.marginals.scores import Candidate, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.suppression import threshold_for
 from privacy.marginals.uncertainty import variance
-from privacy.noise.random_bytes import RandomBytes
+from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth
 
-__all__ = ["Grant", "Measurement", "ParameterMeasurement", "Selection", "SparseMeasurement", "SumMeasurement"]
+_SOURCES: Final[Mapping[str, type]] = {"csprng": SecureBytes, "seeded": SeededBytes}
+"""The one source of noise for each kind that a charge can be opened for."""
+
+
+def open_grant(ledger: Ledger, run_key: str, *, seeded: SeededBytes | None = None) -> Grant:
+    """Open (or open again) the grant of a reserved charge; `opened` is committed before this returns.
+
+    Args:
+        ledger: the books in which the charge stands.
+        run_key: the charge's key.
+        seeded: for tests: draw from these instead of from the CSPRNG; such a run is never published.
+    Raises:
+        LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source.
+    Privacy: from here on the charge is spent, whatever happens.
+    """
+    opened = ledger.open_charge(run_key, security="csprng" if seeded is None else "seeded")
+    source = SecureBytes() if seeded is None else seeded
+    return Grant(opened.database, opened.files, opened.journal, opened.charge, opened.calculi, source)
 
 
 class Grant(FederatedDraws):
-    """The live permission to spend one charge; made by `Ledger.open_grant` only.
+    """The live permission to spend one charge; which `open_grant` alone opens.
 
     Args:
         database: the ledger's database.
@@ -83,6 +101,8 @@ class Grant(FederatedDraws):
         charge: the opened charge.
         calculi: calculus of each account that is charged, by name.
         random_bytes: source of the noise.
+    Raises:
+        TypeError: a source that is not of the kind that the charge was opened for.
     """
 
     def __init__(
@@ -94,6 +114,8 @@ class Grant(FederatedDraws):
         calculi: Mapping[str, Calculus],
         random_bytes: RandomBytes,
     ) -> None:
+        if type(random_bytes) is not _SOURCES.get(charge.security or ""):
+            raise TypeError(f"{type(random_bytes).__name__} is no {charge.security} source of noise")
         self._charge = charge
         self._random_bytes = random_bytes
         self._once = DrawOnce(database, files, journal, charge, calculi, where=repr(self))

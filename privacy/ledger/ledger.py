@@ -1,6 +1,6 @@
 """The ledger: accounts, caps, charges, grants and the journal, in one database.
 
-A charge is reserved whole before anything private reaches a mechanism; `open_grant` commits `opened` before the
+A charge is reserved whole before anything private reaches a mechanism; `open_charge` commits `opened` before a
 grant can measure; only a charge that was never opened is returned. Amounts are integers in 10⁻¹² units of the
 account's calculus, rounded against the spender; sums never pass the cap, because each reservation is decided and
 written in one transaction that holds the write lock. One charge takes from every account that its people have.
@@ -16,34 +16,31 @@ from typing import Any
 
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
-from privacy.grant.grant import Grant
 from privacy.ledger.accounts import charges as charging
 from privacy.ledger.accounts import opening
 from privacy.ledger.accounts import version_entries as publishing
 from privacy.ledger.accounts.admission import Admission, admit, exceeded, price
+from privacy.ledger.accounts.charges import OpenCharge, Security
 from privacy.ledger.accounts.reckoning import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry
-from privacy.ledger.errors import LedgerCorrupt, refusal
+from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
+from privacy.ledger.journal.signing import Signer
 from privacy.ledger.replay.fold import Checkpoint, check_ledger
 from privacy.ledger.store import schema
+from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import (
     charges_of_account,
     charges_of_spec,
     find_charge,
     known_account,
-    known_charge,
+    set_account,
+    state_of,
+    versions_of,
 )
-from privacy.ledger.store.schema import VERSION
-
-from privacy.ledger.store.ledger_rows import set_account, set_charge, state_of, versions_of  # isort: skip
-from privacy.ledger.accounts.run_entries import check_charge, check_draws
-from privacy.ledger.journal.signing import Signer
-from privacy.ledger.store.database import Store
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
-from privacy.noise.random_bytes import SecureBytes, SeededBytes
 
 
 def utc_now() -> str:
@@ -91,7 +88,7 @@ class Ledger:
         if first is None:
             with self._store.writing() as transaction:
                 if transaction.size == 0:
-                    created = {"schema_version": VERSION, "id": token_hex(16)}
+                    created = {"schema_version": schema.VERSION, "id": token_hex(16)}
                     self._journal.append(transaction, "ledger_created", created, subject="")
             first = self._first_hash()
         if first is None:
@@ -99,7 +96,6 @@ class Ledger:
         return first
 
     def _first_hash(self) -> str | None:
-        """Return the hash of the journal's first entry, as it is stored, or None."""
         with self._store.reading() as connection:
             return self._journal.first_hash(connection)
 
@@ -253,35 +249,19 @@ class Ledger:
             failed = self._journal.entries(connection, kind="gate_failed", subject=account)
             return sum(entry.sequence < before for entry in failed)
 
-    def open_grant(self, run_key: str, *, seeded: SeededBytes | None = None) -> Grant:
-        """Open (or open again) the grant of a reserved charge; `opened` is committed before this returns.
+    def open_charge(self, run_key: str, *, security: Security) -> OpenCharge:
+        """Open (or open again) a reserved charge; `opened` is committed before this returns. A grant draws from it.
 
         Args:
             run_key: the charge's key.
-            seeded: for tests: draw from these instead of from the CSPRNG; such a run is never published.
+            security: what its noise will come from.
         Raises:
             LedgerRefusal: no such charge, or it was returned, or its noise came from another kind of source.
         Privacy: from here on the charge is spent, whatever happens.
         """
-        security = "csprng" if seeded is None else "seeded"
         with self._store.writing() as transaction:
-            connection = transaction.connection
-            charge = known_charge(connection, run_key)
-            check_charge(connection, charge)
-            check_draws(connection, run_key)
-            if charge.status == "returned":
-                raise refusal(f"run {run_key}", "charge", "returned", "a reserved charge", "reserve it again")
-            if charge.security not in (None, security):
-                raise refusal(f"run {run_key}", "randomness", security, str(charge.security))
-            if charge.status == "reserved":
-                set_charge(connection, run_key, status="opened", security=security)
-                body = {"run_key": run_key, "security": security}
-                self._journal.append(transaction, "grant_opened", body, subject=run_key)
-            charge = known_charge(connection, run_key)
-            names = [part.account for part in charge.parts]
-            calculi = {name: known_account(connection, name).terms.calculus for name in names}
-        source = SecureBytes() if seeded is None else seeded
-        return Grant(self._store, self._draws, self._journal, charge, calculi, source)
+            charge, calculi = charging.open_charge(transaction, self._journal, run_key, security)
+        return OpenCharge(self._store, self._draws, self._journal, charge, calculi)
 
     def charge(self, run_key: str) -> Charge | None:
         """Return the charge of a run, or None."""

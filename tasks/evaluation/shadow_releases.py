@@ -35,7 +35,7 @@ from privacy.generators.generator import Generator
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.generators.snapshot_source import SnapshotSource
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import SnapshotCounts
@@ -115,7 +115,7 @@ class Shadows:
         self.ledger.open_account(terms)
         self.ledger.bind_source(part.source, name, time_block(LIFETIME))
         self.ledger.reserve(asked)
-        return self.ledger.open_grant(run)
+        return open_grant(self.ledger, run)
 
     def _seen(self, grant: Grant, part: PrivateTable, advance: Advance) -> Seen:
         """Make the product, and return what is published of it."""

@@ -15,7 +15,7 @@ from privacy.accounting.amounts import ATTO
 from privacy.accounting.claim import second_epsilon
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
-from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger

@@ -13,6 +13,7 @@ from privacy.federation.coordinator import Attempts, FederatedModel, train_acros
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, Contribution
+from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
@@ -52,7 +53,7 @@ class Site:
     def __init__(self, place: Place, codes: Codes, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
         self.ledger, self.plan, self.asked, self.silent = a_ledger(place, plan.record_events), plan, 0, False
         self.rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, lambda: codes)
-        self.grant = self.ledger.open_grant("run-1", seeded=seeded)
+        self.grant = open_grant(self.ledger, "run-1", seeded=seeded)
         self.sent: list[Contribution] = []
 
     def __call__(self, call: Call) -> Contribution | None:
@@ -80,7 +81,7 @@ class Federation:
     def train(self, **changed: Any) -> FederatedModel:
         given: dict[str, Any] = {"told": lambda summed: None, **changed}
         return train_across(
-            self.ledger.open_grant("run-1"),
+            open_grant(self.ledger, "run-1"),
             InProcessSites(self.plan, self.sites),
             LEARNER,
             LAYOUT,

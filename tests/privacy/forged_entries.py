@@ -10,6 +10,7 @@ import json
 from typing import Final
 
 from privacy.accounting.amounts import PICO
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from tests.privacy.ledgers import Place, bind, terms
 from tests.privacy.tampering import chained, journal_rows, rewrite, says, with_entry
@@ -175,28 +176,28 @@ def told_otherwise(place: Place, ledger: Ledger) -> str:
 
 
 def never_planned(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     return draw(place, "run-4", laplace_event("1/8"), {"people-2024": EIGHTH})
 
 
 def too_dear(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     return draw(place, "run-4", laplace_event("1/2"), {"people-2024": PICO // 2})
 
 
 def too_often(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     draw(place, "run-4", laplace_event("1/4"), {"people-2024": QUARTER})
     return draw(place, "run-4", laplace_event("1/4"), {"people-2024": QUARTER}, 1)
 
 
 def too_cheap(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     return draw(place, "run-4", laplace_event("1/4"), {"people-2024": 1})
 
 
 def out_of_order(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     return draw(place, "run-4", laplace_event("1/4"), {"people-2024": QUARTER}, 1)
 
 
@@ -228,7 +229,7 @@ def one_account_left_out(place: Place, ledger: Ledger) -> str:
 
 
 def opened_twice(place: Place, ledger: Ledger) -> str:
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     return append(place, "grant_opened", "run-4", {"run_key": "run-4", "security": "csprng"})
 
 
@@ -245,7 +246,7 @@ def published_unopened(place: Place, ledger: Ledger) -> str:
 
 def published_over(place: Place, ledger: Ledger) -> str:
     """Another run takes the number of a published version."""
-    ledger.open_grant("run-4")
+    open_grant(ledger, "run-4")
     where = publish(place, 1, "UPDATE charges SET security = 'csprng' WHERE run_key = 'run-4'")
     place.execute("UPDATE versions SET status = 'superseded' WHERE run_key = 'run-4'")
     return where

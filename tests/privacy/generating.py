@@ -17,6 +17,7 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import Event, Pure, ZeroConcentrated, event_from_json
 from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan, Progress
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.domain import Domain
@@ -104,7 +105,7 @@ class Run:
     run_key: str
 
     def fit(self, counts: CountedTable, progress: Progress = quiet) -> Fitted:
-        grant = self.ledger.open_grant(self.run_key)
+        grant = open_grant(self.ledger, self.run_key)
         return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress)
 
     def drawn(self) -> list[Event]:

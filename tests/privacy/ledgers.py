@@ -17,6 +17,7 @@ from sqlalchemy import Connection, NullPool, create_engine, make_url, text
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.grant.grant import open_grant
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Clock, Ledger, utc_now
 from privacy.ledger.terms import AccountTerms, ChargeRequest
@@ -145,7 +146,7 @@ def opened(place: Place, *blocks: str, epsilon: int = 3) -> Ledger:
 def published(ledger: Ledger, run_key: str, **changed: object) -> None:
     """Charge, draw nothing, publish, and prove it, as every publication is."""
     ledger.reserve(request(run_key, **changed))  # type: ignore[arg-type]
-    ledger.open_grant(run_key)
+    open_grant(ledger, run_key)
     ledger.allocate_version(run_key)
     ledger.record_publication(run_key, "e" * 64)
     ledger.prove(run_key, SIGNER)

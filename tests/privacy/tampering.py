@@ -11,6 +11,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from contracts.errors import Finding
+from privacy.grant.grant import open_grant
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.ledger import Ledger
@@ -121,7 +122,7 @@ def grow(place: Place) -> Ledger:
     """A ledger with two published versions, a returned charge, a reserved one, and two checkpoints of its own."""
     ledger = ledger_with_account(place)
     ledger.reserve(request("run-1"))
-    ledger.open_grant("run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
+    open_grant(ledger, "run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "e" * 64)
     ledger.prove("run-1", SIGNER)

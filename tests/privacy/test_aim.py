@@ -15,6 +15,7 @@ from privacy.generators.aim import Aim, AimOptions
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.schedule import Schedule
 from privacy.generators.spending import Spending
+from privacy.grant.grant import open_grant
 from privacy.marginals.domain import Domain
 from privacy.marginals.triangulation import model_size
 from tests.privacy.generating import DOMAIN, CountedTable, asked, error, start, table
@@ -82,7 +83,7 @@ def test_the_score_is_the_papers(sqlite_place: Place) -> None:
         """The table; nothing of it is seen here."""
 
     run = start(sqlite_place, Aim(), asked(), rounds=8)
-    grant = run.ledger.open_grant(run.run_key)
+    grant = open_grant(run.ledger, run.run_key)
     choose = grant.select
 
     def select(candidates, *, epsilon, key):  # type: ignore[no-untyped-def]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.product import TableSpec
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.counts import SnapshotCounts
@@ -90,7 +90,7 @@ def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: 
     ledger, grant = opened(new_place())
     first = _measured(grant, [0, 0, 1, 1])
     assert first.shape == (2,)
-    np.testing.assert_array_equal(first, _measured(ledger.open_grant("run-1"), [0, 0, 1, 1]))
+    np.testing.assert_array_equal(first, _measured(open_grant(ledger, "run-1"), [0, 0, 1, 1]))
     for cells, level in (([0, 1, 1, 1], "pairs"), ([0, 0, 1, 1], "halves")):
         with pytest.raises(LedgerRefusal, match="as it was drawn before"):
             _measured(grant, cells, level)

@@ -16,7 +16,7 @@ from privacy.federation.counting import FINEST_VARIANCE, CountingPlan
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, RoundSum
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
@@ -39,22 +39,18 @@ def site(grant: Grant, exact: Any, plan: CountingPlan) -> Callable[[Call], Any]:
 
 def released(places: Callable[[str], Place], plan: CountingPlan) -> tuple[RoundSum, dict[str, Ledger]]:
     ledgers = {name: a_ledger(places(name), plan.record_events) for name in NAMES}
-    answers = {name: site(ledger.open_grant("run-1"), EXACT[name], plan) for name, ledger in ledgers.items()}
+    answers = {name: site(open_grant(ledger, "run-1"), EXACT[name], plan) for name, ledger in ledgers.items()}
     ledgers["coordinator"] = a_ledger(places("coordinator"), plan.person_events)
     sites, names = InProcessSites(plan, answers), count()
 
     def table() -> RoundSum:
-        return (
-            ledgers["coordinator"]
-            .open_grant("run-1")
-            .sum_counts(
-                (4, 100),
-                0,
-                lambda attempt: sites.collect(Call(0, attempt, NOTHING)),
-                attempt=f"{next(names):016x}",
-                plan=plan,
-                key="fed",
-            )
+        return open_grant(ledgers["coordinator"], "run-1").sum_counts(
+            (4, 100),
+            0,
+            lambda attempt: sites.collect(Call(0, attempt, NOTHING)),
+            attempt=f"{next(names):016x}",
+            plan=plan,
+            key="fed",
         )
 
     first = table()
@@ -107,7 +103,7 @@ def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
 
 def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places: Callable[[str], Place]) -> None:
     ledger = a_ledger(places("north"), PLAN.record_events)
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     answer = site(grant, EXACT["north"], PLAN)
     answer(Call(0, "0" * 16, NOTHING))
     with pytest.raises(LedgerRefusal, match="leaves it once"):

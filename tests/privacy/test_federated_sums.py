@@ -18,6 +18,7 @@ from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, RoundSum, lifted
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.grant import open_grant
 from privacy.grant.sites import sum_shares as federated_sums
 from privacy.learning.embedding import Embedding
 from privacy.learning.errors import CannotTrain
@@ -58,7 +59,7 @@ class Parties:
         self.plan = plan
         self.ledgers = {name: a_ledger(places(name), plan.record_events) for name in NAMES}
         self.ledgers["coordinator"] = a_ledger(places("coordinator"), plan.person_events)
-        self.grants = {name: ledger.open_grant("run-1") for name, ledger in self.ledgers.items()}
+        self.grants = {name: open_grant(ledger, "run-1") for name, ledger in self.ledgers.items()}
         self.names, self.silent = count(), set[str]()
 
     def answer(self, name: str, call: Call) -> Any:
@@ -225,7 +226,7 @@ def test_a_site_killed_at_the_end_of_a_phase_pays_when_the_next_begins(
         patched.setattr(DrawOnce, "_enter", killed)
         with pytest.raises(Killed):
             parties.answer("north", Call(0, "0" * 16, NOTHING))
-    grant, rows = parties.ledgers["north"].open_grant("run-1"), private(WARDS["north"], WIDE)
+    grant, rows = open_grant(parties.ledgers["north"], "run-1"), private(WARDS["north"], WIDE)
     with pytest.raises(LedgerRefusal):
         grant.contribute_sums(rows, SQUARES, Call(0, "1" * 16, NOTHING), plan=PLAN, key="other")
     grant.contribute_sums(rows, SQUARES, Call(0, "1" * 16, NOTHING), plan=PLAN, key="fed/next")

@@ -24,7 +24,7 @@ from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
 from privacy.federation.rounds import Call, Collected, lifted, residues_of
 from privacy.grant.durable_draws import DrawOnce
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows
@@ -87,13 +87,13 @@ def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place])
     learner = p3gm()
     sites = {}
     for place, name in enumerate(NAMES):
-        grant = a_ledger(places(name), PLAN.record_events).open_grant("run-1")
+        grant = open_grant(a_ledger(places(name), PLAN.record_events), "run-1")
         rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, partial(mixed_codes, 40, seed=place))
         given = {"plan": PLAN, "key": "fed", "execution": CPU}
         sites[name] = partial(grant.contribute, rows, learner, **given)  # type: ignore[arg-type]
     names = count()
     model = train_across(
-        a_ledger(places("coordinator"), PLAN.person_events).open_grant("run-1"),
+        open_grant(a_ledger(places("coordinator"), PLAN.person_events), "run-1"),
         InProcessSites(PLAN, sites),
         learner,
         LAYOUT,
@@ -192,7 +192,7 @@ def test_a_site_that_is_killed_between_receipt_and_journal_pays_and_answers_agai
         patched.setattr(DrawOnce, "_enter", killed)
         with pytest.raises(Killed):
             site(call(0, 1))
-    site.grant = site.ledger.open_grant("run-1")
+    site.grant = open_grant(site.ledger, "run-1")
     site(call(0, 2))
     assert [body["key"] for body in site.drawn()] == [f"fed/00000/{attempt:016x}" for attempt in range(3)]
     assert len(site.sent) == 2
@@ -244,7 +244,7 @@ def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) 
     plan = FederatedPlan(TRAINING, NAMES, (40, 40, 40), TRUSTED)
     federation = Federation(places, plan)
     exact = Collected((True, True, True), np.zeros(SIZE, np.uint32))
-    grant = federation.ledger.open_grant("run-1")
+    grant = open_grant(federation.ledger, "run-1")
     given = {"attempt": "0" * 16, "plan": plan, "key": "fed", "execution": CPU}
     summed = grant.sum_round(LAYOUT, LEARNER, 0, lambda attempt: exact, **given)  # type: ignore[arg-type]
     assert 0.5 < float(np.std(summed.steps)) / plan.deviation < 1.5
@@ -260,7 +260,7 @@ def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) 
     ],
 )
 def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], Place], collected: Collected) -> None:
-    grant = Federation(places).ledger.open_grant("run-1")
+    grant = open_grant(Federation(places).ledger, "run-1")
     given = {"attempt": "0" * 16, "plan": PLAN, "key": "fed", "execution": CPU}
     with pytest.raises(LedgerRefusal, match="failed while noise was drawn"):
         grant.sum_round(LAYOUT, LEARNER, 0, lambda attempt: collected, **given)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
 from privacy.generators.registry import generator, names
 from privacy.generators.spending import Spending
+from privacy.grant.grant import open_grant
 from privacy.ledger.errors import GrantExceeded
 from privacy.marginals.domain import Domain
 from tests.privacy.generating import DOMAIN, CountedTable, Run, Stopped, asked, error, start, stopping_after, table
@@ -66,7 +67,7 @@ def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> 
         spending = Spending(run.asked, None)
         (handle,) = CountedTable(table(500)).marginals([("job",)])
         with pytest.raises(GrantExceeded):
-            run.ledger.open_grant("run-1").measure(handle, noise=spending.buys(Fraction(1, 10**6)), key="more")
+            open_grant(run.ledger, "run-1").measure(handle, noise=spending.buys(Fraction(1, 10**6)), key="more")
     else:
         assert sorted(map(str, run.drawn())) == sorted(map(str, run.plan.events))
     assert all(one.clique == DOMAIN.canonical(one.clique) for one in fitted.measurements)

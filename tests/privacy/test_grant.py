@@ -14,7 +14,7 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
@@ -33,7 +33,7 @@ ZEROS = np.zeros(12, dtype=np.int64)
 def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
     ledger = ledger_with_account(place)
     ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place)
     ledger, grant = opened(place)
     first = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     again = Counted(ZEROS)
-    second = ledger.open_grant("run-1").measure(again.handle, noise=HALF, key="a")
+    second = open_grant(ledger, "run-1").measure(again.handle, noise=HALF, key="a")
     np.testing.assert_array_equal(first.values, second.values)
     assert again.opened == 0
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
@@ -112,7 +112,7 @@ def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place
     values = np.frombuffer(written.read_bytes().partition(b"\n")[2], dtype="<i8")
     np.testing.assert_array_equal(values, measured.values)
     again = Counted(counts)
-    resumed = ledger.open_grant("run-1").measure(again.handle, noise=HALF, key="a", minimum_frequency=RULE)
+    resumed = open_grant(ledger, "run-1").measure(again.handle, noise=HALF, key="a", minimum_frequency=RULE)
     np.testing.assert_array_equal(resumed.values, measured.values)
     assert again.opened == 0
 
@@ -122,7 +122,7 @@ def test_a_resumed_run_cannot_ask_for_another_threshold(place: Place, other: Min
     ledger, grant = opened(place)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=RULE)
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=other)
+        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=other)
 
 
 def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place) -> None:
@@ -137,7 +137,7 @@ def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Pl
 def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Place, calculus: Calculus) -> None:
     ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     for key in ("a", "b"):
         grant.measure(Counted(ZEROS).handle, noise=HALF, key=key)
     for noise in (HALF, LaplaceNoise(Fraction(1, 10**9))):
@@ -155,7 +155,7 @@ def test_noise_that_was_not_planned_is_refused_before_the_counts_are_read_howeve
     """The journal says what was planned before a count was read; a run cannot choose otherwise after it."""
     ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     counted = Counted(ZEROS)
     with pytest.raises(GrantExceeded, match="not planned") as refused:
@@ -186,7 +186,7 @@ def charged_twice(place: Place) -> tuple[Ledger, Grant]:
     ledger.open_account(terms(RENYI, block="lifetime"))
     bind(ledger, "2024")
     ledger.reserve(request())
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 def grant_on(place: Place, ledger: Ledger) -> Grant:
@@ -196,6 +196,17 @@ def grant_on(place: Place, ledger: Ledger) -> Grant:
     calculi = {part.account: ledger.account(part.account).terms.calculus for part in charge.parts}
     files = draw_files.DrawFiles(place.folder / "draws", ledger.journal()[0].hash)
     return Grant(Store(place.url), files, Journal(utc_now), charge, calculi, SecureBytes())
+
+
+def test_a_charge_that_was_opened_for_secure_noise_takes_no_seeded_bytes(place: Place) -> None:
+    """The charge's own word decides: a grant on it refuses a source of another type, and so cannot publish a seed."""
+    ledger, _ = charged_twice(place)
+    opened = ledger.open_charge("run-1", security="csprng")
+    books = opened.database, opened.files, opened.journal, opened.charge, opened.calculi
+    with pytest.raises(TypeError, match="SeededBytes is no csprng source"):
+        Grant(*books, SeededBytes(1))
+    with pytest.raises(LedgerRefusal, match="randomness"):
+        ledger.open_charge("run-1", security="seeded")
 
 
 def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) -> None:
@@ -215,7 +226,7 @@ def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_ot
     ledger, _ = charged_twice(place)
     place.execute(f"UPDATE charge_parts SET amount = amount - 1 WHERE account = '{poor}'")
     with pytest.raises(LedgerCorrupt, match=f"account {poor} in the database"):
-        ledger.open_grant("run-1")
+        open_grant(ledger, "run-1")
     grant = grant_on(place, ledger)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     counted = Counted(ZEROS)
@@ -246,7 +257,7 @@ def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place) -> No
 def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
     """The second one has read the counts before it finds that the first has drawn: it gets the first one's values."""
     ledger, grant = opened(place)
-    second = ledger.open_grant("run-1")
+    second = open_grant(ledger, "run-1")
     first: list[np.ndarray] = []
 
     class Slow(Counted):
@@ -261,7 +272,7 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
 def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: Place) -> None:
     """Two copies of a workspace go on with the same run: the ledger holds the first one's draw, the second stops."""
     ledger, grant = opened(place)
-    copy = Place(place.url, place.folder / "copy", place.opened).open().open_grant("run-1")
+    copy = open_grant(Place(place.url, place.folder / "copy", place.opened).open(), "run-1")
     first: list[str] = []
 
     class Slow(Counted):
@@ -282,7 +293,7 @@ def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: P
 def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) -> None:
     ledger, grant = opened(place)
     grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
-    copy = Place(place.url, place.folder / "copy", place.opened).open().open_grant("run-1")
+    copy = open_grant(Place(place.url, place.folder / "copy", place.opened).open(), "run-1")
     counted = Counted(ZEROS)
     with pytest.raises(LedgerCorrupt, match="its file is gone"):
         copy.measure(counted.handle, noise=HALF, key="a")
@@ -295,10 +306,10 @@ def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     places = new_place(), new_place()
     one, two = (ledger_with_account(Place(place.url, places[0].folder, place.opened)) for place in places)
     one.reserve(request())
-    one.open_grant("run-1", seeded=SeededBytes(3)).measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    open_grant(one, "run-1", seeded=SeededBytes(3)).measure(Counted(ZEROS).handle, noise=HALF, key="a")
     two.reserve(request())
     with pytest.raises(LedgerCorrupt, match="not what was written"):
-        two.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(two, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
 
 
 class Killed(BaseException):
@@ -331,12 +342,12 @@ def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
             grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
     written = list((place.folder / "draws" / "run-1").glob("*.draw")) if (place.folder / "draws").exists() else []
     counted = Counted(ZEROS)
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     measured = grant.measure(counted.handle, noise=HALF, key="a")
     assert counted.opened == (0 if written else 1)
     drawn = [entry for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
     assert [entry.body["sha256"] for entry in drawn] == [measured.sha256]
-    replayed = ledger.open_grant("run-1").measure(counted.handle, noise=HALF, key="a")
+    replayed = open_grant(ledger, "run-1").measure(counted.handle, noise=HALF, key="a")
     np.testing.assert_array_equal(replayed.values, measured.values)
     assert ledger.verify() == []
 
@@ -352,10 +363,10 @@ def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damag
     file = next((place.folder / "draws").rglob("*.draw"))
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(LedgerCorrupt):
-        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
     file.unlink()
     with pytest.raises(LedgerCorrupt, match="its file is gone"):
-        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
 
 
 @pytest.mark.stat
@@ -365,7 +376,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
     ledger = ledger_with_account(place)
     ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
     exact = np.arange(200_000)
-    grant = ledger.open_grant("run-1", seeded=SeededBytes(7))
+    grant = open_grant(ledger, "run-1", seeded=SeededBytes(7))
     measured = grant.measure(Counted(exact).handle, noise=HALF, key="a")
     noise = measured.values - exact
     t = float(measured.event.inverse_scale) / (1.1 if wrong else 1)  # type: ignore[union-attr]
@@ -397,6 +408,6 @@ def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
             grant.measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
     assert "noise_drawn" not in [entry.kind for entry in ledger.entries_of("run-1")]
     counted.down = False
-    again = ledger.open_grant("run-1").measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
+    again = open_grant(ledger, "run-1").measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
     assert again.values.shape == ZEROS.shape
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1

@@ -10,7 +10,7 @@ import pytest
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, Pure, ZeroConcentrated
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.scores import Candidate, DistanceScore
@@ -28,7 +28,7 @@ def opened(place: Place, budget: ZeroConcentrated | Pure = RHO) -> tuple[Ledger,
     pure = isinstance(budget, Pure)
     ledger = ledger_with_account(place, PureCalculus() if pure else RENYI)
     ledger.reserve(request(events=(budget,), delta=0 if pure else ATTO // 10**9))
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 def candidates(*columns: str) -> tuple[list[Counted], list[Candidate]]:
@@ -74,7 +74,7 @@ def test_a_choice_is_private_durable_and_made_once(place: Place) -> None:
     assert entry["event"] == ExponentialMechanism(Fraction(1, 10)).to_json()
     assert entry["sha256"] == chosen.sha256
     again, asked_again = candidates("age", "sex", "work")
-    assert ledger.open_grant("run-1").select(asked_again, epsilon=Fraction(1, 10), key="choice") == chosen
+    assert open_grant(ledger, "run-1").select(asked_again, epsilon=Fraction(1, 10), key="choice") == chosen
     assert [each.opened for each in again] == [0, 0, 0]
 
 
@@ -121,7 +121,7 @@ def test_planned_draws_and_a_budget_stand_beside_each_other(place: Place) -> Non
     planned = DiscreteGaussian(Fraction(50), (1,))
     ledger = ledger_with_account(place, RENYI)
     ledger.reserve(request(events=(planned, RHO)))
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     for key in ("planned", *map(str, range(10))):
         assert grant.measure(Counted(ZEROS).handle, noise=TENTH, key=key).event == planned
     with pytest.raises(GrantExceeded, match="zero_concentrated budget"):

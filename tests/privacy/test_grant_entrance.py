@@ -14,7 +14,7 @@ from contracts.contract.cell_codes import ImpossibleCells
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -36,7 +36,7 @@ def opened(place: Place, **changed: Any) -> tuple[Ledger, Grant]:
     ledger = ledger_with_account(place, RENYI)
     made = request(events=(ZeroConcentrated(Fraction(1, 10)),), delta=ATTO // 10**9)
     ledger.reserve(replace(made, **changed))
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 class LooseArray(np.ndarray):  # type: ignore[type-arg]
@@ -207,7 +207,7 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
     assert told.value.__context__ is None
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
     with pytest.raises(LedgerRefusal, match="not made again"):
-        ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")
+        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")
     assert ledger.verify() == []
 
 
@@ -219,7 +219,7 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     ledger_with_account(place).close()
     ledger = place.open(clock=lambda: "2026-03-04T05:06:07Z")
     ledger.reserve(request("run-1"))
-    ledger.open_grant("run-1").measure(Counted(ZEROS).handle, noise=HALF, key="k")
+    open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="k")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "0" * 64)
     ledger.withdraw(request().release, 1, reason="a test")

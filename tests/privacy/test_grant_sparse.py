@@ -21,7 +21,7 @@ from contracts.contract.odcs import load_contract
 from contracts.release.tables.product import Refine
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteLaplace
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.sparse_marginal import draw_listed
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
@@ -69,7 +69,7 @@ def depth(*, cells: int = CELLS, first: int | None = None, total: int | None = 1
 def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
     ledger = ledger_with_account(place)
     ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place) -> None:
@@ -109,7 +109,7 @@ def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(plac
     ledger, grant = opened(place)
     first = grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
     again = Listed()
-    second = ledger.open_grant("run-1").measure_sparse(again.handle, noise=HALF, key="a", until=depth())
+    second = open_grant(ledger, "run-1").measure_sparse(again.handle, noise=HALF, key="a", until=depth())
     assert again.opened == 0
     assert (second.sha256, second.table.threshold, second.table.cells) == (
         first.sha256,
@@ -189,7 +189,7 @@ def test_a_crash_at_any_instant_neither_loses_nor_repeats_the_draw(
     folder = place.folder / "draws" / "run-1"
     written = list(folder.glob("*.draw")) if folder.exists() else []
     listed = Listed()
-    measured = ledger.open_grant("run-1").measure_sparse(listed.handle, noise=HALF, key="a", until=depth(first=60))
+    measured = open_grant(ledger, "run-1").measure_sparse(listed.handle, noise=HALF, key="a", until=depth(first=60))
     assert listed.opened == (0 if written else 1)
     drawn = [entry.body["sha256"] for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
     assert drawn == [measured.sha256]
@@ -205,7 +205,7 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
             first.append(grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth()).sha256)
             return super()._count()
 
-    second = ledger.open_grant("run-1").measure_sparse(Slow().handle, noise=HALF, key="a", until=depth())
+    second = open_grant(ledger, "run-1").measure_sparse(Slow().handle, noise=HALF, key="a", until=depth())
     assert second.sha256 == first[0]
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
@@ -231,7 +231,7 @@ def test_the_digest_covers_codes_values_threshold_and_cells(place: Place, damage
     assert spoilt != content
     file.write_bytes(spoilt)
     with pytest.raises(LedgerCorrupt):
-        ledger.open_grant("run-1").measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+        open_grant(ledger, "run-1").measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
 
 
 def test_handles_show_nothing_and_refuse_pickling() -> None:
@@ -334,7 +334,7 @@ def test_measured_and_refined_sparsely_a_table_has_the_distribution_of_the_dense
     dense, sparse = [], []
     for batch in range(2 * RUNS // BATCH):
         ledger.reserve(request(f"run-{batch}", noise=(HALF,) * BATCH, epsilon=BATCH * PICO))
-        grant = ledger.open_grant(f"run-{batch}", seeded=SeededBytes(batch))
+        grant = open_grant(ledger, f"run-{batch}", seeded=SeededBytes(batch))
         for run in range(BATCH // 2):
             dense.append(dense_refined(grant, f"dense-{run}"))
             sparse.append(sparse_refined(grant, f"sparse-{run}", until))

@@ -12,7 +12,8 @@ import pytest
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import Event, ZeroConcentrated
-from privacy.grant.grant import Grant, SumMeasurement
+from privacy.grant.grant import Grant, open_grant
+from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Everyone, Labels, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
@@ -39,7 +40,7 @@ def opened(place: Place, events: tuple[Event, ...] = BUDGET, **changed: Any) -> 
     ledger.open_account(terms(RenyiCalculus(Fraction(12)), adjacency=made.adjacency))
     bind(ledger, "2024")
     ledger.reserve(made)
-    return ledger, ledger.open_grant("run-1")
+    return ledger, open_grant(ledger, "run-1")
 
 
 def measured(grant: Grant, statistic: Statistic = CLASSES, key: str = "sums") -> SumMeasurement:
@@ -87,7 +88,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
     """Replayed from the file, without reading a row; another statistic, layout or noise under the key is refused."""
     ledger, grant = opened(sqlite_place)
     first = measured(grant)
-    again = ledger.open_grant("run-1")
+    again = open_grant(ledger, "run-1")
     gone = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
     replayed = again.measure_sums(gone, CLASSES, noise=NOISE, key="sums")
     assert np.array_equal(replayed.values, first.values)
@@ -99,7 +100,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
         (private(ROWS), CLASSES, GaussianNoise(Fraction(1, 200))),
     ):
         with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-            ledger.open_grant("run-1").measure_sums(rows, statistic, noise=noise, key="sums")
+            open_grant(ledger, "run-1").measure_sums(rows, statistic, noise=noise, key="sums")
 
 
 def test_a_sum_is_charged_and_the_budget_holds(sqlite_place: Place) -> None:
@@ -253,7 +254,7 @@ def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place:
     forged.__dict__["digest"] = "0" * 64
     layout.__dict__["_runs"] = "anything"
     first = grant.measure_sums(private(ROWS, layout), forged, noise=NOISE, key="sums")
-    assert np.array_equal(measured(ledger.open_grant("run-1")).values, first.values)
+    assert np.array_equal(measured(open_grant(ledger, "run-1")).values, first.values)
 
 
 def test_the_grant_draws_from_secure_bytes(sqlite_place: Place) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian, ZeroConcentrated
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning import training as training_module
 from privacy.learning.errors import CannotTrain, TrainingDiverged
 from privacy.learning.execution import Execution
@@ -72,7 +72,7 @@ def drawn(ledger: Ledger) -> list[tuple[str, dict[str, Any]]]:
 def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Place, learner: Learner) -> None:
     ledger = a_ledger(sqlite_place)
     told: list[tuple[int, int]] = []
-    made = train(ledger.open_grant("run-1"), learner, progress=lambda done, steps: told.append((done, steps)))
+    made = train(open_grant(ledger, "run-1"), learner, progress=lambda done, steps: told.append((done, steps)))
     event = PoissonSampledGaussian(Fraction(2), Fraction(1, 4), 2).to_json()
     assert drawn(ledger) == [(f"t/{place:05d}", event) for place in range(3)]
     assert made.draws == ("t/00000", "t/00001", "t/00002")
@@ -84,8 +84,8 @@ def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Pl
 
 def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_place: Place) -> None:
     ledger = a_ledger(sqlite_place)
-    first, again = train(ledger.open_grant("run-1")), Rows()
-    second = train(ledger.open_grant("run-1"), rows=again.handle)
+    first, again = train(open_grant(ledger, "run-1")), Rows()
+    second = train(open_grant(ledger, "run-1"), rows=again.handle)
     np.testing.assert_array_equal(first.parameters, second.parameters)
     assert (again.opened, len(drawn(ledger)), second.sha256) == (0, 3, first.sha256)
 
@@ -101,9 +101,9 @@ def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_pla
 )
 def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: dict[str, Any]) -> None:
     ledger = a_ledger(sqlite_place)
-    train(ledger.open_grant("run-1"))
+    train(open_grant(ledger, "run-1"))
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        train(ledger.open_grant("run-1"), **other)
+        train(open_grant(ledger, "run-1"), **other)
 
 
 class Killed(BaseException):
@@ -130,27 +130,27 @@ def test_an_interrupted_interval_is_paid_again_out_of_the_reserve(
 ) -> None:
     """Killed in the second interval: the first is replayed, the lost attempt stands in the journal with its event."""
     ledger = a_ledger(sqlite_place)
-    killed_at(3, monkeypatch, ledger.open_grant("run-1"))
+    killed_at(3, monkeypatch, open_grant(ledger, "run-1"))
     assert [key for key, _ in drawn(ledger)] == ["t/00000"]
     rows = Rows()
-    made = train(ledger.open_grant("run-1"), rows=rows.handle)
+    made = train(open_grant(ledger, "run-1"), rows=rows.handle)
     keys = [key for key, _ in drawn(ledger)]
     assert keys == ["t/00000", "t/00001/lost-1", "t/00001", "t/00002"]
     assert rows.opened == 2
     assert {json.dumps(event) for _, event in drawn(ledger)} == {json.dumps(PLAN.event.to_json())}
-    np.testing.assert_array_equal(train(ledger.open_grant("run-1")).parameters, made.parameters)
+    np.testing.assert_array_equal(train(open_grant(ledger, "run-1")).parameters, made.parameters)
     assert ledger.verify() == []
 
 
 def test_a_second_interruption_finds_no_reserve(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them where one is paid for: refused before anything is read, and again when asked again."""
     ledger = a_ledger(sqlite_place)
-    killed_at(1, monkeypatch, ledger.open_grant("run-1"))
-    killed_at(0, monkeypatch, ledger.open_grant("run-1"))
+    killed_at(1, monkeypatch, open_grant(ledger, "run-1"))
+    killed_at(0, monkeypatch, open_grant(ledger, "run-1"))
     for _ in range(2):
         rows = Rows()
         with pytest.raises(GrantExceeded, match="2 interrupted attempts"):
-            train(ledger.open_grant("run-1"), rows=rows.handle)
+            train(open_grant(ledger, "run-1"), rows=rows.handle)
         assert rows.opened == 0
     assert [key for key, _ in drawn(ledger)] == ["t/00000/lost-0", "t/00000/lost-1"]
     assert ledger.verify() == []
@@ -163,11 +163,11 @@ def test_a_lost_attempt_is_entered_whatever_is_asked_next(
     from privacy.marginals.sensitivity import GaussianNoise
 
     ledger = a_ledger(sqlite_place, events=(*PLAN.events, ZeroConcentrated(Fraction(1, 2))))
-    killed_at(0, monkeypatch, ledger.open_grant("run-1"))
+    killed_at(0, monkeypatch, open_grant(ledger, "run-1"))
     counted = Counted(np.zeros(3, np.int64)).handle
-    ledger.open_grant("run-1").measure(counted, noise=GaussianNoise(Fraction(1, 4)), key="a")
+    open_grant(ledger, "run-1").measure(counted, noise=GaussianNoise(Fraction(1, 4)), key="a")
     assert [key for key, _ in drawn(ledger)] == ["t/00000/lost-0", "a"]
-    train(ledger.open_grant("run-1"))
+    train(open_grant(ledger, "run-1"))
     assert ledger.verify() == []
 
 
@@ -178,7 +178,7 @@ def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
     from privacy.ledger.journal.journal import Journal
 
     ledger = a_ledger(sqlite_place)
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
 
     def dying(*arguments: Any, **named: Any) -> None:
         raise Killed
@@ -187,7 +187,7 @@ def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
         patch.setattr(Journal, "append", dying)
         with pytest.raises(Killed):
             train(grant)
-    train(ledger.open_grant("run-1"))
+    train(open_grant(ledger, "run-1"))
     assert [key for key, _ in drawn(ledger)] == ["t/00000", "t/00001", "t/00002"]
 
 
@@ -198,9 +198,9 @@ def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place) -> None:
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        train(ledger.open_grant("run-1"), progress=stop)
+        train(open_grant(ledger, "run-1"), progress=stop)
     assert [key for key, _ in drawn(ledger)] == ["t/00000"]
-    train(ledger.open_grant("run-1"))
+    train(open_grant(ledger, "run-1"))
     assert len(drawn(ledger)) == 3
 
 
@@ -211,7 +211,7 @@ def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqli
     plan = replace(PLAN, clipping_norm=Fraction(10**6))
     for _ in range(2):
         with pytest.raises(TrainingDiverged, match="stays charged") as stopped:
-            train(ledger.open_grant("run-1"), wild, plan)
+            train(open_grant(ledger, "run-1"), wild, plan)
         assert not any(word in str(stopped.value).lower() for word in ("nan", "inf ", "loss ="))
     assert len(drawn(ledger)) == 1
     assert ledger.charge("run-1").status == "opened"  # type: ignore[union-attr]
@@ -228,17 +228,17 @@ def test_what_fails_while_noise_is_drawn_stays_charged_and_is_not_made_again(
     with monkeypatch.context() as patch:
         patch.setattr(training_module.Session, "clipped_sum", broken)
         with pytest.raises(LedgerRefusal, match="ArithmeticError") as refused:
-            train(ledger.open_grant("run-1"))
+            train(open_grant(ledger, "run-1"))
         assert "4711" not in str(refused.value)
     with pytest.raises(LedgerRefusal, match="stays charged"):
-        train(ledger.open_grant("run-1"))
+        train(open_grant(ledger, "run-1"))
 
 
 def test_empty_batches_and_empty_tables_are_trained_on(sqlite_place: Place) -> None:
     """At q = 1/1000 nearly every sample is empty: the step is noise alone; without rows, always."""
     plan = replace(PLAN, sampling_probability=Fraction(1, 1000))
     ledger = a_ledger(sqlite_place, plan)
-    made = train(ledger.open_grant("run-1"), plan=plan)
+    made = train(open_grant(ledger, "run-1"), plan=plan)
     start = training_module.initial_state(SMALL).parameters
     assert np.isfinite(made.parameters).all()
     assert (made.parameters != start).mean() > 0.99
@@ -248,7 +248,7 @@ def test_empty_batches_and_empty_tables_are_trained_on(sqlite_place: Place) -> N
 
 def a_ledger_again(ledger: Ledger, plan: TrainingPlan) -> Grant:
     ledger.reserve(request("run-2", events=plan.events, epsilon=10**13, delta=10**9))
-    return ledger.open_grant("run-2")
+    return open_grant(ledger, "run-2")
 
 
 class Loose(Classifier):
@@ -279,7 +279,7 @@ def test_what_is_not_of_the_closed_set_is_refused_and_nothing_is_read(
         message = "execution is str"
     ledger, rows = a_ledger(sqlite_place), Rows()
     with pytest.raises(CannotTrain, match=message):
-        train(ledger.open_grant("run-1"), **{"rows": rows.handle, **changed})
+        train(open_grant(ledger, "run-1"), **{"rows": rows.handle, **changed})
     assert (rows.opened, drawn(ledger)) == (0, [])
 
 
@@ -288,7 +288,7 @@ def test_what_hides_behind_a_frozen_learner_does_not_come_along(sqlite_place: Pl
     ledger, learner = a_ledger(sqlite_place), replace(SMALL)
     seen: list[object] = []
     object.__setattr__(learner, "check", lambda layout: seen.append(layout))
-    train(ledger.open_grant("run-1"), learner)
+    train(open_grant(ledger, "run-1"), learner)
     assert seen == []
 
 
@@ -305,21 +305,21 @@ def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
     if "rows_per_unit" in changed:
         ledger = a_ledger(sqlite_place, **changed)
         with pytest.raises(CannotTrain, match=message):
-            train(ledger.open_grant("run-1"))
+            train(open_grant(ledger, "run-1"))
 
 
 def test_rows_of_another_snapshot_are_refused(sqlite_place: Place) -> None:
     ledger, other = a_ledger(sqlite_place), Rows(keyed_hash="d" * 64)
     with pytest.raises(LedgerRefusal, match="another snapshot"):
-        train(ledger.open_grant("run-1"), rows=other.handle)
+        train(open_grant(ledger, "run-1"), rows=other.handle)
     assert other.opened == 0
 
 
 def test_more_than_the_charge_holds_is_refused(sqlite_place: Place) -> None:
     ledger = a_ledger(sqlite_place)
     with pytest.raises(LedgerRefusal):
-        train(ledger.open_grant("run-1"), plan=replace(PLAN, noise_multiplier=Fraction(1)))
-    grant = ledger.open_grant("run-1")
+        train(open_grant(ledger, "run-1"), plan=replace(PLAN, noise_multiplier=Fraction(1)))
+    grant = open_grant(ledger, "run-1")
     train(grant, key="a")
     with pytest.raises(GrantExceeded):
         train(grant, key="b")
@@ -331,7 +331,7 @@ def test_pieces_of_a_batch_change_nothing_but_rounding(sqlite_place: Place) -> N
     for rows_at_once in (1, 1000):
         run_key = f"run-at-{rows_at_once}"
         ledger.reserve(request(run_key, events=PLAN.events, epsilon=10**13, delta=10**9))
-        grant = ledger.open_grant(run_key, seeded=SeededBytes(3))
+        grant = open_grant(ledger, run_key, seeded=SeededBytes(3))
         found.append(train(grant, execution=Execution("cpu", rows_at_once)).parameters)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-4)
 

@@ -22,6 +22,7 @@ from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator, names
 from privacy.generators.vae import variational
+from privacy.grant.grant import open_grant
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import Mixture
 from privacy.learning.rows import PrivateRows
@@ -179,7 +180,7 @@ def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -
     """The interval that was running is durable by then: nothing is drawn twice."""
     run = start(sqlite_place, generator("ae"), question(), label="kind", **QUICK, time_limit=1000)
     late = run.options.model_copy(update={"time_limit": 1e-3})
-    grant = run.ledger.open_grant(run.run_key)
+    grant = open_grant(run.ledger, run.run_key)
     with pytest.raises(OutOfTime, match="goes on from the last checkpoint"):
         run.generator.fit(run.asked, late, run.plan, Rows(table()), grant, lambda done, what: None)  # type: ignore[arg-type]
     run.fit(Rows(table()))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from sklearn.mixture import GaussianMixture
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.kmeans import cluster_statistic, fit_clusters, initial_centres
@@ -87,7 +87,7 @@ def grant(sqlite_place: Place) -> Grant:
     """A grant with a budget of rho = 1/20, which is about epsilon 1 at delta 10^-9."""
     ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
     ledger.reserve(request(events=(ZeroConcentrated(Fraction(1, 20)),), delta=ATTO // 10**9))
-    return ledger.open_grant("run-1")
+    return open_grant(ledger, "run-1")
 
 
 def starting(covariance: Covariance, components: int = 3, labels: int = 0) -> Mixture:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SudareError
+from privacy.grant.grant import open_grant
 from privacy.ledger.backup import dump, restore
 from privacy.ledger.errors import LedgerRefusal, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
@@ -42,7 +43,7 @@ def test_what_comes_back_is_the_ledger_in_either_database(
         assert back.journal() == ledger.journal()
         assert back.accounts() == ledger.accounts()
         assert back.verify() == []
-        assert back.open_grant("run-3") is not None
+        assert open_grant(back, "run-3") is not None
         back.close()
         databases.drop(url)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from privacy.grant.grant import open_grant
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
@@ -173,7 +174,7 @@ def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkp
         ledger.open_account(terms(block=block))
     bind(ledger, "2024-Q4", source="file:autumn")
     ledger.reserve(request(account="people-2024-Q4", source="file:autumn"))
-    ledger.open_grant("run-1").measure(Counted(np.zeros(4, np.int64)).handle, noise=HALF, key="a")
+    open_grant(ledger, "run-1").measure(Counted(np.zeros(4, np.int64)).handle, noise=HALF, key="a")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "e" * 64)
     proof = json.loads(json.dumps(ledger.prove("run-1", SIGNER)))
@@ -217,7 +218,7 @@ def follows(proof: dict[str, Any]) -> list[tuple[int, str]]:
 
 def test_a_proof_shows_the_last_checkpoint_and_that_of_the_version_before(place: Place, grown: Ledger) -> None:
     rows = journal_rows(place)
-    grown.open_grant("run-4")
+    open_grant(grown, "run-4")
     grown.allocate_version("run-4")
     grown.record_publication("run-4", "f" * 64)
     proof = grown.prove("run-4", SIGNER)

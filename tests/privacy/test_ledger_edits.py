@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, text
 
+from privacy.grant.grant import open_grant
 from privacy.ledger import books
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root
@@ -393,10 +394,10 @@ def run(ledger: Ledger, tried: str) -> object:
         return ledger.return_charge(tried.removeprefix("return "))
     if tried == "run-1":
         ledger.reserve(request("run-1"))
-        return ledger.open_grant("run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
+        return open_grant(ledger, "run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
     key, source = ("run-5", "copy") if tried == "copy" else (tried, SOURCE)
     ledger.reserve(request(key, noise=SMALL, source=source))
-    ledger.open_grant(key)
+    open_grant(ledger, key)
     ledger.allocate_version(key)
     ledger.record_publication(key, "f" * 64)
     return ledger.prove(key, SIGNER)

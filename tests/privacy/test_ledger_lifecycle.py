@@ -15,6 +15,7 @@ import pytest
 
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.entry_rules import Lifecycle
 from tests.privacy import forged_entries as forged
@@ -151,7 +152,7 @@ def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Ca
     ledger = ledger_with_account(place, calculus)
     ledger.open_account(terms(calculus, block="2025"))
     ledger.reserve(request("run-1", noise=(HALF, *SMALL)))
-    grant = ledger.open_grant("run-1")
+    grant = open_grant(ledger, "run-1")
     grant.measure(Counted(np.zeros(3, np.int64)).handle, noise=SMALL[0], key="a")
     for run_key in ("run-2", "run-3"):
         ledger.reserve(request(run_key, noise=laplace(0.1)))

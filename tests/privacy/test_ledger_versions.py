@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from privacy.grant.grant import open_grant
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
@@ -18,7 +19,7 @@ def charged(place: Place, *runs: str) -> Ledger:
     ledger = ledger_with_account(place)
     for run in runs:
         ledger.reserve(request(run, noise=SMALL))
-        ledger.open_grant(run)
+        open_grant(ledger, run)
         ledger.allocate_version(run)
     return ledger
 
@@ -72,7 +73,7 @@ def test_what_has_no_version_or_no_grant_is_not_published(place: Place) -> None:
     ledger.reserve(request("run-1", noise=SMALL))
     with pytest.raises(LedgerRefusal, match="none drawn"):
         ledger.record_publication("run-1", "e" * 64)
-    ledger.open_grant("run-1")
+    open_grant(ledger, "run-1")
     with pytest.raises(LedgerRefusal, match="an allocated version"):
         ledger.record_publication("run-1", "e" * 64)
     with pytest.raises(LedgerRefusal, match="run nothing"):
@@ -82,7 +83,7 @@ def test_what_has_no_version_or_no_grant_is_not_published(place: Place) -> None:
 def test_seeded_noise_is_never_published(place: Place) -> None:
     ledger = ledger_with_account(place)
     ledger.reserve(request())
-    ledger.open_grant("run-1", seeded=SeededBytes(1))
+    open_grant(ledger, "run-1", seeded=SeededBytes(1))
     ledger.allocate_version("run-1")
     with pytest.raises(LedgerRefusal, match="never published"):
         ledger.record_publication("run-1", "e" * 64)

@@ -25,6 +25,7 @@ from privacy.federation.rounds import Call, RoundSum
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
+from privacy.grant.grant import open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_digest
@@ -84,7 +85,7 @@ class Federation:
         if call.number in self.silent.get(name, set()):
             self.silent[name].remove(call.number)
             return None
-        grant, source = self.ledgers[name].open_grant("run-1"), self.sources[name]
+        grant, source = open_grant(self.ledgers[name], "run-1"), self.sources[name]
         trained = source.rows(self.phased.trained_layout.names)
         return contribute_phase(
             grant, self.phased, source.rows(), trained, call, plan=self.phased.plan, key="fed", execution=CPU
@@ -98,7 +99,7 @@ class Federation:
         done = count(1)
         answers: Any = {name: lambda call, name=name: self.answer(name, call) for name in NAMES}
         return run_phases(
-            self.ledgers["coordinator"].open_grant("run-1"),
+            open_grant(self.ledgers["coordinator"], "run-1"),
             InProcessSites(self.phased.plan, answers),
             self.phased,
             plan=self.phased.plan,

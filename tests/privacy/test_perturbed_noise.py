@@ -22,7 +22,7 @@ from benchmarks.games import perturbed
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteLaplaceVector
 from privacy.games.distinguishing import distinguish
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries import parameters as perturbing
 from privacy.grant.queries.parameters import clamped_steps, noisy_epochs, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
@@ -54,7 +54,7 @@ def granted(place: Place, made: Any, noise: Noise) -> Grant:
     ledger.open_account(terms(RenyiCalculus(Fraction(11, 10)), epsilon=10**6))
     bind(ledger, "2024")
     ledger.reserve(request(events=events, epsilon=9 * 10**17, delta=10**9))
-    return ledger.open_grant("run-1")
+    return open_grant(ledger, "run-1")
 
 
 def expected_size(event: VectorEvent) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.classifiers.model_plan import ModelPlan
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
@@ -54,7 +55,7 @@ class ModelScenario(SyntheticScenario):
         key = self.run_key(spec)
         mark = snapshot_mark(KEYED_HASH, spec.digest)
         ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark))
-        grant = ledger.open_grant(key, seeded=SeededBytes(7) if self.seeded else None)
+        grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
         private = folder / "private"
         private.mkdir(exist_ok=True)
         return train_classifier(grant, plan, self.snapshot(folder, contract), contract, private, key)

@@ -18,6 +18,7 @@ from contracts.periods.time_blocks import LIFETIME, time_block
 from contracts.release.spec import load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.coarsening import Coarsening
@@ -219,7 +220,7 @@ class Scenario:
         for number in range(self.before):
             self._earlier(ledger, request, number)
         ledger.reserve(request)
-        grant = ledger.open_grant(request.run_key, seeded=SeededBytes(7) if self.seeded else None)
+        grant = open_grant(ledger, request.run_key, seeded=SeededBytes(7) if self.seeded else None)
         rows = made_up_rows(contract, self.rows)
         measured = measure_counts(grant, plan, MadeUpCounts(contract, rows))
         outcomes = tuple(
@@ -255,7 +256,7 @@ class Scenario:
         """Publish an earlier version of the same release."""
         earlier = replace(request, run_key=f"earlier-{number}")
         ledger.reserve(earlier)
-        ledger.open_grant(earlier.run_key)
+        open_grant(ledger, earlier.run_key)
         ledger.allocate_version(earlier.run_key)
         ledger.record_publication(earlier.run_key, "ab" * 32)
 

@@ -19,6 +19,7 @@ from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.generators.release_plan import SyntheticPlan
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.noise.random_bytes import SeededBytes
@@ -179,7 +180,7 @@ class SyntheticScenario:
         key = self.run_key(spec)
         mark = snapshot_mark(KEYED_HASH, spec.digest)
         ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark))
-        grant = ledger.open_grant(key, seeded=SeededBytes(7) if self.seeded else None)
+        grant = open_grant(ledger, key, seeded=SeededBytes(7) if self.seeded else None)
         table = self.snapshot(folder, contract)
         private = folder / "private"
         private.mkdir(exist_ok=True)

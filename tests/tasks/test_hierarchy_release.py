@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
 from tasks.records.record_schema import record_schema
@@ -105,7 +106,7 @@ def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: 
     scenario = mesh()
     first = scenario.run(tmp_path)
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
-    grant, contract = ledger.open_grant(first.run_key), first.contract
+    grant, contract = open_grant(ledger, first.run_key), first.contract
     rows = made_up_rows(contract, 10)
     measured = [
         grant.measure(counted(contract, draw.clique, rows).coarser(draw.coarsening), noise=draw.noise, key=draw.key)

@@ -29,7 +29,7 @@ from contracts.release.source import Source
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
 from privacy.accounting.amounts import PICO
-from privacy.grant.grant import Grant
+from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.sensitivity import noise_event
@@ -224,7 +224,7 @@ def granted(ledger: Ledger, table: PrivateTable, contract: Contract, *, draws: i
         snapshot_hash=snapshot_mark(table.keyed_hash, "a" * 64),
     )
     ledger.reserve(asked)
-    return ledger.open_grant("run-1")
+    return open_grant(ledger, "run-1")
 
 
 def test_rows_that_do_not_arrive_stop_the_run_before_any_charge(

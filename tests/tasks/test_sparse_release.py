@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import check_spec, load_spec
+from privacy.grant.grant import open_grant
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
@@ -186,7 +187,7 @@ def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) ->
     scenario.seeded = False
     first = scenario.run(tmp_path)
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
-    grant = ledger.open_grant(first.run_key)
+    grant = open_grant(ledger, first.run_key)
     draw = first.plan.draw(f"table:{SMALL}")
     assert draw.sparse is not None
     from tests.tasks.runs import MadeUpCounts, made_up_rows

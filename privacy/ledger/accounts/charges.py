@@ -1,15 +1,19 @@
-"""Charges: reserved whole on every account that the people have, and given back only if they were never opened."""
+"""Charges: reserved whole on every account that the people have, opened once, given back only if never opened."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
+from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
 from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
-from privacy.ledger.accounts.run_entries import check_charge
+from privacy.ledger.accounts.run_entries import check_charge, check_draws
+from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.errors import refusal
 from privacy.ledger.journal.journal import Journal
-from privacy.ledger.store.database import Transaction
+from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.store.ledger_rows import (
     find_charge,
     known_account,
@@ -20,6 +24,28 @@ from privacy.ledger.store.ledger_rows import (
     write_charge,
 )
 from privacy.ledger.terms import Charge, ChargeRequest
+
+Security = Literal["csprng", "seeded"]
+"""What the noise of a charge comes from: a secure stream, or (in tests) a seed. A seeded run is never published."""
+
+
+@dataclass(frozen=True)
+class OpenCharge:
+    """An opened charge, and the books in which its draws are entered.
+
+    Args:
+        database: the ledger's database.
+        files: where noisy values are written.
+        journal: where events are written.
+        charge: the opened charge.
+        calculi: calculus of each account that is charged, by name.
+    """
+
+    database: Store
+    files: DrawFiles
+    journal: Journal
+    charge: Charge
+    calculi: Mapping[str, Calculus]
 
 
 def reserve(
@@ -64,6 +90,27 @@ def take(
     population, block = priced.people
     body = {**request.public_json(), "population": population, "block": block.text, "parts": taken}
     journal.append(transaction, "charge_reserved", body, subject=request.run_key)
+
+
+def open_charge(
+    transaction: Transaction, journal: Journal, run_key: str, security: Security
+) -> tuple[Charge, dict[str, Calculus]]:
+    """Mark a reserved charge as opened, for noise of one kind; return it, and each account's calculus."""
+    connection = transaction.connection
+    charge = known_charge(connection, run_key)
+    check_charge(connection, charge)
+    check_draws(connection, run_key)
+    if charge.status == "returned":
+        raise refusal(f"run {run_key}", "charge", "returned", "a reserved charge", "reserve it again")
+    if charge.security not in (None, security):
+        raise refusal(f"run {run_key}", "randomness", security, str(charge.security))
+    if charge.status == "reserved":
+        set_charge(connection, run_key, status="opened", security=security)
+        body = {"run_key": run_key, "security": security}
+        journal.append(transaction, "grant_opened", body, subject=run_key)
+    charge = known_charge(connection, run_key)
+    names = [part.account for part in charge.parts]
+    return charge, {name: known_account(connection, name).terms.calculus for name in names}
 
 
 def give_back(transaction: Transaction, journal: Journal, run_key: str, reckoning: Reckoning) -> None:

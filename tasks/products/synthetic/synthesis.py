@@ -16,7 +16,8 @@ from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.generators.snapshot_source import SnapshotSource
-from privacy.grant.grant import Grant, Measurement, Selection, SumMeasurement
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from tasks.products.post_processing_seed import seed_of_run

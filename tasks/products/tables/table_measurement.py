@@ -7,7 +7,8 @@ from typing import Protocol
 
 from contracts.contract.contract import Contract
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from privacy.grant.grant import Grant, Measurement, SparseMeasurement
+from privacy.grant.grant import Grant
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts, SparseCounts
 from privacy.marginals.plan import TOTAL_KEY, PlannedDraw, TablesPlan

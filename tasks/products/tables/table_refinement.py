@@ -14,7 +14,7 @@ from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of
-from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.plan import TOTAL_KEY, TablesPlan, table_key
 from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from privacy.refine.tables import Refined, refine_table

@@ -22,7 +22,7 @@ from contracts.reading.spreadsheet import Formulas
 from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
-from privacy.grant.grant import Measurement, Selection, SumMeasurement
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
 from tasks.products.synthetic.synthesis import Synthesis

@@ -28,7 +28,7 @@ from contracts.release.spec import Publish
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import Form
 from contracts.release.tables.table_form import data_marks, measurement_marks
-from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.counts import Clique
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from privacy.generators.rows import seed_text
-from privacy.grant.grant import Measurement, SumMeasurement
+from privacy.grant.measurement import Measurement, SumMeasurement
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, choice_entry, measurement_name
 from tasks.records.files.tidy_tables import MEASUREMENTS
 from tasks.records.fitted_groups import parameter_entries as parameters

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import ZeroConcentrated
-from privacy.grant.grant import Measurement, Selection, SumMeasurement
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.perturbed import STEPS
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width

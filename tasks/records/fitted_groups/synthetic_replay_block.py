@@ -6,7 +6,7 @@ from typing import Any
 
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
-from privacy.grant.grant import Measurement, Selection, SumMeasurement
+from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.ledger.draw_files import values_digest
 from tasks.records.files.sum_files import statistic_part
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, measurement_name

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any, Final
 
 from privacy.evaluation.against_noisy import distance
-from privacy.grant.grant import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
 from tasks.products.tables.table_refinement import DenseTable

@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from contracts.errors import SudareError
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.generators.generator import OutOfTime
-from privacy.grant.grant import Measurement, Selection
-from privacy.grant.measurement import ParameterMeasurement, SumMeasurement
+from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
 from privacy.learning.learners import Learner, learner_digest

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from console.serve import make_site
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
+from privacy.grant.grant import open_grant
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms, VersionEntry
 from tasks.publish import publish
@@ -43,7 +44,7 @@ def publish_versions(workspace: Workspace, release: str) -> None:
         for number in range(VERSIONS):
             run_key = f"{release}-{number}"
             ledger.reserve(request(run_key, noise=laplace(0.01), release=release, spec_digest=f"{number:064}"))
-            ledger.open_grant(run_key)
+            open_grant(ledger, run_key)
             publish(ledger, signer, run_key, workspace.releases, write)
 
 

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from console.serve import make_site
 from console.site.app import make_app
+from privacy.grant.grant import open_grant
 from tasks.records.hazards.limitations import LIMITS
 from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import Shown, copied
@@ -25,7 +26,7 @@ def _crash_twice(workspace: Workspace) -> None:
             few = charge.request.events[:1]
             asked = replace(charge.request, run_key=f"never-{mark[0]}", release="adult-never", events=few)
             ledger.reserve(replace(asked, snapshot_hash=mark))
-            ledger.open_grant(f"never-{mark[0]}")
+            open_grant(ledger, f"never-{mark[0]}")
     finally:
         ledger.close()
 
