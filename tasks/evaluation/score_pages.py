@@ -19,11 +19,11 @@ from privacy.evaluation.table_errors import PrivateTableErrors
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, Yardstick
 from tasks.records.charts import charts
 from tasks.records.charts.pair_map import PairMap, pair_map
+from tasks.records.page.style import FOLDER as PAGE_FOLDER
 from tasks.records.page.style import style
 
 MOST_MARGINALS: Final = 25
 _FOLDER: Final = Path(__file__).parent
-_PAGE: Final = _FOLDER.parent / "page"
 _INFORMATION: Final = "Error of the mutual information of pairs; darker for larger."
 _ASSOCIATION: Final = "Error of the association of pairs; darker for larger."
 
@@ -124,7 +124,7 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
         beside=lambda name: beside(found, name),
         information_error=f"{found.mutual_information_error or 0.0:.4f}",
         accuracies=[(name, f"{share:.4f}", charts.share_bar(share, 1)) for name, share in found.accuracies.items()],
-        style=style(_PAGE / "record.css"),
+        style=style(PAGE_FOLDER / "record.css"),
     )
     return page
 
@@ -132,7 +132,7 @@ def _rendered(found: Scores, *, release: str, version: int, holdout: dict[str, s
 def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> str:
     """Render private errors of tables; arguments and result as for `scores_page`."""
     page: str = _template("tables.html.j2").render(
-        release=release, version=version, tables=dict(errors.tables), style=style(_PAGE / "record.css")
+        release=release, version=version, tables=dict(errors.tables), style=style(PAGE_FOLDER / "record.css")
     )
     return page
 
@@ -140,7 +140,7 @@ def tables_page(errors: PrivateTableErrors, *, release: str, version: int) -> st
 def model_page(scores: PrivateModelScores, *, release: str, version: int) -> str:
     """Render private scores of a model; arguments and result as for `scores_page`."""
     page: str = _template("model.html.j2").render(
-        release=release, version=version, scores=scores, style=style(_PAGE / "record.css")
+        release=release, version=version, scores=scores, style=style(PAGE_FOLDER / "record.css")
     )
     return page
 
@@ -154,7 +154,9 @@ def attacks_page(report: Any, attacks: Sequence[tuple[Any, tuple[str, ...]]]) ->
     Returns:
         HTML, public.
     """
-    page: str = _template("attacks.html.j2").render(report=report, attacks=attacks, style=style(_PAGE / "record.css"))
+    page: str = _template("attacks.html.j2").render(
+        report=report, attacks=attacks, style=style(PAGE_FOLDER / "record.css")
+    )
     return page
 
 
@@ -189,7 +191,7 @@ def _pairs(scores: Scores, by_pair: Mapping[tuple[int, int], float], caption: st
 @cache
 def _template(name: str) -> Any:
     environment = Environment(
-        loader=FileSystemLoader([_FOLDER, _PAGE]),
+        loader=FileSystemLoader([_FOLDER, PAGE_FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -11,12 +11,12 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tasks.records.page.language import LANGUAGES, Code, language
+from tasks.records.page.style import FOLDER as PAGE_FOLDER
 from tasks.records.page.style import style
 from tasks.storage.duckdb_session import trouble
 from tasks.validation.misfits import ColumnMisfits, Misfits
 
 _FOLDER: Final = Path(__file__).parent
-_PAGE: Final = _FOLDER.parent / "page"
 
 
 def page_file(folder: Path, code: Code = "en") -> Path:
@@ -65,7 +65,7 @@ def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = 
         columns=[_row(each, share) for each in found.columns],
         others=[(other, "日本語" if other == "ja" else "English") for other in LANGUAGES if other != code],
         file=lambda other: page_file(Path(), other).name,
-        style=style(_PAGE / "record.css"),
+        style=style(PAGE_FOLDER / "record.css"),
     )
     return page
 
@@ -87,7 +87,7 @@ def _row(each: ColumnMisfits, share: Fraction) -> dict[str, Any]:
 @cache
 def _template() -> Any:
     environment = Environment(
-        loader=FileSystemLoader([_FOLDER, _PAGE]),
+        loader=FileSystemLoader([_FOLDER, PAGE_FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
