@@ -21,8 +21,8 @@ from benchmarks._neural_fit import DELTA, EPSILON, ArrayRows, Kept, Method, char
 from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
+from privacy.grant.arguments.training_arguments import Training
 from privacy.grant.queries import private_training as training_module
-from privacy.grant.queries.training_arguments import Training
 from privacy.learning.trained import Trained, Vector
 from privacy.learning.training import State
 

@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).with_name("results.json")
 SOURCES: Final = (
     "noise/*.py",
-    "grant/queries/*.py",
-    "grant/sites/*.py",
+    "grant/**/*.py",
     "federation/*.py",
     "marginals/sensitivity.py",
     "marginals/scores.py",
@@ -25,22 +25,24 @@ SOURCES: Final = (
 """What decides how much noise is added to what, below the folder of `privacy`."""
 
 
-def code_digest() -> str:
-    """Return the digest of the sources that the games attack.
+def sources() -> tuple[Path, ...]:
+    """Return the sources that the games attack, in the order of their paths.
 
-    Returns:
-        str: SHA-256 (hex) over each file's path and bytes, in the order of the paths.
     Raises:
         FileNotFoundError: a pattern matches nothing, so that the digest would speak of less than it says.
     """
-    root = Path(__file__).parents[1]
-    found = {pattern: set(root.glob(pattern)) for pattern in SOURCES}
+    found = {pattern: set(ROOT.glob(pattern)) for pattern in SOURCES}
     if missing := [pattern for pattern, paths in found.items() if not paths]:
         raise FileNotFoundError(f"no source of privacy matches {', '.join(missing)}")
+    return tuple(sorted(set().union(*found.values())))
+
+
+def code_digest() -> str:
+    """Return the SHA-256 (hex) over path and bytes of each source that the games attack."""
     digest = hashlib.sha256()
-    for path in sorted(set().union(*found.values())):
+    for path in sources():
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 

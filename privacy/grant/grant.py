@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
-from privacy.grant.arguments import (
+from privacy.grant.arguments.exact_types import (
     candidates_digest,
     check_candidates,
     check_counts,
@@ -34,6 +34,7 @@ from privacy.grant.arguments import (
     check_rule,
     check_sums,
 )
+from privacy.grant.arguments.training_arguments import checked_training
 from privacy.grant.durable_draws import DrawOnce, Values
 from privacy.grant.measurement import (
     Asked,
@@ -47,7 +48,6 @@ from privacy.grant.queries.marginal import choice, noisy_counts
 from privacy.grant.queries.parameters import Told, perturbed, silent
 from privacy.grant.queries.row_sums import noisy_sums
 from privacy.grant.queries.sparse_marginal import draw_listed
-from privacy.grant.queries.training_arguments import checked_training
 from privacy.grant.sites.site_draws import FederatedDraws
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner

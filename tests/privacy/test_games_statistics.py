@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 from privacy.games.confidence import at_least, at_most
 from privacy.games.distinguishing import distinguish, learned_direction
 from privacy.games.lower_bound import epsilons, gaussian_epsilon, largest_certifiable, proven
-from privacy.games.results import code_digest, stored
+from privacy.games.results import ROOT, code_digest, sources, stored
 
 RARE = 1e-10
 
@@ -136,3 +136,10 @@ def test_the_digest_is_of_the_sources_and_the_stored_results_name_one() -> None:
     assert len(code_digest()) == 64
     told = stored()
     assert told is None or len(told["code_digest"]) == 64
+
+
+def test_the_digest_covers_all_that_draws_noise_and_all_that_derives_how_much() -> None:
+    """No file of noise and none of the grant is left out, in whichever folder below them it lies."""
+    drawing = {path for room in ("noise", "grant") for path in (ROOT / room).rglob("*.py")}
+    assert drawing
+    assert drawing <= set(sources())

@@ -298,7 +298,7 @@ def test_what_hides_behind_a_frozen_learner_does_not_come_along(sqlite_place: Pl
 def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
     sqlite_place: Place, changed: dict[str, Any], message: str
 ) -> None:
-    from privacy.grant.queries.training_arguments import check_relation
+    from privacy.grant.arguments.training_arguments import check_relation
 
     with pytest.raises(CannotTrain, match=message):
         check_relation(request(**changed))

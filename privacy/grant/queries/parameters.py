@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
+from privacy.grant.arguments.parameter_arguments import asked_of, checked_perturbation
 from privacy.grant.durable_draws import DrawOnce
 from privacy.grant.measurement import ParameterMeasurement
-from privacy.grant.queries.parameter_arguments import asked_of, checked_perturbation
 from privacy.learning.feed_forward import Array, as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import Codes, RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, Perturbation, VectorEvent

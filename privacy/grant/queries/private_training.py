@@ -17,8 +17,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.grant.arguments.training_arguments import Training
 from privacy.grant.durable_draws import DrawOnce, Reserve
-from privacy.grant.queries.training_arguments import Training
 from privacy.learning.errors import TrainingDiverged
 from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of

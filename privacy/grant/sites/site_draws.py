@@ -6,10 +6,10 @@ from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, checked_call
 from privacy.federation.summing_plan import SummingPlan
-from privacy.grant.arguments import check_counts, checked_layout, checked_statistic, rebuilt_layout
+from privacy.grant.arguments.exact_types import check_counts, checked_layout, checked_statistic, rebuilt_layout
+from privacy.grant.arguments.site_arguments import checked_federation
 from privacy.grant.durable_draws import DrawOnce
 from privacy.grant.sites.count_shares import checked_counting, contribute_counts, sum_counts
-from privacy.grant.sites.site_arguments import checked_federation
 from privacy.grant.sites.sum_shares import checked_summing, contribute_sums, sum_sums
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
+from privacy.grant.arguments.site_arguments import FederatedTraining
 from privacy.grant.durable_draws import DrawOnce, Reserve
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
-from privacy.grant.sites.site_arguments import FederatedTraining
 from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privacy.grant.arguments import check_noise, checked_layout
+from privacy.grant.arguments.exact_types import check_noise, checked_layout
 from privacy.grant.measurement import Asked
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout

@@ -8,8 +8,8 @@ from typing import Any
 from contracts.canonical import digest
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call
+from privacy.grant.arguments.training_arguments import check_relation
 from privacy.grant.measurement import Asked
-from privacy.grant.queries.training_arguments import check_relation
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout

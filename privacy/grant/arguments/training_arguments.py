@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from contracts.canonical import digest
-from privacy.grant.arguments import checked_layout
+from privacy.grant.arguments.exact_types import checked_layout
 from privacy.grant.measurement import Asked
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution

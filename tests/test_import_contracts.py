@@ -1,0 +1,94 @@
+"""What import-linter's contracts refuse: files that break a law of the house, added to a copy of the tree."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGES: Final = ("console", "flows", "tasks", "privacy", "contracts")
+NOISE: Final = "Only the door draws noise (law 1)"
+QUERIES: Final = "Only the grant has queries drawn (law 1)"
+SITES: Final = "Only the grant has shares of sites drawn (law 1)"
+BOOKS: Final = "The books know accounting and contracts only"
+ROOMS: Final = "The rooms of privacy, each above those that it imports"
+
+REFUSED: Final = (
+    ("tasks.added", "privacy.noise.random_bytes", NOISE),
+    ("privacy.refine.added", "privacy.noise.bernoulli", NOISE),
+    ("privacy.generators.added", "privacy.noise.discrete_laplace", NOISE),
+    ("privacy.grant.added", "privacy.noise.discrete_gaussian", NOISE),
+    ("privacy.grant.arguments.added", "privacy.noise.box_muller", NOISE),
+    ("privacy.ledger.added", "privacy.noise.random_bytes", NOISE),
+    ("privacy.classifiers.added", "privacy.grant.queries.marginal", QUERIES),
+    ("privacy.grant.added", "privacy.grant.queries.row_sums", QUERIES),
+    ("tasks.products.added", "privacy.grant.sites.count_shares", SITES),
+    ("privacy.grant.queries.added", "privacy.grant.sites.sum_shares", SITES),
+    ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
+    ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
+    ("privacy.marginals.added", "privacy.learning.rows", ROOMS),
+    ("privacy.accounting.added", "privacy.ledger.terms", ROOMS),
+)
+ALLOWED: Final = (
+    ("privacy.grant.queries.permitted", "privacy.noise.bernoulli"),
+    ("privacy.grant.sites.permitted", "privacy.noise.lattice_shares"),
+)
+
+
+def lint(folder: Path, *, added: dict[str, list[str]]) -> dict[str, str]:
+    """Add modules with these imports to a copy of the tree; return what is said of each contract that breaks."""
+    for package in PACKAGES:
+        skipped = shutil.ignore_patterns("__pycache__", "*.json", "*.j2", "*.css", "*.js", "*.mo", "*.po")
+        shutil.copytree(ROOT / package, folder / package, ignore=skipped)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for module, imported in added.items():
+        path = folder.joinpath(*module.split(".")).with_suffix(".py")
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        body = "".join(f"    import {name}\n" for name in imported)  # inside a function: counted all the same
+        path.write_text(f"def late() -> None:\n{body or '    pass'}\n")
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    _, _, broken = done.stdout.partition("Broken contracts")
+    assert (done.returncode == 1) == bool(broken), done.stdout + done.stderr
+    titles = re.split(r"\n([^\n]+)\n-{3,}\n", re.sub(r"^\s*-+\n", "", broken))
+    return dict(zip(titles[1::2], titles[2::2], strict=True))
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is said of the tree with all these files."""
+    added: dict[str, list[str]] = {}
+    for module, imported, *_ in (*REFUSED, *ALLOWED):
+        added.setdefault(module, []).append(imported)
+    return lint(tmp_path_factory.mktemp("tree"), added=added)
+
+
+@pytest.mark.parametrize(("module", "imported", "contract"), REFUSED)
+def test_a_file_that_is_added_is_inside_the_law(
+    broken: dict[str, str], module: str, imported: str, contract: str
+) -> None:
+    """The contract names the file and what it imports, wherever in the file it is imported."""
+    assert f"{module} -> {imported} " in broken[contract]
+
+
+@pytest.mark.parametrize(("module", "imported"), ALLOWED)
+def test_what_draws_may_import_noise(broken: dict[str, str], module: str, imported: str) -> None:
+    assert f"{module} -> {imported} " not in "".join(broken.values())
+
+
+def test_a_room_that_is_added_to_privacy_must_be_given_its_place(tmp_path: Path) -> None:
+    """A folder that no layer names breaks the contract, even if it imports nothing."""
+    assert "- privacy.attic" in lint(tmp_path, added={"privacy.attic.added": []})[ROOMS]
+
+
+def test_the_tree_itself_breaks_nothing(tmp_path: Path) -> None:
+    assert lint(tmp_path, added={}) == {}
