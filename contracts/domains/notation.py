@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Final
 
+from contracts.domains.time_zones import TIME_ZONES
 from contracts.reading.scalars import Problem, nearest, refuse, show
 
 DECIMAL_MARKS: Final = (",", ".")
@@ -197,20 +198,10 @@ def _format_problem(written: str) -> Problem | None:
     return None
 
 
-@cache
-def zones() -> frozenset[str]:
-    """Return the zones of DuckDB's own copy of the IANA database; those without a city changed their meaning once."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        names = [str(row[0]) for row in connection.execute("SELECT name FROM pg_timezone_names()").fetchall()]
-    return frozenset(name for name in names if "/" in name and not name.startswith("SystemV/")) | {"UTC"}
-
-
 def check_zone(written: str) -> str:
     """Refuse what is no time zone of the IANA database."""
-    if written not in zones():
+    if written not in TIME_ZONES:
         allowed = "UTC or a zone of the IANA database, such as Europe/Berlin or Asia/Tokyo"
-        remedy = nearest(written, zones()) or "an abbreviation (CET) or an offset (+01:00) is none"
+        remedy = nearest(written, TIME_ZONES) or "an abbreviation (CET) or an offset (+01:00) is none"
         refuse([Problem(show(written), allowed, remedy)])
     return written
