@@ -85,7 +85,7 @@ def delta_unheld(request: Request, rows: int | None) -> str | None:
         request: what would be released.
         rows: how many the person typed; they are held against delta as a warning.
     """
-    from contracts.release.spec import declared_rows
+    from contracts.release.spec_checks import declared_rows
 
     if not request.plan.delta or rows is not None or declared_rows(request.spec, request.contract) is not None:
         return None
@@ -94,7 +94,7 @@ def delta_unheld(request: Request, rows: int | None) -> str | None:
 
 def _delta(request: Request, rows: int | None) -> Iterator[Warned]:
     from contracts.reading.scalars import spelled
-    from contracts.release.spec import declared_rows
+    from contracts.release.spec_checks import declared_rows
 
     delta = request.spec.charge.delta
     if rows is None or delta * rows <= 1 or declared_rows(request.spec, request.contract) is not None:

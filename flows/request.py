@@ -14,7 +14,8 @@ from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
 from contracts.reading.scalars import Problem
 from contracts.release.address import is_address
-from contracts.release.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, check_spec, load_spec
+from contracts.release.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, load_spec
+from contracts.release.spec_checks import check_spec
 from contracts.release.tables.product import AUTO
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus

@@ -23,7 +23,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from contracts.contract.odcs import load_contract
-from contracts.release.spec import check_spec, load_spec
+from contracts.release.spec import load_spec
+from contracts.release.spec_checks import check_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 ADULT = ROOT / "examples" / "adult"

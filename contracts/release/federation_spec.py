@@ -23,10 +23,10 @@ from pydantic import (
 
 from contracts import canonical
 from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import Formulas, formula_problem
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Amount, Flag, Label, Problem, Whole, as_tuple, listed, nearest, refuse, show
-from contracts.reading.spreadsheet import Formulas, formula_problem
 from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.source import FilePath, Source, WrittenPath

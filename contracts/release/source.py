@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period_sources import day_of_row, divided_name
@@ -30,11 +32,9 @@ from contracts.release.address import (
     is_cut_off,
     read_address,
 )
+from contracts.sql import select_types
+from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
-
-if TYPE_CHECKING:
-    from contracts.contract.column import Column
-    from contracts.contract.contract import Contract
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
 Files = Literal["csv", "parquet"]
@@ -182,19 +182,13 @@ class Source(Frozen):
         """Return the types of the columns that expressions of a checked select use, and problems below `source`."""
         if self.select is None:
             return {}, []
-        from contracts.sql.select_types import types_of
-        from contracts.sql.selection import select_tree
-
-        return types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
+        return select_types.types_of(select_tree(self.select), self.types or {}, contract, by=self.by)
 
     def read_as(self, contract: Contract) -> dict[str, Column]:
         """Return how the contract reads columns of the source that reach it as they are, by names in lower case."""
         if self.select is None:
             return {column.name.lower(): column for column in contract.columns}
-        from contracts.sql.select_types import read_as
-        from contracts.sql.selection import select_tree
-
-        return read_as(select_tree(self.select), contract)
+        return select_types.read_as(select_tree(self.select), contract)
 
 
 def _misfits(source: Source) -> list[Problem]:

@@ -1,12 +1,12 @@
 """The release spec: which contract and source, what it may cost, what is made and where it goes.
 
-`load_spec` reads one from YAML and reports every problem with its line; `check_spec` holds it against its contract.
+`load_spec` reads one from YAML and reports every problem with its line. What it must be beside its contract is
+checked in `contracts.release.spec_checks`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
-from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import Formulas
 from contracts.domains.calendar_periods import Granularity
 from contracts.domains.domain_terms import Frozen
-from contracts.domains.kinds import DecimalDomain, IntegerDomain
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import filled, read_period
-from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems, pattern_problems
+from contracts.periods.period_rules import pattern_problems
 from contracts.periods.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
 from contracts.reading.scalars import (
     Amount,
@@ -35,17 +34,16 @@ from contracts.reading.scalars import (
     show,
     spelled,
 )
-from contracts.reading.spreadsheet import Formulas, formula_problem
 from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
-from contracts.release.classifier import ModelProduct, model_problems
+from contracts.release.classifier import ModelProduct
 from contracts.release.products import Product
 from contracts.release.source import CredentialsName, FilePath, Source, WrittenPath, source_name
-from contracts.release.synthetic import SyntheticProduct, synthetic_problems
-from contracts.release.table_rules import table_findings
+from contracts.release.synthetic import SyntheticProduct
 from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import Refine, TableSpec, TablesProduct
+from contracts.sql.selection import check_select
 
 __all__ = [
     "ChargeTerms",
@@ -57,7 +55,6 @@ __all__ = [
     "SyntheticProduct",
     "TableSpec",
     "TablesProduct",
-    "check_spec",
     "load_spec",
     "pattern_of",
     "redraw_of",
@@ -68,8 +65,6 @@ __all__ = [
 LARGEST_EPSILON = Decimal(1000)
 SMALLEST_EPSILON = Decimal("1e-12")
 SMALLEST_DELTA = Decimal("1e-18")
-MOST_DELTA = Decimal("1e-3")
-"""Beyond it, or beyond one over the declared rows, a delta must be accepted."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -242,6 +237,11 @@ class ReleaseSpec(SpecFile):
             return Finding(shown(self.path), dotted(at), problem.found, problem.allowed, problem.remedy)
         return from_problem(self._document, at, problem)
 
+    def select_findings(self, findings: list[Finding]) -> list[Finding]:
+        """Locate findings of the select in the spec's file."""
+        at = ("source", "select")
+        return [self.finding(at, Problem(finding.found, finding.allowed, finding.remedy)) for finding in findings]
+
 
 def load_spec(path: Path, period: str | None = None, due: str | None = None) -> ReleaseSpec:
     """Read, check and freeze a release spec.
@@ -309,148 +309,7 @@ def _select_findings(spec: ReleaseSpec) -> list[Finding]:
     """Check the select, if there is one, on its parsed tree."""
     if spec.source.select is None:
         return []
-    from contracts.sql.selection import check_select
-
-    return _of_the_select(spec, check_select(spec.source.select))
-
-
-def _of_the_select(spec: ReleaseSpec, findings: list[Finding]) -> list[Finding]:
-    """Locate findings of a select in the spec's file."""
-    at = ("source", "select")
-    return [spec.finding(at, Problem(finding.found, finding.allowed, finding.remedy)) for finding in findings]
-
-
-def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """List what in a spec does not fit its contract; empty means that it fits.
-
-    Args:
-        spec: the release spec.
-        contract: the contract that it names.
-    """
-    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
-    untyped = [] if findings else spec.source.select_types(contract)[1]
-    findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
-    findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
-    if isinstance(spec.product, SyntheticProduct):
-        problems = synthetic_problems(spec.product, contract)
-        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
-        return findings + _format_findings(spec, spec.product, contract)
-    if isinstance(spec.product, ModelProduct):
-        problems = model_problems(spec.product, contract)
-        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
-        return findings + _model_format_findings(spec)
-    findings += table_findings(spec, contract)
-    if spec.product.mechanism == "gaussian" and not spec.charge.delta:
-        remedy = "give delta a small positive value, or choose mechanism: laplace"
-        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
-        findings.append(spec.finding(("charge", "delta"), problem))
-    if spec.product.total == "invariant" and contract.total is None:
-        remedy = "write total: noisy, or declare the public total in the contract's invariants"
-        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
-        findings.append(spec.finding(("product", "total"), problem))
-    return findings
-
-
-def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
-    """Say what makes the spec's delta a large one; None where it is small.
-
-    To publish the whole row of one in n people, chosen by chance, is (0, 1/n)-DP: such a delta allows it.
-    """
-    delta, rows = spec.charge.delta, declared_rows(spec, contract)
-    if delta > MOST_DELTA:
-        return f"above {spelled(MOST_DELTA)}"
-    if rows is not None and delta * rows > 1:
-        return f"above one over the {rows:,} declared rows"
-    return None
-
-
-def declared_rows(spec: ReleaseSpec, contract: Contract) -> int | None:
-    """Return the number of rows that the contract declares, else the product's `rows_about`; None without either.
-
-    A delta can be held against no other number: a noisy one is drawn after the charge, an exact one is private.
-    """
-    product = spec.product
-    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
-    rows = str(contract.total.value if contract.total is not None else about)
-    return int(rows) if re.fullmatch(r"[0-9]{1,18}", rows) else None
-
-
-def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """Refuse a delta at which whole rows of a few people may be published, unless the spec accepts it."""
-    why = large_delta(spec, contract)
-    if why is None or spec.charge.large_delta is not None:
-        return []
-    remedy = "take a delta far below one over the number of people, or write large_delta: accepted beside it"
-    allowed = f"at most {spelled(MOST_DELTA)} and one over the declared rows, or large_delta: accepted"
-    return [spec.finding(("charge", "delta"), Problem(f"{spelled(spec.charge.delta)}, {why}", allowed, remedy))]
-
-
-def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
-    """Pictures are published as Parquet lists; CSV has none."""
-    pictures = contract.pictures(product.names(contract))
-    if not pictures or "csv" not in spec.publish.formats:
-        return []
-    found = f"csv with {pictures[0]!r}, a column of pictures"
-    remedy = "write formats: [parquet], or leave the column out of `columns:`"
-    return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
-
-
-def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
-    """A model is published as safetensors, and what was measured for it as Parquet."""
-    if spec.publish.formats == ("parquet",):
-        return []
-    found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
-    problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
-    return [spec.finding(("publish", "formats"), problem)]
-
-
-def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
-    named = [
-        column.name
-        for column in contract.columns
-        if isinstance(column.domain, IntegerDomain | DecimalDomain) and column.domain.notation
-    ]
-    if spec.source.format != "sqlite" or not named:
-        return []
-    found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"
-    remedy = "leave the notation out and write the number by `select:`: CAST(replace(x, ',', '.') AS DOUBLE) AS x"
-    problem = Problem(found, "a source whose columns hold texts or numbers: CSV, Parquet, DuckDB, PostgreSQL", remedy)
-    return [spec.finding(("source", "path"), problem)]
-
-
-def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """A CSV file has no label that a spreadsheet would run, unless the spec says what becomes of it."""
-    problem = formula_problem(contract.columns, spec.publish.formulas) if "csv" in spec.publish.formats else None
-    if problem is None:
-        return []
-    remedy = f"{problem.remedy}; or leave csv out of `formats:`"
-    return [spec.finding(("publish", "formats"), replace(problem, remedy=remedy))]
-
-
-def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """The select passes the id of the privacy unit through, or rows a unit would not be bounded (law 4)."""
-    if spec.source.select is None or contract.unit.column is None:
-        return []
-    from contracts.sql.selection import check_unit
-
-    return _of_the_select(spec, check_unit(spec.source.select, contract.unit.column))
-
-
-def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
-    """The column that tells periods apart is one of days, and the source's own."""
-    if spec.source.by is None:
-        return []
-    problems = by_problems(spec.source.by, contract)
-    product, tables = spec.product, isinstance(spec.product, TablesProduct)
-    if contract.total is not None and not (isinstance(product, TablesProduct) and product.total == "noisy"):
-        at = ("product", "total") if tables else ("source", "by")
-        return [spec.finding(at, TOTAL_OF_ALL), *(spec.finding(("source", "by"), problem) for problem in problems)]
-    if problems or spec.source.select is None:
-        return [spec.finding(("source", "by"), problem) for problem in problems]
-    from contracts.sql.selection import check_by
-
-    return _of_the_select(spec, check_by(spec.source.select, spec.source.by))
+    return spec.select_findings(check_select(spec.source.select))
 
 
 def spec_schema() -> dict[str, Any]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, listed, nearest, show
+from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import expand
 from contracts.release.tables.levels import level_name, level_problems, levels_of
 from contracts.release.tables.product import TableSpec, unfit_name
 from contracts.release.tables.table_form import form_problems
-
-if TYPE_CHECKING:
-    from contracts.release.spec import ReleaseSpec
 
 RESERVED_TABLE: Final = "total"
 RESERVED_COLUMNS: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})

@@ -15,15 +15,8 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, SpecRefused
 from contracts.release.source import Source
-from contracts.release.spec import (
-    ChargeTerms,
-    ModelProduct,
-    Publish,
-    ReleaseSpec,
-    SyntheticProduct,
-    check_spec,
-    load_spec,
-)
+from contracts.release.spec import ChargeTerms, ModelProduct, Publish, ReleaseSpec, SyntheticProduct, load_spec
+from contracts.release.spec_checks import check_spec
 from privacy.classifiers.registry import trainer
 from privacy.generators.registry import generator
 from privacy.private_table import PrivateTable

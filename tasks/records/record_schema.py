@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from contracts.reading.spreadsheet import Formulas
+from contracts.contract.spreadsheet import Formulas
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import Field, Group

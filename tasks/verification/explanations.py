@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from contracts.contract.spreadsheet import stated
 from contracts.errors import Finding
-from contracts.reading.spreadsheet import stated
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.entries import is_to_the_hour
 from privacy.refine.intervals import told_interval

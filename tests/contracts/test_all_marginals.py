@@ -13,7 +13,8 @@ import yaml
 from contracts.canonical import digest
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import check_spec, load_spec, spec_schema
+from contracts.release.spec import load_spec, spec_schema
+from contracts.release.spec_checks import check_spec
 from contracts.release.tables.expansion import MOST_TABLES, expand, tables_of
 from contracts.release.tables.product import TablesProduct
 from tests.contracts.samples import SPEC, loaded, replaced, spec_findings, write

@@ -13,7 +13,8 @@ from contracts.contract.odcs import load_contract
 from contracts.drafting.advice.advice import advise
 from contracts.errors import ContractRefused
 from contracts.reading.yaml_lines import located
-from contracts.release.spec import check_spec, load_spec
+from contracts.release.spec import load_spec
+from contracts.release.spec_checks import check_spec
 from tasks.draft import draft, open_places
 from tests.contracts.samples import write
 

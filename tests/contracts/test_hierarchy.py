@@ -14,7 +14,8 @@ import yaml
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding
-from contracts.release.spec import check_spec, load_spec, spec_schema
+from contracts.release.spec import load_spec, spec_schema
+from contracts.release.spec_checks import check_spec
 from contracts.release.tables.levels import level_problems, levels_of, parents
 from contracts.release.tables.product import TableSpec, TablesProduct
 from privacy.refine.hierarchy import check_tree, quadtree

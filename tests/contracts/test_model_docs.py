@@ -10,7 +10,8 @@ import pytest
 
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import ModelProduct, check_spec, load_spec
+from contracts.release.spec import ModelProduct, load_spec
+from contracts.release.spec_checks import check_spec
 from privacy.classifiers.registry import trainer
 from tests.contracts.samples import write
 

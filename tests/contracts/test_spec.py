@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from contracts.errors import SpecRefused
-from contracts.release.spec import check_spec, load_spec, source_name, spec_schema
+from contracts.release.spec import load_spec, source_name, spec_schema
+from contracts.release.spec_checks import check_spec
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import Refine, TablesProduct

@@ -10,7 +10,8 @@ import yaml
 
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import ReleaseSpec, SyntheticProduct, check_spec, load_spec, spec_schema
+from contracts.release.spec import ReleaseSpec, SyntheticProduct, load_spec, spec_schema
+from contracts.release.spec_checks import check_spec
 from tests.contracts.samples import write
 from tests.contracts.test_constraints import DEPENDENCY
 from tests.contracts.test_constraints import contract as stays

@@ -17,8 +17,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.contract.odcs import load_contract
+from contracts.contract.spreadsheet import Formulas, stated
 from contracts.errors import SpecRefused
-from contracts.reading.spreadsheet import Formulas, stated
 from contracts.release.federation_spec import check_federation, load_federation
 from privacy.ledger.journal.signing import Signer
 from privacy.marginals.seeds import PostProcessingSeed

@@ -22,7 +22,8 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken
 from contracts.periods.time_blocks import time_block
-from contracts.release.spec import Source, check_spec, load_spec
+from contracts.release.spec import Source, load_spec
+from contracts.release.spec_checks import check_spec
 from tasks.ingest import ingest
 from tasks.storage.sources.days import Days
 from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json

@@ -18,7 +18,8 @@ from jsonschema import Draft202012Validator
 
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import check_spec, load_spec
+from contracts.release.spec import load_spec
+from contracts.release.spec_checks import check_spec
 from privacy.grant.grant import open_grant
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger

@@ -8,12 +8,12 @@ from datetime import date, timedelta
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import formula_labels, place_of
 from contracts.domains.calendar_periods import period_index
 from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.drafting.advice.places import Advice, Places
 from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
 from contracts.drafting.draft_text import CHECK_IT
-from contracts.reading.spreadsheet import formula_labels, place_of
 
 MANY_CELLS = 10_000
 FEW_BINS = 6

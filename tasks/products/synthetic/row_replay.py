@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from contracts.contract.decoding import Decoded, Decoder, Form
+from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
-from contracts.reading.spreadsheet import Formulas
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.marginals.seeds import PostProcessingSeed

@@ -1,7 +1,7 @@
 """The CSV form of published rows, written and read side by side: labels as text, an empty field for a missing value.
 
-Where the spec says `formulas: neutralised`, labels and names of columns go through `contracts.reading.spreadsheet` on
-the way out, and back through it on the way in. Numbers, days and truth values are no labels.
+Where the spec says `formulas: neutralised`, labels and names of columns go through `contracts.contract.spreadsheet`
+on the way out, and back through it on the way in. Numbers, days and truth values are no labels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv
 
-from contracts.reading.spreadsheet import Formulas, neutralised, restored
+from contracts.contract.spreadsheet import Formulas, neutralised, restored
 
 
 def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool, formulas: Formulas | None) -> None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
-from contracts.reading.spreadsheet import Formulas
+from contracts.contract.spreadsheet import Formulas
 from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows

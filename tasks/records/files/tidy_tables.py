@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells, digit
 from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
-from contracts.reading.spreadsheet import Formulas
+from contracts.contract.spreadsheet import Formulas
 from contracts.release.spec import Publish
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.product import Form

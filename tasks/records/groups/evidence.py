@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from contracts.reading.spreadsheet import stated
+from contracts.contract.spreadsheet import stated
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import Group, Run, public

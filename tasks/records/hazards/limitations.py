@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from contracts.release.spec import large_delta
+from contracts.release.spec_checks import large_delta
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, Group, Run, public
 from tasks.records.hazards import data_hazards as hazards_of_data

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from contracts.reading.scalars import as_tuple
-from contracts.reading.spreadsheet import Formulas
 from contracts.reading.validation_errors import dotted
 from tasks.records.strict_json import printable, shown
 

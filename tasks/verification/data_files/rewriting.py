@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
-from contracts.reading.spreadsheet import Formulas
 from tasks.products.tables.checks.table_checks import ProductChecks
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.part_names import parts_among

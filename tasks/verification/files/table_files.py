@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
+from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
-from contracts.reading.spreadsheet import Formulas
 from tasks.records.files.csv_rows import read_csv
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells, cell_codes
 from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
-from contracts.reading.spreadsheet import Formulas
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable

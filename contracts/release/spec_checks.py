@@ -1,0 +1,153 @@
+"""What a release spec must be beside its contract: `check_spec` lists all that does not fit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from contracts.contract.contract import Contract
+from contracts.contract.spreadsheet import formula_problem
+from contracts.domains.kinds import DecimalDomain, IntegerDomain
+from contracts.errors import Finding
+from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
+from contracts.reading.scalars import Problem, spelled
+from contracts.release.classifier import ModelProduct, model_problems
+from contracts.release.spec import ReleaseSpec
+from contracts.release.synthetic import SyntheticProduct, synthetic_problems
+from contracts.release.table_rules import table_findings
+from contracts.release.tables.product import TablesProduct
+from contracts.sql.selection import check_by, check_unit
+
+MOST_DELTA: Final = Decimal("1e-3")
+"""Beyond it, or beyond one over the declared rows, a delta must be accepted."""
+
+
+def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """List what in a spec does not fit its contract; empty means that it fits.
+
+    Args:
+        spec: the release spec.
+        contract: the contract that it names.
+    """
+    findings = _unit_findings(spec, contract) + _by_findings(spec, contract)
+    untyped = [] if findings else spec.source.select_types(contract)[1]
+    findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
+    findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
+    if isinstance(spec.product, SyntheticProduct):
+        problems = synthetic_problems(spec.product, contract)
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _format_findings(spec, spec.product, contract)
+    if isinstance(spec.product, ModelProduct):
+        problems = model_problems(spec.product, contract)
+        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
+        return findings + _model_format_findings(spec)
+    findings += table_findings(spec, contract)
+    if spec.product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
+    if spec.product.total == "invariant" and contract.total is None:
+        remedy = "write total: noisy, or declare the public total in the contract's invariants"
+        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
+        findings.append(spec.finding(("product", "total"), problem))
+    return findings
+
+
+def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
+    """Say what makes the spec's delta a large one; None where it is small.
+
+    To publish the whole row of one in n people, chosen by chance, is (0, 1/n)-DP: such a delta allows it.
+    """
+    delta, rows = spec.charge.delta, declared_rows(spec, contract)
+    if delta > MOST_DELTA:
+        return f"above {spelled(MOST_DELTA)}"
+    if rows is not None and delta * rows > 1:
+        return f"above one over the {rows:,} declared rows"
+    return None
+
+
+def declared_rows(spec: ReleaseSpec, contract: Contract) -> int | None:
+    """Return the number of rows that the contract declares, else the product's `rows_about`; None without either.
+
+    A delta can be held against no other number: a noisy one is drawn after the charge, an exact one is private.
+    """
+    product = spec.product
+    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
+    rows = str(contract.total.value if contract.total is not None else about)
+    return int(rows) if re.fullmatch(r"[0-9]{1,18}", rows) else None
+
+
+def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """Refuse a delta at which whole rows of a few people may be published, unless the spec accepts it."""
+    why = large_delta(spec, contract)
+    if why is None or spec.charge.large_delta is not None:
+        return []
+    remedy = "take a delta far below one over the number of people, or write large_delta: accepted beside it"
+    allowed = f"at most {spelled(MOST_DELTA)} and one over the declared rows, or large_delta: accepted"
+    return [spec.finding(("charge", "delta"), Problem(f"{spelled(spec.charge.delta)}, {why}", allowed, remedy))]
+
+
+def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
+    """Pictures are published as Parquet lists; CSV has none."""
+    pictures = contract.pictures(product.names(contract))
+    if not pictures or "csv" not in spec.publish.formats:
+        return []
+    found = f"csv with {pictures[0]!r}, a column of pictures"
+    remedy = "write formats: [parquet], or leave the column out of `columns:`"
+    return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
+
+
+def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
+    """A model is published as safetensors, and what was measured for it as Parquet."""
+    if spec.publish.formats == ("parquet",):
+        return []
+    found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
+    problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
+    return [spec.finding(("publish", "formats"), problem)]
+
+
+def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
+    named = [
+        column.name
+        for column in contract.columns
+        if isinstance(column.domain, IntegerDomain | DecimalDomain) and column.domain.notation
+    ]
+    if spec.source.format != "sqlite" or not named:
+        return []
+    found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"
+    remedy = "leave the notation out and write the number by `select:`: CAST(replace(x, ',', '.') AS DOUBLE) AS x"
+    problem = Problem(found, "a source whose columns hold texts or numbers: CSV, Parquet, DuckDB, PostgreSQL", remedy)
+    return [spec.finding(("source", "path"), problem)]
+
+
+def _formula_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """A CSV file has no label that a spreadsheet would run, unless the spec says what becomes of it."""
+    problem = formula_problem(contract.columns, spec.publish.formulas) if "csv" in spec.publish.formats else None
+    if problem is None:
+        return []
+    remedy = f"{problem.remedy}; or leave csv out of `formats:`"
+    return [spec.finding(("publish", "formats"), replace(problem, remedy=remedy))]
+
+
+def _unit_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The select passes the id of the privacy unit through, or rows a unit would not be bounded (law 4)."""
+    if spec.source.select is None or contract.unit.column is None:
+        return []
+    return spec.select_findings(check_unit(spec.source.select, contract.unit.column))
+
+
+def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """The column that tells periods apart is one of days, and the source's own."""
+    if spec.source.by is None:
+        return []
+    problems = by_problems(spec.source.by, contract)
+    product, tables = spec.product, isinstance(spec.product, TablesProduct)
+    if contract.total is not None and not (isinstance(product, TablesProduct) and product.total == "noisy"):
+        at = ("product", "total") if tables else ("source", "by")
+        return [spec.finding(at, TOTAL_OF_ALL), *(spec.finding(("source", "by"), problem) for problem in problems)]
+    if problems or spec.source.select is None:
+        return [spec.finding(("source", "by"), problem) for problem in problems]
+    return spec.select_findings(check_by(spec.source.select, spec.source.by))
