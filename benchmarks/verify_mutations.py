@@ -26,7 +26,7 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms
-from privacy.marginals.plan import plan_tables
+from privacy.table_plans.plan import plan_tables
 from tasks.charge import charge, run_key
 from tasks.ingest import ingest
 from tasks.products.tables.table_measurement import measure

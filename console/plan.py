@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from flows.request import Request
     from privacy.classifiers.model_plan import ModelPlan
     from privacy.generators.release_plan import SyntheticPlan
-    from privacy.marginals.plan import TablesPlan
     from privacy.marginals.sensitivity import NoiseEvent
-    from privacy.marginals.sparse_plan import SparsePlan
+    from privacy.table_plans.plan import TablesPlan
+    from privacy.table_plans.sparse_plan import SparsePlan
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
 BASE_MEGABYTES, BYTES_A_CELL = 450, 50

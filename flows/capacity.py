@@ -26,7 +26,7 @@ from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
-from privacy.marginals.plan import TablesPlan
+from privacy.table_plans.plan import TablesPlan
 from tasks.storage.workspace.settings import Workspace
 
 _MEGABYTE: Final = 2**20

@@ -12,8 +12,8 @@ from flows.periods.deliveries import check_delivery
 from flows.periods.publications import check_wanted
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from flows.request import Request
+from privacy.counting_engine import CountsUnavailable
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.private_table import PrivateTable
 from tasks.charge import request_for
 from tasks.contract_succession import check_contract

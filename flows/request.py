@@ -24,7 +24,7 @@ from privacy.generators.calibration import Room
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import Charge
-from privacy.marginals.plan import TablesPlan, plan_tables
+from privacy.table_plans.plan import TablesPlan, plan_tables
 from tasks.products.classifier.classifier_plan import read_model_request
 from tasks.products.synthetic.synthetic_plan import read_synthetic
 from tasks.storage.workspace.settings import Workspace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from contracts.canonical import digest
 
 if TYPE_CHECKING:
-    from privacy.marginals.counting_engine import CountingEngine
+    from privacy.counting_engine import CountingEngine
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from contracts.contract.column import Cells
 from contracts.errors import StoreUnwritable
 from contracts.release.tables.levels import level_name
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.marginals.plan import TOTAL_KEY
+from privacy.table_plans.plan import TOTAL_KEY
 from tasks.records.auditor_copy import Auditors, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions

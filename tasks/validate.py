@@ -27,7 +27,7 @@ from tasks.storage.snapshot.snapshot import SPILL
 from tasks.validation.distinct_values import lay_out
 
 if TYPE_CHECKING:
-    from privacy.marginals.counting_engine import CountingEngine
+    from privacy.counting_engine import CountingEngine
     from tasks.validation.expectations import Verdict
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ NOISE: Final = "Only the door draws noise (law 1)"
 QUERIES: Final = "Only the grant has queries drawn (law 1)"
 SITES: Final = "Only the grant has shares of sites drawn (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
+CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
 ROOMS: Final = "The rooms of privacy, each above those that it imports"
 
 REFUSED: Final = (
@@ -33,6 +34,7 @@ REFUSED: Final = (
     ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
     ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
     ("privacy.marginals.added", "privacy.learning.rows", ROOMS),
+    ("privacy.refine.added", "privacy.table_plans.plan", ROOMS),
     ("privacy.accounting.added", "privacy.ledger.terms", ROOMS),
 )
 ALLOWED: Final = (
@@ -88,6 +90,12 @@ def test_what_draws_may_import_noise(broken: dict[str, str], module: str, import
 def test_a_room_that_is_added_to_privacy_must_be_given_its_place(tmp_path: Path) -> None:
     """A folder that no layer names breaks the contract, even if it imports nothing."""
     assert "- privacy.attic" in lint(tmp_path, added={"privacy.attic.added": []})[ROOMS]
+
+
+def test_two_files_of_a_room_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
+    """Even where the import stands inside a function."""
+    pair = {"privacy.refine.one": ["privacy.refine.other"], "privacy.refine.other": ["privacy.refine.one"]}
+    assert "privacy.refine" in lint(tmp_path, added=pair)[CIRCLES]
 
 
 def test_the_tree_itself_breaks_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ SOURCES: Final = (
     "federation/*.py",
     "marginals/sensitivity.py",
     "marginals/scores.py",
+    "table_plans/*.py",
     "learning/*.py",
     "generators/*.py",
 )

@@ -21,7 +21,7 @@ from privacy.accounting.events import Event, ExponentialMechanism, Pure, ZeroCon
 from privacy.generators.generator import Asked, CannotGenerate
 from privacy.generators.options import NoiseKind
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
-from privacy.marginals.split import root
+from privacy.table_plans.split import root
 
 TOO_SMALL: Final = "the charge is too small"
 _UNITS: Final = 10**15

@@ -22,6 +22,7 @@ from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import Event, event_from_json
+from privacy.counting_engine import CountsUnavailable
 from privacy.grant.draw_replay import LOST, SPOILED, check_replay, spoiled_draw
 from privacy.grant.measurement import Asked
 from privacy.grant.remaining import check_covered
@@ -33,7 +34,6 @@ from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import draws_of, known_charge, to_text
 from privacy.ledger.terms import Charge
-from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import snapshot_mark
 

@@ -39,9 +39,9 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import SnapshotCounts
-from privacy.marginals.plan import TablesPlan
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.table_plans.plan import TablesPlan
 from tasks.charge import request_for
 from tasks.products.synthetic.synthesis import rows_of
 from tasks.products.tables.table_measurement import measure_counts

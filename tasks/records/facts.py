@@ -20,8 +20,8 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
-from privacy.marginals.plan import TOTAL_KEY, TablesPlan
 from privacy.refine.total import NoisySum
+from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
 from tasks.products.classifier.classifier_training import TrainedClassifier
 from tasks.products.synthetic.synthesis import Synthesis
 from tasks.products.tables.reference_version import EarlierVersion

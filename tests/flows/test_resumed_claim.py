@@ -18,11 +18,11 @@ from flows.prepare import engine_failures_entered, intake
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.counting_engine import CountsUnavailable
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
-from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.private_table import PrivateTable
 from tasks.charge import charge, run_key
 from tasks.products.synthetic.synthesis import synthesize

@@ -99,13 +99,13 @@ Plan = Callable[[Decimal | Fraction, list[int]], list[Event]]
 
 
 def laplace_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[Event]:
-    """Plan Laplace tables as `privacy.marginals.plan` does: shares of epsilon in whole units, rounded down."""
+    """Plan Laplace tables as `privacy.table_plans.plan` does: shares of epsilon in whole units, rounded down."""
     parts = [math.floor(Fraction(epsilon) * PICO * weight / sum(weights)) for weight in weights]
     return [DiscreteLaplace(laplace_inverse_scale(Fraction(part, PICO), (1,)), (1,)) for part in parts]
 
 
 def gaussian_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[Event]:
-    """Plan Gaussian tables as `privacy.marginals.plan` does: shares of `rho_for`."""
+    """Plan Gaussian tables as `privacy.table_plans.plan` does: shares of `rho_for`."""
     rho = rho_for(epsilon, DELTA)
     parts = [math.floor(rho * PICO * weight / sum(weights)) for weight in weights]
     return [DiscreteGaussian(gaussian_sigma_squared(Fraction(part, PICO), (1, 1)), (1, 1)) for part in parts]

@@ -16,8 +16,8 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.counts import SnapshotCounts
-from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
+from privacy.table_plans.level_shares import level_shares
 from tests.contracts.test_hierarchy import mesh
 from tests.privacy.conftest import NewPlace
 from tests.privacy.ledgers import HALF, Counted

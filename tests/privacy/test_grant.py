@@ -14,13 +14,13 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.counting_engine import CountsUnavailable
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store.database import Store
-from privacy.marginals.counting_engine import CountsUnavailable
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace

@@ -16,7 +16,7 @@ from contracts.release.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.plan import TOTAL_KEY, plan_tables
+from privacy.table_plans.plan import TOTAL_KEY, plan_tables
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"
 CONTRACT = load_contract(ADULT / "adult.odcs.yaml")

@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.events import DiscreteLaplace
-from privacy.marginals.plan import TablesPlan, plan_tables
-from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
+from privacy.table_plans.plan import TablesPlan, plan_tables
+from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from tests.privacy.test_plan import CONTRACT, spec
 
 WEIGHTS = (Fraction(1), Fraction(7, 2), Fraction(1, 50), Fraction(2))

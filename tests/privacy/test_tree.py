@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.product import Refine, TableSpec
 from privacy.marginals.coarsening import coarsening, sum_up
-from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.tables import NO_SUM, Refined, refine_table
 from privacy.refine.tree import MeasuredTree, measured_tree, refine_tree
+from privacy.table_plans.level_shares import level_shares
 from tests.contracts.test_hierarchy import mesh
 
 MESH = TableSpec.model_validate({"columns": ["row", "col"], "hierarchy": "quadtree"})

@@ -23,9 +23,9 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.plan import plan_tables
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
+from privacy.table_plans.plan import plan_tables
 from tasks.charge import request_for
 from tasks.products.tables.reference_version import earlier_version
 from tasks.products.tables.table_measurement import measure_counts

@@ -11,9 +11,9 @@ from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts, SparseCounts
-from privacy.marginals.plan import TOTAL_KEY, PlannedDraw, TablesPlan
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
+from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.marginals.plan import TOTAL_KEY, TablesPlan, table_key
 from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
 from privacy.refine.tables import Refined, refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
+from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, table_key
 from tasks.products.tables.reference_version import EarlierVersion
 from tasks.storage.progress import step
 

@@ -23,8 +23,8 @@ from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
-from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
+from privacy.table_plans.plan import CONFIDENCE
 from tasks.products.synthetic.synthesis import Synthesis
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays

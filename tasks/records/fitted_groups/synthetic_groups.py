@@ -10,8 +10,8 @@ from privacy.accounting.amounts import pico_to_text
 from privacy.accounting.events import ZeroConcentrated
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.perturbed import STEPS
-from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
+from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.fitted_groups import parameter_entries as parameters
 from tasks.records.fitted_groups import training_entries as trainings
 from tasks.records.fitted_groups.synthesis_groups import ROWS_FROM, SYNTHESIS

@@ -8,7 +8,7 @@ from typing import Any
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
-from privacy.marginals.plan import PlannedDraw
+from privacy.table_plans.plan import PlannedDraw
 from tasks.records.facts import reservation
 from tasks.records.groups.field import NONE, Group, Run, public
 from tasks.records.groups.guarantee import account_rule

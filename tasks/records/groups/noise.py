@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
-from privacy.marginals.plan import TOTAL_KEY
 from privacy.marginals.suppression import told_rule
 from privacy.refine.intervals import told_interval
 from privacy.refine.total import total_kind as total_kind_of
 from privacy.refine.tree import expected_variances
+from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.tables.checks.mechanism import mechanism_choice
 from tasks.products.tables.table_refinement import ReleasedTable, SparseTable
 from tasks.records.groups.field import NONE, Group, Run, public

@@ -15,7 +15,7 @@ from privacy.accounting.posterior import (
     loss_about_a_row,
     odds_bound,
 )
-from privacy.marginals.plan import PlannedDraw
+from privacy.table_plans.plan import PlannedDraw
 from tasks.records.groups.field import Run, public
 from tasks.verification.guarantee.posterior_checks import ANY_COLUMN, PRESENCE, ROWS, WHOLE, meaning
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from privacy.evaluation.against_noisy import distance
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
+from privacy.table_plans.plan import CONFIDENCE
 from tasks.products.tables.table_refinement import DenseTable
 from tasks.records.groups.field import NONE, Group, Run, auditor, public
 from tasks.records.groups.noise import suppressed_cells

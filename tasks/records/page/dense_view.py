@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.release.tables.levels import level_name
-from privacy.marginals.plan import PlannedDraw
+from privacy.table_plans.plan import PlannedDraw
 from tasks.products.tables.table_refinement import DenseTable, ReleasedTable
 from tasks.records.charts import charts
 from tasks.records.charts.error_plot import ErrorPlot, error_plot

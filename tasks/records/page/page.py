@@ -13,7 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from privacy.marginals.plan import CONFIDENCE
+from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.facts import RunFacts
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD

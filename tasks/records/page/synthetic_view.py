@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.trained import Trained
-from privacy.marginals.plan import CONFIDENCE
 from privacy.marginals.uncertainty import half_width
+from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.charts.contact_sheet import ContactSheet, contact_sheets
 from tasks.records.charts.pair_map import PairMap, pair_map

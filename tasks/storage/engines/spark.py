@@ -11,7 +11,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from contracts.errors import Finding
-from privacy.marginals.counting_engine import CountsUnavailable
+from privacy.counting_engine import CountsUnavailable
 from tasks.storage.engines import spark_worker
 from tasks.storage.workspace.settings import environment_for_engines
 from tasks.storage.workspace.spark_settings import SparkSettings

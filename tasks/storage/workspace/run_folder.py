@@ -28,8 +28,8 @@ SPILL, FETCHED = "spill", "fetched"
 _LOOKS, _LOOK_SECONDS = 4, 0.05
 
 if TYPE_CHECKING:
+    from privacy.counting_engine import CountingEngine
     from privacy.ledger.ledger import Ledger
-    from privacy.marginals.counting_engine import CountingEngine
 
 ResultT = TypeVar("ResultT")
 

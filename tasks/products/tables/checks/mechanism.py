@@ -14,7 +14,7 @@ from contracts.errors import Finding, SudareError
 from contracts.reading.scalars import parse_decimal
 from contracts.release.tables.product import AUTO, TablesProduct
 from privacy.accounting.calculus import PureCalculus
-from privacy.marginals.plan import TOTAL_KEY, TablesPlan, plan_product
+from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, plan_product
 from tasks.records.model.version_statements import Record
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun

@@ -23,12 +23,12 @@ from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.marginals.coarsening import Coarsening, coarsening
 from privacy.marginals.counts import Clique
-from privacy.marginals.level_shares import level_shares
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
-from privacy.marginals.sparse_plan import SparsePlan, sparse_plan
-from privacy.marginals.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
+from privacy.table_plans.level_shares import level_shares
+from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
+from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)
