@@ -105,7 +105,7 @@ def withdraw(
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
-    from tasks.publish import version_folder
+    from tasks.storage.version_folders import version_folder
 
     ledger = workspace.open_ledger()
     try:
@@ -114,7 +114,7 @@ def _versions(workspace: Workspace) -> list[dict[str, Any]]:
         ledger.close()
     versions = []
     for entry in entries:
-        folder = version_folder(workspace.releases, entry)
+        folder = version_folder(workspace.releases, entry.release, entry.number)
         where = str(folder) if folder.is_dir() else None
         told = {"release": entry.release, "version": entry.number, "status": entry.status}
         versions.append({**told, "run_key": entry.run_key, "manifest": entry.manifest, "folder": where})

@@ -21,7 +21,7 @@ from contracts.errors import ContractRefused, Finding
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.checks.neighbour import read_manifest
-from tasks.publish import version_folder
+from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.contract_registry import Registry, breaking_findings
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def last_published_contract(release: str, ledger: Ledger, store: Path) -> Publis
     if not standing:
         return None
     entry = max(standing, key=lambda each: each.number)
-    folder = version_folder(store, entry)
+    folder = version_folder(store, entry.release, entry.number)
     manifest, digest = read_manifest(folder)
     if manifest is None or digest != entry.manifest or RECORD not in manifest.files:
         return None

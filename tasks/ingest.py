@@ -26,7 +26,6 @@ from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.snapshot import (
     PARTIAL,
     SNAPSHOT,
-    SPILL,
     discard,
     discard_partial,
     finish,
@@ -40,6 +39,7 @@ from tasks.storage.sources.image_checks import check_pictures
 from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.typed_rows import Reading, refuse
+from tasks.storage.workspace.run_folder import SPILL
 
 logger = logging.getLogger(__name__)
 

@@ -30,11 +30,10 @@ from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.storage.progress import step
+from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = "MANIFEST.json"
-PROOF = "PROOF.json"
 MANIFEST_SCHEMA = "sudare-manifest/1"
 
 
@@ -55,17 +54,12 @@ class Publication:
     run_key: str
 
 
-def version_folder(store: Path, version: VersionEntry) -> Path:
-    """Return where a version is published."""
-    return store / version.release / f"v{version.number}"
-
-
 def published(ledger: Ledger, run_key: str, store: Path) -> Publication | None:
     """Return the publication of a run if it is complete, so that a repeated run has nothing to do."""
     known = _entered(ledger, run_key)
     if known is None:
         return None
-    folder = version_folder(store, known)
+    folder = _folder(store, known)
     if _manifest_digest(folder) != known.manifest:
         return None
     _move_latest(folder)
@@ -83,13 +77,17 @@ def is_whole(ledger: Ledger, run_key: str, store: Path) -> bool:
     known = _entered(ledger, run_key)
     if known is None or known.status != "published":
         return known is not None
-    return _manifest_digest(version_folder(store, known)) == known.manifest
+    return _manifest_digest(_folder(store, known)) == known.manifest
 
 
 def is_in_store(ledger: Ledger, run_key: str, store: Path) -> bool:
     """Say whether the folder of a run's published version is in the store, superseded or withdrawn as it may be."""
     known = _entered(ledger, run_key)
-    return known is not None and _manifest_digest(version_folder(store, known)) == known.manifest
+    return known is not None and _manifest_digest(_folder(store, known)) == known.manifest
+
+
+def _folder(store: Path, version: VersionEntry) -> Path:
+    return version_folder(store, version.release, version.number)
 
 
 def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
@@ -117,7 +115,7 @@ def publish(
     Privacy: publishes released values only; the charge was paid before they were drawn.
     """
     version = ledger.allocate_version(run_key)
-    final = version_folder(store, version)
+    final = _folder(store, version)
     staging = final.parent / f".staging-v{version.number}"
     with step("publish") as bar:
         try:

@@ -22,8 +22,8 @@ from typing import Any, Literal
 
 from privacy.ledger.terms import VersionEntry
 from tasks.products.tables.checks.neighbour import read_manifest
-from tasks.publish import version_folder
 from tasks.records.descriptions.croissant import CONTEXT
+from tasks.storage.version_folders import version_folder
 
 Form = Literal["croissant", "dcat"]
 CROISSANT = "croissant.json"
@@ -69,7 +69,7 @@ def describe(entries: Iterable[VersionEntry], store: Path) -> tuple[tuple[Descri
         if entry.manifest is None:
             continue
         name = f"{entry.release}/v{entry.number}"
-        metadata = _metadata(version_folder(store, entry), entry.manifest)
+        metadata = _metadata(version_folder(store, entry.release, entry.number), entry.manifest)
         if metadata is None:
             left_out.append(name)
         else:

@@ -18,7 +18,7 @@ from tasks.products.version_records import published_record
 from tasks.records.files.synthetic_files import write_pieces
 from tasks.records.strict_json import printable
 from tasks.storage.progress import step
-from tasks.storage.published_folders import published_around
+from tasks.storage.version_folders import published_around
 from tasks.verification.files.version_folder import VersionFolder, open_version
 from tasks.verification.fitted.model_reader import read_published_model
 from tasks.verification.fitted_meaning import SyntheticMeaning

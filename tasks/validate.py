@@ -23,7 +23,7 @@ from privacy.private_table import PrivateTable
 from tasks.records.facts import CheckOutcome
 from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
-from tasks.storage.snapshot.snapshot import SPILL
+from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import lay_out
 
 if TYPE_CHECKING:

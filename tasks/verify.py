@@ -46,6 +46,7 @@ from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest, Proof, Record, read_statement
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
+from tasks.storage.version_folders import MANIFEST, PROOF
 from tasks.verification.auditor_record import check_sealed
 from tasks.verification.catalogue_digests import check_catalogue
 from tasks.verification.data_files.parquet_footer import check_footers
@@ -54,8 +55,6 @@ from tasks.verification.data_files.rewriting import check_written
 from tasks.verification.descriptions import check_descriptions
 from tasks.verification.explanations import check_told
 from tasks.verification.files.version_folder import (
-    MANIFEST,
-    PROOF,
     Sealed,
     VersionFolder,
     check_contents,

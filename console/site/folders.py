@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from privacy.ledger.terms import VersionEntry
-from tasks.publish import MANIFEST, PROOF, version_folder
+from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
 
 Standing = Literal["whole", "coming", "elsewhere", "changed"]
 _KEPT: Final = 64
@@ -128,7 +128,7 @@ class Folders:
 
     def of(self, entry: VersionEntry) -> Folder:
         """Look at the folder of a version."""
-        path = version_folder(self._store, entry)
+        path = version_folder(self._store, entry.release, entry.number)
         content = _small_file(path / MANIFEST)
         if content is None:
             staged = (path.parent / f".staging-{path.name}").is_dir()

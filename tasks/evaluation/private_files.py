@@ -18,7 +18,7 @@ from privacy.evaluation.scores import PrivateScores
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.evaluation.score_pages import model_page, scores_page, tables_page
-from tasks.storage.published_folders import published_around
+from tasks.storage.version_folders import published_around
 from tasks.storage.workspace.settings import Workspace
 
 FOLDER: Final = "evaluations"

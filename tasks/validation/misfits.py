@@ -22,7 +22,7 @@ from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import connect, run, trouble
 from tasks.storage.progress import step
-from tasks.storage.snapshot.snapshot import SPILL
+from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import ROWS
 from tasks.validation.notation_hints import hint_of
 

@@ -16,7 +16,7 @@ from typing import Final
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.records.strict_json import printable
-from tasks.storage.published_folders import published_around
+from tasks.storage.version_folders import published_around
 
 OWN: Final = "workspaces"
 KEY: Final = re.compile(r"[0-9a-f]{64}")

@@ -22,7 +22,8 @@ from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from tasks.records.model.version_statements import Manifest, Proof, read_statement
 from tasks.records.strict_json import printable, read_json
-from tasks.verification.files.version_folder import PROOF, read_text_file
+from tasks.storage.version_folders import PROOF
+from tasks.verification.files.version_folder import read_text_file
 from tasks.verification.inclusion import (
     REWRITTEN,
     JournalledRun,

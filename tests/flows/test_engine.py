@@ -25,8 +25,8 @@ from tasks.storage.workspace.settings import Workspace
 START_AND_WAIT = """
 import sys, time
 from pathlib import Path
-from flows.prefect_server import prefect_server
-from tasks.settings import Workspace
+from flows.prefect_runs.prefect_server import prefect_server
+from tasks.storage.workspace.settings import Workspace
 with prefect_server(Workspace.open(Path(sys.argv[1]))) as started:
     print(started.process.pid, flush=True)
     if sys.argv[2] == "up":

@@ -163,7 +163,7 @@ def test_what_fails_inside_a_transaction_leaves_nothing(place: Place) -> None:
 
 KILLED = """
 import time
-from privacy.ledger.rows import set_account
+from privacy.ledger.store.ledger_rows import set_account
 ledger = place.open()
 with ledger._store.writing() as transaction:
     set_account(transaction.connection, "people-2024", spent=1)

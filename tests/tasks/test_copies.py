@@ -18,13 +18,13 @@ from botocore.loaders import JSONFileLoader
 from contracts.errors import SudareError
 from contracts.release.address import PostgresAddress, S3Address, read_address
 from privacy.ledger.ledger import Ledger
-from tasks.publish import PROOF
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.copies import copy_published, copy_version
 from tasks.storage.sinks.object_copies import read_version
 from tasks.storage.sinks.table_copies import table_name
 from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
+from tasks.storage.version_folders import PROOF
 from tasks.verify import verify
 from tests.tasks.postgres_server import PostgresServer
 from tests.tasks.runs import first

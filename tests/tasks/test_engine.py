@@ -239,9 +239,9 @@ exec sleep 600
 HOLDER = """
 import sys
 from pathlib import Path
-from tasks.engine.spark import SparkWorker
-from tasks.engine.spark_settings import SparkSettings
-from tasks.run_folder import hold
+from tasks.storage.engines.spark import SparkWorker
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tasks.storage.workspace.run_folder import hold
 with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
     SparkWorker(SparkSettings(Path(sys.argv[2])), run.path, held=run.lock)
     print("started", flush=True)

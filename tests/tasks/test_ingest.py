@@ -475,9 +475,9 @@ def test_a_killed_ingest_leaves_no_finished_snapshot(tmp_path: Path):
     program = f"""
         import os, signal
         from pathlib import Path
-        from contracts.odcs import load_contract
-        from contracts.spec import Source
-        from tasks import progress
+        from contracts.contract.odcs import load_contract
+        from contracts.release.spec import Source
+        from tasks.storage import progress
         from tasks.ingest import ingest
         class Killer:
             def begin(self, name): return self

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT, SPILL
-from tasks.storage.workspace.run_folder import RunBusy, UnexpectedError, hold, run_name, sheltered
+from tasks.storage.snapshot.snapshot import PARTIAL, SNAPSHOT
+from tasks.storage.workspace.run_folder import SPILL, RunBusy, UnexpectedError, hold, run_name, sheltered
 
 HOLD_FOR_EVER = """
 import sys, time
 from pathlib import Path
-from tasks.run_folder import hold
+from tasks.storage.workspace.run_folder import hold
 with hold(Path(sys.argv[1]), "r", keep_snapshot=False):
     print("held", flush=True)
     time.sleep(60)

@@ -20,11 +20,11 @@ import json, sys
 from pathlib import Path
 import duckdb
 from contracts.errors import Refused
-from contracts.odcs import load_contract
-from contracts.source import Source
-from contracts.blocks import time_block
+from contracts.contract.odcs import load_contract
+from contracts.release.source import Source
+from contracts.periods.time_blocks import time_block
 from tasks.ingest import ingest
-from tasks.source.days import Days
+from tasks.storage.sources.days import Days
 
 folder, select, by = Path(sys.argv[1]), sys.argv[2] or None, sys.argv[3]
 types = {"since": "moment"} if "(since" in (select or "") else None

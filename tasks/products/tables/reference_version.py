@@ -19,7 +19,7 @@ from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.lambda_reference import LambdaReference
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.checks.neighbour import EarlierCounts, read_counts, read_manifest
-from tasks.publish import version_folder
+from tasks.storage.version_folders import version_folder
 
 _AT: Final = ("product", "refine", "lambda", "reference")
 _ANOTHER: Final = "name another version, or write `lambda: auto`, which needs none"
@@ -82,7 +82,7 @@ def _read(
         withdrawn = ", which was withdrawn" if entry is not None and entry.status == "withdrawn" else ""
         allowed = listed(known) if known else f"a published version; of {reference.release} there is none here"
         raise _Unusable(Problem(f"{named}{withdrawn}", allowed, _ANOTHER))
-    folder = version_folder(store, entry)
+    folder = version_folder(store, entry.release, entry.number)
     manifest, digest = read_manifest(folder)
     if manifest is None or digest != entry.manifest:
         found = f"{named}, whose MANIFEST.json is not in the release store as it was published"

@@ -15,11 +15,11 @@ from contracts.errors import Finding
 from contracts.release.address import PostgresAddress, read_address
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
-from tasks.publish import version_folder
 from tasks.storage.progress import step
 from tasks.storage.sinks.object_copies import to_objects
 from tasks.storage.sinks.table_copies import to_postgres
 from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion, whole_version
+from tasks.storage.version_folders import version_folder
 
 logger = logging.getLogger(__name__)
 
@@ -80,5 +80,6 @@ def copy_published(
         remedy = "a version that was withdrawn is not copied any more"
         raise CopyRefused([Finding("the ledger", "version", found, there, remedy)])
     [entry] = wanted
-    version = whole_version(version_folder(store, entry), entry.release, entry.number, entry.manifest)
+    folder = version_folder(store, entry.release, entry.number)
+    version = whole_version(folder, entry.release, entry.number, entry.manifest)
     return entry, copy_version(version, to, credentials, newest=entry.status == "published")

@@ -21,9 +21,9 @@ from typing import Any
 from contracts.canonical import readable_json
 from contracts.errors import Finding
 from contracts.release.address import S3Address
-from tasks.publish import MANIFEST, PROOF
 from tasks.storage.object_store import ObjectStore, StoreRefuses
 from tasks.storage.sinks.version_copy import WholeVersion
+from tasks.storage.version_folders import MANIFEST, PROOF
 
 LATEST = "latest.json"
 TRIES = 10

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import Finding, Refused
-from tasks.publish import MANIFEST, PROOF
+from tasks.storage.version_folders import MANIFEST, PROOF
 
 
 class CopyRefused(Refused):

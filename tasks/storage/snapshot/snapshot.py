@@ -26,6 +26,7 @@ import duckdb
 
 from contracts.errors import SudareError
 from tasks.storage.duckdb_session import attempt, connect, trouble
+from tasks.storage.workspace.run_folder import FETCHED, SPILL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 SNAPSHOT = "snapshot.duckdb"
 PARTIAL = "snapshot.partial.duckdb"
-SPILL = "spill"
-FETCHED = "fetched"
 FORMAT = 1
 KEY_BYTES = 32
 HASH_ROWS = 1 << 20

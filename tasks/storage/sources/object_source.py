@@ -18,11 +18,11 @@ from contracts.release.address import S3Address
 from contracts.release.source import Source
 from tasks.storage.duckdb_session import trouble
 from tasks.storage.object_store import Listed, ObjectStore
-from tasks.storage.snapshot.snapshot import FETCHED
 from tasks.storage.sources.folder import Part, parts_named
 from tasks.storage.sources.lake_formats import ABOVE, check_plain
 from tasks.storage.sources.origin import Origin, checked, read_file, read_parts
 from tasks.storage.sources.typed_rows import Reading, refuse, told_as
+from tasks.storage.workspace.run_folder import FETCHED
 
 AT_ONCE: Final = 8
 """Objects that are copied at the same time."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from contracts.errors import Finding, SpecRefused
 from tasks.records.strict_json import printable
+from tasks.storage.version_folders import MANIFEST, PROOF
 
-MANIFEST, PROOF = "MANIFEST.json", "PROOF.json"
 OUTSIDE_MANIFEST = (MANIFEST, PROOF)
 MARKS = (*OUTSIDE_MANIFEST, "record.json")
 _REMEDY: Final = "name a version folder, such as releases/adult-tables/v1"

@@ -14,9 +14,9 @@ from pathlib import Path
 from contracts.errors import Finding, SpecRefused
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable
+from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.folder_marks import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
 
-MANIFEST, PROOF = OUTSIDE_MANIFEST
 _FOLDERS = frozenset({"data", "measurements"})
 _MISSING = "it was lost, or the copy was not finished: get the whole version again from its publisher"
 _CUT = "it was cut, or the copy was not finished: get the whole version again from its publisher"

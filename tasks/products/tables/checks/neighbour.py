@@ -18,8 +18,9 @@ from contracts.errors import Finding
 from contracts.release.tables.product import TableSpec
 from tasks.records.model.version_statements import Manifest, Replay, read_statement
 from tasks.records.strict_json import printable, read_json
+from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.table_files import read_parquet
-from tasks.verification.files.version_folder import MANIFEST, VersionFolder, read_published, read_text_file
+from tasks.verification.files.version_folder import VersionFolder, read_published, read_text_file
 from tasks.verification.record_identity import Meaning
 
 EarlierCounts = Mapping[str, NDArray[np.int64]]

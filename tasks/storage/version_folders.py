@@ -1,11 +1,18 @@
-"""Whether a place lies inside what is published: nothing else may be written there."""
+"""The folders of published versions: their path, their two outermost files, and whether a place lies inside one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-_SIGNS: Final = ("MANIFEST.json", "record.json", "latest")
+MANIFEST = "MANIFEST.json"
+PROOF = "PROOF.json"
+_SIGNS: Final = (MANIFEST, "record.json", "latest")
+
+
+def version_folder(store: Path, release: str, number: int) -> Path:
+    """Return where a version is published."""
+    return store / release / f"v{number}"
 
 
 def published_around(path: Path) -> Path | None:
