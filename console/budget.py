@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from console import ledger_copies
-from console.balance import answer_account, history, show
+from console.balance import answer_account
 from console.errors import UsageRefused
 from console.options import AsJson, At, ledger_at
 from console.render import answer
@@ -19,12 +18,6 @@ from console.render import answer
 if TYPE_CHECKING:
     from privacy.accounting.calculus import Calculus
     from privacy.ledger.ledger import Ledger
-
-app = typer.Typer(help="Accounts: whose loss is bounded, by how much, and what was charged.", no_args_is_help=True)
-app.command("show")(show)
-app.command("history")(history)
-app.command("backup")(ledger_copies.backup)
-app.command("restore")(ledger_copies.restore)
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
@@ -46,7 +39,6 @@ class Adjacency(StrEnum):
     replace_one = "replace_one"
 
 
-@app.command("open")
 def open_account(
     account: Account,
     population: Population,
@@ -157,7 +149,6 @@ def _bind_all(ledger: Ledger, sources: list[str], population: str, block: str, b
         ledger.bind_source(written_source_name(written), population, time_block(block), by=by)
 
 
-@app.command()
 def bind(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="FILE or folder, FILE::TABLE, ADDRESS or ADDRESS::TABLE.")
@@ -195,7 +186,6 @@ def bind(
     answer(payload, lambda console: console.print(told), as_json=as_json)
 
 
-@app.command("close")
 def close_account(account: Account, workspace: At = None, as_json: AsJson = False) -> None:
     """Close an account for new charges; what it lost stays written.
 
@@ -208,7 +198,6 @@ def close_account(account: Account, workspace: At = None, as_json: AsJson = Fals
         answer_account(ledger, state, workspace, as_json=as_json)
 
 
-@app.command("return")
 def return_charge(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Key of a run that reserved and never began to draw.")],
     workspace: At = None,

@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from console import contract_diff, contract_draft, contract_registry
 from console.options import AsJson
 from console.render import answer, print_facts, table
 
@@ -18,24 +17,9 @@ WARNED = 2
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
-app = typer.Typer(help="Contracts: what the columns may hold and what is protected.", no_args_is_help=True)
-
 File = Annotated[Path, typer.Argument(metavar="CONTRACT", help="A contract (ODCS 3 YAML).")]
 
 
-@app.callback()
-def group() -> None:
-    """Contracts: what the columns may hold and what is protected."""
-
-
-app.command("draft")(contract_draft.draft)
-app.command("diff")(contract_diff.diff)
-app.command("register")(contract_registry.register)
-app.command("list")(contract_registry.list_contracts)
-app.command("history")(contract_registry.history)
-
-
-@app.command()
 def lint(
     contract_file: File,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes: exit 2.")] = False,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from privacy.federation.plan import FederatedPlan
     from tasks.federation.flower_processes import Certificates
 
-app = typer.Typer(help="Federations: one model, or tables, across sites that keep their rows.", no_args_is_help=True)
-
 FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
 SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
 LinkIsClosed = Annotated[
@@ -30,7 +28,6 @@ LinkIsClosed = Annotated[
 Authority = Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="The certificate authority (PEM).")]
 
 
-@app.command("plan")
 def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
     """Say what a federation costs whom, without data.
 
@@ -88,7 +85,6 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
     answer(payload, people, as_json=as_json)
 
 
-@app.command("key")
 def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> None:
     """Make this site's key, unless it has one, and print its public half for the federation spec.
 
@@ -115,7 +111,6 @@ def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> N
     answer(payload, people, as_json=as_json)
 
 
-@app.command("run")
 def run(
     federation: FederationSpec,
     host: Annotated[str, typer.Option(help="Where sites reach this machine.")] = "127.0.0.1",
@@ -190,7 +185,6 @@ def run(
     answer(payload, people, as_json=as_json)
 
 
-@app.command("site")
 def site(
     site_file: SiteFile,
     link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
@@ -241,7 +235,6 @@ def site(
             time.sleep(1)
 
 
-@app.command("check")
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What was released.")],
     federation: FederationSpec,

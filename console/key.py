@@ -15,19 +15,11 @@ from contracts.errors import Finding, SpecRefused
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace, is_workspace_told, user_folder
 
-app = typer.Typer(help="Keys: whose versions you verify.", no_args_is_help=True)
-
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of another key that is pinned.")]
 User = Annotated[bool, typer.Option("--user", help="Pin it for all folders outside workspaces, even inside one.")]
 
 
-@app.callback()
-def keys() -> None:
-    """Keep `key` a group of commands."""
-
-
-@app.command("pin")
 def pin(
     file: File, replace: Replace = False, user: User = False, workspace: At = None, as_json: AsJson = False
 ) -> None:

@@ -9,28 +9,13 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from console import (
-    budget,
-    check,
-    contract,
-    evaluate,
-    federation,
-    init,
-    key,
-    plan,
-    publish,
-    releases,
-    run,
-    sample,
-    schedule,
-    serve,
-    verify,
-)
+from console.commands import add_commands
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.storage.workspace.run_folder import sheltered
@@ -84,23 +69,9 @@ def options(version: Version = False) -> None:
     """Differentially private releases of confidential tables, charged to a ledger and checkable offline."""
 
 
-app.command("init")(init.init)
-app.command("plan")(plan.plan)
-app.command("check")(check.check)
-app.command("run")(run.run)
-app.command("publish")(publish.publish)
-app.command("sample")(sample.sample)
-app.command("evaluate")(evaluate.evaluate)
-app.add_typer(budget.app, name="budget")
-app.add_typer(releases.app, name="releases")
-app.command("deploy")(schedule.deploy)
-app.command("work")(schedule.work)
-app.command("watch")(schedule.watch)
-app.command("verify")(verify.verify)
-app.add_typer(key.app, name="key")
-app.command("serve")(serve.serve)
-app.add_typer(contract.app, name="contract")
-app.add_typer(federation.app, name="federation")
+def root_command() -> TyperGroup:
+    """Return the command `sudare` with all that it offers."""
+    return add_commands(cast(TyperGroup, typer.main.get_command(app)))
 
 
 def main() -> None:
@@ -148,7 +119,7 @@ def _invoke(arguments: list[str]) -> int:
 
 def _understand(arguments: list[str]) -> object:
     try:
-        return app(arguments, prog_name="sudare", standalone_mode=False)
+        return root_command()(arguments, prog_name="sudare", standalone_mode=False)
     except TyperException as error:
         if not error.format_message():  # the help was asked for by leaving the command out, and is printed
             return error.exit_code

@@ -9,16 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console import gaps, releases_catalog
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
 from tasks.storage.workspace.settings import Workspace
-
-app = typer.Typer(help="Releases: what was published, and where it is.", no_args_is_help=True)
-
-app.command("gaps")(gaps.gaps)
-app.command("catalog")(releases_catalog.catalog)
 
 Name = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
 
@@ -27,7 +21,6 @@ class NoSuchVersion(Refused):
     """There is no such release or version."""
 
 
-@app.command("list")
 def list_releases(workspace: At = None, as_json: AsJson = False) -> None:
     """List every version of every release, as the ledger knows them.
 
@@ -49,7 +42,6 @@ def list_releases(workspace: At = None, as_json: AsJson = False) -> None:
     answer({"versions": versions}, people, as_json=as_json)
 
 
-@app.command()
 def show(
     release: Name,
     version: Annotated[int | None, typer.Option(help="Which version; the newest without it.")] = None,
@@ -75,7 +67,6 @@ def show(
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
 
 
-@app.command()
 def withdraw(
     release: Name,
     version: Annotated[int, typer.Option(help="Which version.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -11,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
+from typer.core import TyperGroup
 
 import sudare
 from console import errors
-from console.main import app
+from console.commands import COMMANDS, GROUPS, DeferredCommand
+from console.main import root_command
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from tasks.storage.workspace.run_folder import RunBusy
@@ -28,7 +30,7 @@ FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename 
 def _commands() -> Iterator[tuple[str, ...]]:
     """Yield every command that there is, as it is typed."""
 
-    def walk(command: typer.core.TyperGroup | object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def walk(command: TyperGroup | object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         inner = getattr(command, "commands", None)
         if inner is None:
             yield words
@@ -36,7 +38,7 @@ def _commands() -> Iterator[tuple[str, ...]]:
         for name, each in inner.items():
             yield from walk(each, (*words, name))
 
-    yield from walk(typer.main.get_command(app), ())
+    yield from walk(root_command(), ())
 
 
 def _modules_after(*words: str) -> tuple[int, set[str]]:
@@ -55,6 +57,25 @@ def test_help_loads_nothing_heavy() -> None:
     assert code == 0
     assert "console.main" in modules
     assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy", "pydantic"))
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
+def test_help_imports_no_command(words: tuple[str, ...]) -> None:
+    """The list of commands stands in one module; a command is imported when it is called."""
+    places = [place for table in (COMMANDS, *(table for _, table in GROUPS.values())) for place, _ in table.values()]
+    code, modules = _modules_after(*words)
+    assert code == 0
+    assert not modules.intersection(place.partition(":")[0] for place in places)
+
+
+@pytest.mark.parametrize("table", [COMMANDS, *(table for _, table in GROUPS.values())], ids=lambda table: min(table))
+def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(
+    table: dict[str, tuple[str, str]],
+) -> None:
+    """It stands in the list of commands so that help need not import the command."""
+    for name, (place, summary) in table.items():
+        said = inspect.cleandoc(DeferredCommand(name, place, summary).command.help or "")
+        assert summary == " ".join(said.split("\n\n")[0].split())
 
 
 def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:

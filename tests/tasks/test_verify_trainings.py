@@ -241,5 +241,5 @@ def test_another_learner_is_caught_by_deep(version: Version) -> None:
 
 def test_verify_and_help_do_not_load_torch() -> None:
     """It takes seconds; only a training, or the fit again of one, needs it."""
-    code = "import sys, tasks.verify, console.main, tasks.report; sys.exit('torch' in sys.modules)"
+    code = "import sys, tasks.verify, console.verify, tasks.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
