@@ -41,10 +41,10 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals import counts as counts_module
-from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.domain import Domain
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.ingest import ingest
 
 KEY: Final = bytes(range(32))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.results import Row, Setting, machine, write
 from contracts.contract.odcs import load_contract
-from privacy.marginals.shared_scan import Shapes, count_marginals
+from privacy.snapshots.shared_scan import Shapes, count_marginals
 
 ROWS: Final = 10_000_000
 SECONDS_TARGET: Final = 15.0

@@ -27,7 +27,7 @@ from benchmarks._platform_data import TABLES, write_contract, write_rows
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.ten_million_rows import MEASURED, STEP, SUDARE
 from contracts.contract.odcs import load_contract
-from privacy.marginals.shared_scan import count_marginals
+from privacy.snapshots.shared_scan import count_marginals
 
 ROWS: Final = 100_000_000
 THREADS: Final = 2

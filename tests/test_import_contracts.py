@@ -18,6 +18,7 @@ QUERIES: Final = "Only the grant has queries drawn (law 1)"
 SITES: Final = "Only the grant has shares of sites drawn (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
 CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
+FITTED: Final = "What is fitted through a grant knows no ledger, no noise and no scan of rows"
 ROOMS: Final = "The rooms of privacy, each above those that it imports"
 
 REFUSED: Final = (
@@ -33,6 +34,9 @@ REFUSED: Final = (
     ("privacy.grant.queries.added", "privacy.grant.sites.sum_shares", SITES),
     ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
     ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
+    ("privacy.generators.added", "privacy.ledger.terms", FITTED),
+    ("privacy.classifiers.added", "privacy.grant.grant", FITTED),
+    ("privacy.snapshots.added", "privacy.grant.measurement", ROOMS),
     ("privacy.marginals.added", "privacy.learning.rows", ROOMS),
     ("privacy.refine.added", "privacy.table_plans.plan", ROOMS),
     ("privacy.accounting.added", "privacy.ledger.terms", ROOMS),

@@ -26,10 +26,11 @@ from privacy.federation.rounds import Call, Contribution
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
-from privacy.learning.rows import PrivateRows, SnapshotRows
+from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import LedgerRefusal
-from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot_rows import SnapshotRows
 from tasks.federation.federation_run import Federation, understood
 from tasks.federation.wire_format import packed, unpacked
 from tasks.ingest import ingest

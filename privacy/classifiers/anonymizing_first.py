@@ -25,7 +25,7 @@ from privacy.generators.generator import CannotGenerate, CountsSource, Generator
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.rows import seed_for
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import Codes, RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
@@ -80,7 +80,7 @@ class AnonymizingFirst:
         options: AnonymizingFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
         seed: Seed,
     ) -> FittedClassifier:

@@ -25,7 +25,7 @@ from privacy.generators.generator import CountsSource, GeneratorPlan, Progress
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
 from privacy.generators.training_run import Timer, train
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
@@ -91,7 +91,7 @@ class DpSgd:
         options: DpSgdOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
         seed: Seed,
     ) -> FittedClassifier:

@@ -29,7 +29,7 @@ from privacy.classifiers.perturbation_options import (
 )
 from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
 from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
 
@@ -92,7 +92,7 @@ class LearningFirst:
         options: LearningFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
         seed: Seed,
     ) -> FittedClassifier:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
 from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
@@ -117,7 +117,7 @@ class Trainer(Protocol, Generic[OptionsT]):
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
         seed: Seed,
     ) -> FittedClassifier:

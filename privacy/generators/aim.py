@@ -41,7 +41,7 @@ from privacy.generators.planning import (
 from privacy.generators.schedule import Schedule
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
@@ -136,7 +136,7 @@ class Aim:
         options: AimOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure round by round until the budget is used up.

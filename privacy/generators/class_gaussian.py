@@ -37,7 +37,7 @@ from privacy.generators.generator import (
 )
 from privacy.generators.projection import Projected, Projection, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Labels
@@ -118,7 +118,7 @@ class ClassGaussian:
         options: ClassGaussianOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure centre, axes and classes, and put them together.

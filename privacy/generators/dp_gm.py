@@ -37,7 +37,7 @@ from privacy.generators.training_budget import (
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.vae import variational
 from privacy.generators.whole_decoder import decoder_model, layers_of, side_by_side, standard_latents, whole_decoder
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.learning.kmeans import Clusters, cluster_statistic, fit_clusters, initial_centres
 from privacy.learning.learners import ClusteredModel, parameters_of
 from privacy.learning.moments import Moments
@@ -82,7 +82,7 @@ class ClusteredVae:
         options: ClusteredOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure clusters, train their autoencoders, and put their decoders side by side in whole numbers.

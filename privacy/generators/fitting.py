@@ -11,7 +11,7 @@ from privacy.generators.generator import Asked, CountsSource, Fitted, OutOfTime,
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
 from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
@@ -50,7 +50,7 @@ class Fitting:
         asked: Asked,
         options: Options,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
         clock: Clock = time.monotonic,
     ) -> None:

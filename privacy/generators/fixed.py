@@ -23,7 +23,7 @@ from privacy.generators.planning import (
 )
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, weighted
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.marginals.counts import Clique
 from privacy.marginals.domain import Domain
 
@@ -65,7 +65,7 @@ class Fixed:
         options: FixedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure the cliques in the order of the list, and estimate.

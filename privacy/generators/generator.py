@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from contracts.contract.contract import Adjacency
 from contracts.errors import SudareError
 from privacy.accounting.events import Event
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
@@ -191,7 +191,7 @@ class Generator(Protocol, Generic[OptionsT]):
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure through the grant and estimate a model.

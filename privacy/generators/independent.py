@@ -13,7 +13,7 @@ from privacy.generators.fixed import fit_list, plan_list
 from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
 from privacy.generators.options import Options
 from privacy.generators.workload import all_of_order
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 
 
 class Independent:
@@ -43,7 +43,7 @@ class Independent:
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure the columns in order, and estimate.

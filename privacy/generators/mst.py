@@ -26,7 +26,7 @@ from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorP
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.marginals.counts import Clique
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore, Score
@@ -63,7 +63,7 @@ class MaximumSpanningTree:
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure the columns, choose a tree, measure its pairs.

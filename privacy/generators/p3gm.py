@@ -42,7 +42,7 @@ from privacy.generators.training_budget import (
 )
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import Layers, decoder_model, layers_of, whole_decoder
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.groups import Labels
 from privacy.learning.layout import RowLayout
@@ -119,7 +119,7 @@ class P3gm:
         options: PhasedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure the embedding, train the decoder, and round it to whole numbers.

@@ -36,7 +36,7 @@ from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorP
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
@@ -90,7 +90,7 @@ class PrivBayes:
         options: PrivBayesOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Measure the columns, then choose and measure one family after the other.

@@ -9,7 +9,7 @@ from typing import Final
 
 from privacy.generators.generator import OutOfTime, Progress
 from privacy.generators.latent_options import TrainingOptions
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
@@ -74,7 +74,7 @@ class Sums:
         timer: told before each.
     """
 
-    def __init__(self, grant: Grant, rows: PrivateRows, noises: Sequence[GaussianNoise], timer: Timer) -> None:
+    def __init__(self, grant: Draws, rows: PrivateRows, noises: Sequence[GaussianNoise], timer: Timer) -> None:
         self.drawn: list[SumMeasurement] = []
         self._grant, self._rows, self._noises, self._timer = grant, rows, noises, timer
 
@@ -93,7 +93,7 @@ class Sums:
 
 
 def train(
-    grant: Grant, rows: PrivateRows, learner: Learner, plan: TrainingPlan, options: TrainingOptions, timer: Timer
+    grant: Draws, rows: PrivateRows, learner: Learner, plan: TrainingPlan, options: TrainingOptions, timer: Timer
 ) -> Trained:
     """Train through the grant.
 

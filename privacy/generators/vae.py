@@ -31,7 +31,7 @@ from privacy.generators.training_budget import (
 )
 from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import decoder_model, layers_of, standard_latents, whole_decoder
-from privacy.grant.grant import Grant
+from privacy.grant.draws import Draws
 from privacy.learning.embedding import embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import RowLayout
@@ -78,7 +78,7 @@ class Vae:
         options: VariationalOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
-        grant: Grant,
+        grant: Draws,
         progress: Progress,
     ) -> Fitted:
         """Count the rows, train, and round the decoder to whole numbers.

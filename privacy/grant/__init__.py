@@ -2,6 +2,7 @@
 
 Where to look:
     grant                    what others call
+    draws                    what generators and trainers may ask, without the ledger
     queries                  how each kind of query is drawn; the only code that imports noise
     sites                    the same for shares of a federation
     durable_draws            draw once, write, enter, replay

@@ -1,32 +1,21 @@
 """Exact counts as opaque handles: anybody may ask for one, only a grant can open it.
 
 The handle knows which marginal it is of (so that a grant can derive the sensitivity) and how to count it; it shows
-no value, refuses pickling, and has no public way to the numbers. Handles that were asked for together are counted
-together, when the first of them is opened; what was counted is remembered within the run. A marginal over a domain
-that memory does not hold is counted as the list of its populated cells.
+no value, refuses pickling, and has no public way to the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from math import prod
-from typing import Final, NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
-from contracts.release.tables.table_form import MOST_CODES
 from privacy.marginals.coarsening import Coarsening, sum_up
-from privacy.marginals.shared_scan import Shapes, count_marginals, count_populated
-from privacy.private_table import PrivateTable
 
 Clique = tuple[str, ...]
-
-REMEMBERED_BYTES: Final = 512 << 20
-_CELL_BYTES: Final = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,150 +88,3 @@ class SparseCounts:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact counts stay in this process."""
         raise TypeError("SparseCounts cannot be pickled: exact counts stay in this process")
-
-
-class Counts(Protocol):
-    """What a generator may ask: handles on marginals, never rows or numbers."""
-
-    def marginal(self, clique: Clique) -> PrivateCounts:
-        """Return the handle on one marginal."""
-        ...
-
-    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
-        """Return handles on several marginals, which are counted together."""
-        ...
-
-
-class SnapshotCounts:
-    """Counts marginals of an encoded snapshot, over the full declared domain.
-
-    Args:
-        table: the snapshot.
-        contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
-        remembered_bytes: exact counts kept at most; the oldest make room. They go with this object, at the end of
-            the run at the latest [bytes].
-    Raises:
-        ValueError: the snapshot was encoded by another contract.
-    """
-
-    def __init__(
-        self,
-        table: PrivateTable,
-        contract: Contract,
-        *,
-        threads: int = 2,
-        remembered_bytes: int = REMEMBERED_BYTES,
-    ) -> None:
-        if table.contract_digest != contract.digest:
-            raise ValueError("the snapshot was encoded by another contract")
-        self._table = table
-        self._contract = contract
-        self._threads = threads
-        self._room = remembered_bytes
-        self._known: dict[Clique, NDArray[np.int64]] = {}
-
-    def __repr__(self) -> str:
-        """Show which snapshot is counted."""
-        return f"SnapshotCounts({self._table!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: exact counts stay in this process."""
-        raise TypeError("SnapshotCounts cannot be pickled: exact counts stay in this process")
-
-    def marginal(self, clique: Clique, coarsening: Coarsening | None = None) -> PrivateCounts:
-        """Return the handle on the marginal of `clique`, shape as the contract's columns [cells].
-
-        Args:
-            clique: the columns.
-            coarsening: sums the cells up to a coarser resolution, whose shape the counts then have.
-        Raises:
-            ValueError: the coarsening is of a marginal of another shape.
-        Privacy: nothing is read yet; the handle opens only inside a grant. Coarser counts have the same sensitivity:
-            a row falls in exactly one cell.
-        """
-        return self.marginals((clique,))[0].coarser(coarsening)
-
-    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
-        """Return handles on the marginals of `cliques`, in their order; opening one counts all of them in one scan.
-
-        Those that together exceed the memory for counts are counted in as many scans as it takes.
-
-        Privacy: nothing is read yet; each handle opens only inside a grant.
-        """
-        shapes = {clique: self._contract.shape(clique) for clique in cliques}
-        mark = self._table.keyed_hash, self._table.contract_digest
-        return tuple(
-            PrivateCounts(clique, shapes[clique], *mark, partial(self._counted, clique, shapes)) for clique in cliques
-        )
-
-    def sparse(self, clique: Clique) -> SparseCounts:
-        """Return the handle on the populated cells of the marginal of `clique`, by their row-major numbers.
-
-        Raises:
-            ValueError: the domain has no column, or more than 2^63 - 1 cells.
-        Privacy: nothing is read yet; the handle opens only inside a grant.
-        """
-        shape = self._contract.shape(clique)
-        if not clique or prod(shape) > MOST_CODES:
-            raise ValueError(f"clique must have at least one column and at most {MOST_CODES} cells")
-        table = self._table
-        return SparseCounts(
-            clique,
-            prod(shape),
-            table.keyed_hash,
-            table.contract_digest,
-            lambda: self._populated(clique, shape),
-        )
-
-    def _counted(self, clique: Clique, together: Shapes) -> NDArray[np.int64]:
-        """Return the exact counts of one clique, and remember those of the others; read-only."""
-        if clique not in self._known:
-            asked = self._fitting(clique, together)
-            self._make_room(sum(map(_bytes, asked.values())))
-            for each, counts in self._counts_of(asked).items():
-                counts.flags.writeable = False
-                self._known[each] = counts
-        return self._known[clique]
-
-    def _counts_of(self, shapes: Shapes) -> dict[Clique, NDArray[np.int64]]:
-        """Count marginals where the rows are: here, or in the engine that keeps them."""
-        engine = self._table.engine
-        if engine is None:
-            return count_marginals(self._table.path, shapes, threads=self._threads)
-        counted = {}
-        for clique, shape in shapes.items():
-            cells, rows = engine.counted_cells(clique)
-            counted[clique] = np.zeros(prod(shape), dtype=np.int64)
-            counted[clique][cells] = rows
-        return {clique: counts.reshape(shapes[clique]) for clique, counts in counted.items()}
-
-    def _populated(self, clique: Clique, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Count the populated cells of one marginal where the rows are."""
-        if self._table.engine is not None:
-            return self._table.engine.counted_cells(clique)
-        return count_populated(self._table.path, clique, shape, threads=self._threads)
-
-    def _fitting(self, clique: Clique, together: Shapes) -> dict[Clique, tuple[int, ...]]:
-        """Choose what is counted now: the clique, and of those after it, then before it, what the memory holds."""
-        names = list(together)
-        place = names.index(clique)
-        chosen, used = {clique: together[clique]}, _bytes(together[clique])
-        for other in (*names[place + 1 :], *names[:place]):
-            if other in self._known:
-                continue
-            used += _bytes(together[other])
-            if used > self._room:
-                break
-            chosen[other] = together[other]
-        return chosen
-
-    def _make_room(self, wanted: int) -> None:
-        """Forget the oldest counts until `wanted` bytes fit, or all of them."""
-        kept = sum(counts.nbytes for counts in self._known.values())
-        while self._known and kept + wanted > self._room:
-            kept -= self._known.pop(next(iter(self._known))).nbytes
-
-
-def _bytes(shape: tuple[int, ...]) -> int:
-    return _CELL_BYTES * prod(shape)

@@ -34,13 +34,13 @@ from privacy.evaluation.shadow_attacks import Trials
 from privacy.generators.generator import Generator
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
-from privacy.generators.snapshot_source import SnapshotSource
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot_source import SnapshotSource
 from privacy.table_plans.plan import TablesPlan
 from tasks.charge import request_for
 from tasks.products.synthetic.synthesis import rows_of

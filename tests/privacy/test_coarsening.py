@@ -15,8 +15,8 @@ from contracts.release.tables.product import TableSpec
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
-from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.level_shares import level_shares
 from tests.contracts.test_hierarchy import mesh
 from tests.privacy.conftest import NewPlace

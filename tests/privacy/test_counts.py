@@ -13,10 +13,11 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from privacy.marginals import counts as counts_module
-from privacy.marginals import shared_scan
-from privacy.marginals.counts import PrivateCounts, SnapshotCounts
+from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
+from privacy.snapshots import shared_scan
+from privacy.snapshots import snapshot_counts as counts_module
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
@@ -157,10 +158,10 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
     ("call", "allowed"),
     [
         ("._count()", ["privacy/grant/grant.py"]),
-        ("._counted", ["privacy/marginals/counts.py"]),
-        ("count_marginals(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
-        ("count_populated(", ["privacy/marginals/counts.py", "privacy/marginals/shared_scan.py"]),
-        (".counted_cells(", ["privacy/marginals/counts.py"]),
+        ("._counted", ["privacy/snapshots/snapshot_counts.py"]),
+        ("count_marginals(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
+        ("count_populated(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
+        (".counted_cells(", ["privacy/snapshots/snapshot_counts.py"]),
         ("cells_of(", ["contracts/sql/portable/staging.py", "tasks/storage/engines/stage.py"]),
     ],
 )

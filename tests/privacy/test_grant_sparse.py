@@ -27,7 +27,7 @@ from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.counts import SnapshotCounts, SparseCounts
+from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable
@@ -38,6 +38,7 @@ from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth, depth_of
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tests.privacy.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
 
 Populated = tuple[NDArray[np.int64], NDArray[np.int64]]

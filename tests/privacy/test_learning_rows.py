@@ -16,8 +16,9 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused
 from privacy.learning.layout import ColumnLayout, Head, RowLayout, row_layout
-from privacy.learning.rows import PrivateRows, SnapshotRows, _read_codes
+from privacy.learning.rows import PrivateRows
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_rows import SnapshotRows, _read_codes
 from tests.contracts.samples import column, contract_of
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml"

@@ -19,8 +19,8 @@ from contracts.release.spec import load_spec
 from contracts.sql.code_sql import identifier
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, stage_of, staged
-from privacy.marginals.counts import SnapshotCounts
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.engines.stage import StagedTable, ingest_in_engine
 from tasks.storage.snapshot.bounding import choice_keys

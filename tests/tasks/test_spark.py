@@ -31,9 +31,9 @@ from contracts.sql.portable.staging import SOURCE, staged
 from privacy.accounting.amounts import PICO
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.counts import SnapshotCounts
 from privacy.marginals.sensitivity import noise_event
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tasks.storage.engines.spark import LOG, EngineFailed, SparkWorker
 from tasks.storage.engines.stage import MARKER, STAGED, ingest_in_engine
 from tasks.storage.workspace.spark_settings import SparkSettings

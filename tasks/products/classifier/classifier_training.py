@@ -11,11 +11,11 @@ from contracts.contract.contract import Contract
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.classifiers.registry import trainer
-from privacy.generators.snapshot_source import SnapshotSource
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import ParameterMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.post_processing_seed import seed_of_run
 from tasks.products.synthetic.synthesis import Fit
 from tasks.storage.progress import step

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from pydantic import ValidationError
@@ -19,7 +19,6 @@ from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.model_plan import plan_model
 from privacy.classifiers.registry import trainer
 from privacy.generators.generator import OutOfTime
-from privacy.grant.grant import Grant
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
 from tasks.records.model.classifier_statements import ModelReplay
@@ -77,7 +76,7 @@ def retrain(
             unlimited,
             plan.made,
             NoCounts(meaning),
-            cast(Grant, grant),
+            grant,
             bar.advance,
             lambda: _seed(replay),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,7 +18,6 @@ from contracts.errors import Finding, SudareError
 from privacy.generators.generator import Generator, Model, OutOfTime
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import plan_synthetic
-from privacy.grant.grant import Grant
 from tasks.records.model.synthetic_statements import SyntheticReplay
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
@@ -60,7 +59,7 @@ def reestimate(
         return [], [f"the fit: this installation cannot plan it ({printable(str(error))})"]
     grant = PublishedDraws(replay, events, values, meaning)
     try:
-        fitted = made_by.fit(plan.asked, unlimited, plan.made, NoCounts(meaning), cast(Grant, grant), bar.advance)
+        fitted = made_by.fit(plan.asked, unlimited, plan.made, NoCounts(meaning), grant, bar.advance)
     except OutOfTime:
         return [], ["the fit: it was stopped by its time limit, and cannot be followed from there"]
     except UNREADABLE as error:

@@ -15,11 +15,11 @@ from privacy.generators.generator import Fitted, Generator, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
-from privacy.generators.snapshot_source import SnapshotSource
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.post_processing_seed import seed_of_run
 from tasks.storage.progress import step
 

@@ -10,9 +10,10 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts, SparseCounts
+from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
 from tasks.storage.progress import step
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from contracts.contract.contract import Contract
-from privacy.learning.rows import PrivateRows, SnapshotRows
-from privacy.marginals.counts import Clique, PrivateCounts, SnapshotCounts
+from privacy.learning.rows import PrivateRows
+from privacy.marginals.counts import Clique, PrivateCounts
 from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot_rows import SnapshotRows
 
 
 class SnapshotSource:
