@@ -19,7 +19,8 @@ from contracts.reading.scalars import Problem
 
 Formulas = Literal["accepted", "neutralised"]
 QUOTE: Final = "'"
-_FIRST: Final = ("=", "+", "-", "@")
+_FIRST: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""Their full-width forms too: a spreadsheet in Japanese or Chinese takes them for the same signs."""
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
 _STATED: Final = {
     None: "no category or name of a column in CSV files is one that a spreadsheet takes for a formula",

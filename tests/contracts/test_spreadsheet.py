@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.contract.spreadsheet import is_formula, neutralised, restored
 
-LABELS = st.text(alphabet="'=+-@1a, ", max_size=6)
+LABELS = st.text(alphabet="'=+-@＝1a, ", max_size=6)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ LABELS = st.text(alphabet="'=+-@1a, ", max_size=6)
         ("@c", "'@c"),
         ("=x", "'=x"),
         ("'=x", "''=x"),
+        ("＝1+1", "'＝1+1"),
+        ("－ab", "'－ab"),
+        ("－", "－"),
         ("'", "''"),
         ("-1", "-1"),
         ("-3,5 %", "-3,5 %"),
