@@ -45,7 +45,8 @@ from privacy.table_plans.plan import TablesPlan
 from tasks.charge import request_for
 from tasks.products.synthetic.synthesis import rows_of
 from tasks.products.tables.table_measurement import measure_counts
-from tasks.products.tables.table_refinement import DenseTable, refine
+from tasks.products.tables.table_refinement import refine
+from tasks.records.outputs import DenseTable
 from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.progress import Bar, quietly, step
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.about import About
@@ -22,10 +20,9 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
-from tasks.products.classifier.classifier_training import TrainedClassifier
-from tasks.products.synthetic.synthesis import Synthesis
-from tasks.products.tables.reference_version import EarlierVersion
-from tasks.products.tables.table_refinement import ReleasedTable, totals_of
+from tasks.records.outputs import EarlierVersion, ReleasedTable, Synthesis, TrainedClassifier
+from tasks.records.software import Software
+from tasks.records.totals import totals_of
 
 
 @dataclass(frozen=True)
@@ -41,42 +38,6 @@ class CheckOutcome:
     name: str
     passed: bool
     gate: bool
-
-
-@dataclass(frozen=True)
-class Software:
-    """What computed the release.
-
-    Args:
-        packages: version by package name, `sudare` first.
-        python: version of Python.
-        platform: operating system and machine type; no host name.
-        code: digest of the installed source files of Sudare.
-        commit: git commit that it was installed from; None where that is not known.
-        dirty: whether files differ from that commit; None where that is not known.
-        installed: all installed distributions, "name==version", sorted.
-        container: digest of the container image, where it was told.
-        hardware: what can be told of the machine, for auditors; no host name.
-        audits: results of empirical audits that are stored with the code.
-        audited_code: digest of the sources that such audits attack.
-    """
-
-    packages: dict[str, str]
-    python: str
-    platform: str
-    code: str
-    commit: str | None = None
-    dirty: bool | None = None
-    installed: tuple[str, ...] = ()
-    container: str | None = None
-    hardware: str | None = None
-    audits: dict[str, Any] | None = None
-    audited_code: str = ""
-
-    @property
-    def installed_sha256(self) -> str:
-        """SHA-256 (hex) of the list of installed distributions, a line each."""
-        return hashlib.sha256("".join(f"{line}\n" for line in self.installed).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

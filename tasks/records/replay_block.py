@@ -12,7 +12,6 @@ from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.terms import Charge
 from privacy.refine.methods import Counts
 from privacy.refine.sparse import SparseTable as NoisyList
-from tasks.products.tables.table_refinement import ReleasedTable, SparseTable
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.fitted_groups.classifier_replay_block import model_part
@@ -20,6 +19,7 @@ from tasks.records.fitted_groups.synthetic_replay_block import synthetic_part
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
 from tasks.records.groups.noise import disagreement, estimated_rmse, total_kind
+from tasks.records.outputs import ReleasedTable, SparseTable
 
 
 def replay(run: Run) -> dict[str, Any]:

@@ -6,18 +6,55 @@ import hashlib
 import os
 import platform
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from privacy.games import results
 from tasks.records.commit import code_commit
-from tasks.records.facts import Software
 from tasks.storage.workspace.settings import container_digest
 
 LAYERS = ("console", "flows", "tasks", "privacy", "contracts")
 _SOURCE_SUFFIXES = {".py", ".j2", ".css", ".json"}
+
+
+@dataclass(frozen=True)
+class Software:
+    """What computed the release.
+
+    Args:
+        packages: version by package name, `sudare` first.
+        python: version of Python.
+        platform: operating system and machine type; no host name.
+        code: digest of the installed source files of Sudare.
+        commit: git commit that it was installed from; None where that is not known.
+        dirty: whether files differ from that commit; None where that is not known.
+        installed: all installed distributions, "name==version", sorted.
+        container: digest of the container image, where it was told.
+        hardware: what can be told of the machine, for auditors; no host name.
+        audits: results of empirical audits that are stored with the code.
+        audited_code: digest of the sources that such audits attack.
+    """
+
+    packages: dict[str, str]
+    python: str
+    platform: str
+    code: str
+    commit: str | None = None
+    dirty: bool | None = None
+    installed: tuple[str, ...] = ()
+    container: str | None = None
+    hardware: str | None = None
+    audits: dict[str, Any] | None = None
+    audited_code: str = ""
+
+    @property
+    def installed_sha256(self) -> str:
+        """SHA-256 (hex) of the list of installed distributions, a line each."""
+        return hashlib.sha256("".join(f"{line}\n" for line in self.installed).encode()).hexdigest()
 
 
 @cache

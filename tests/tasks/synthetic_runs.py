@@ -25,8 +25,9 @@ from privacy.ledger.terms import AccountTerms
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.charge import request_for
-from tasks.products.synthetic.synthesis import Synthesis, synthesize
+from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
+from tasks.records.outputs import Synthesis
 from tests.tasks.runs import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
 
 PlanT = TypeVar("PlanT")

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from contracts.contract.contract import Contract
-from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.classifiers.registry import trainer
 from privacy.grant.grant import Grant
-from privacy.grant.measurement import ParameterMeasurement
-from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.post_processing_seed import seed_of_run
-from tasks.products.synthetic.synthesis import Fit
+from tasks.records.outputs import TrainedClassifier
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TrainedClassifier(Fit):
-    """What a trainer made of a table; released.
-
-    Args:
-        model: the classifier.
-        seed: of post-processing; None where there is none.
-        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
-    """
-
-    model: ClassifierModel
-    seed: PostProcessingSeed | None
-    parameters: tuple[ParameterMeasurement, ...]
 
 
 def train_classifier(

@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import SyntheticProduct
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS
-from privacy.classifiers.trainer import FittedClassifier
-from privacy.generators.generator import Fitted, Generator, Model
+from privacy.generators.generator import Generator, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.grant.grant import Grant
-from privacy.grant.measurement import Measurement, Selection, SumMeasurement
-from privacy.marginals.seeds import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.post_processing_seed import seed_of_run
+from tasks.records.outputs import RowsFrom, Synthesis
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-
-RowsFrom = Literal["estimated", "public", "declared"]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What was drawn to fit a model; released.
-
-    Args:
-        fitted: the model with its measurements and choices.
-    """
-
-    fitted: Fitted | FittedClassifier
-
-    @property
-    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
-        """The noisy marginals and sums, in the order in which they were drawn."""
-        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
-
-    @property
-    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
-        """Measurements and private choices, in the order in which they were drawn."""
-        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
-
-
-@dataclass(frozen=True)
-class Synthesis(Fit):
-    """What a generator made of a table; released.
-
-    Args:
-        fitted: the model with its measurements and choices.
-        model: the model as a stranger reads it from the published files.
-        seed: drives sampling, order and decoding of the rows.
-        rows: how many rows are published.
-        rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
-    """
-
-    fitted: Fitted
-    model: Model
-    seed: PostProcessingSeed
-    rows: int
-    rows_from: RowsFrom
 
 
 def synthesize(

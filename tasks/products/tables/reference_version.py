@@ -7,7 +7,6 @@ that choosing on it costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,28 +17,12 @@ from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.lambda_reference import LambdaReference
 from privacy.ledger.ledger import Ledger
-from tasks.products.tables.checks.neighbour import EarlierCounts, read_counts, read_manifest
+from tasks.products.tables.checks.neighbour import read_counts, read_manifest
+from tasks.records.outputs import EarlierVersion
 from tasks.storage.version_folders import version_folder
 
 _AT: Final = ("product", "refine", "lambda", "reference")
 _ANOTHER: Final = "name another version, or write `lambda: auto`, which needs none"
-
-
-@dataclass(frozen=True)
-class EarlierVersion:
-    """What λ is chosen on.
-
-    Args:
-        release: the release.
-        number: its version.
-        manifest: SHA-256 (hex) of its MANIFEST.json.
-        counts: its refined counts by name of the table, whole, at least 0 [units].
-    """
-
-    release: str
-    number: int
-    manifest: str
-    counts: EarlierCounts
 
 
 def earlier_version(spec: ReleaseSpec, contract: Contract, ledger: Ledger, store: Path) -> EarlierVersion | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,61 +12,18 @@ from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.levels import Level, levels_of
+from contracts.release.tables.levels import levels_of
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
-from privacy.refine.tables import Refined, refine_table
+from privacy.refine.sparse_tables import refine_sparse_table
+from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
-from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, table_key
-from tasks.products.tables.reference_version import EarlierVersion
+from privacy.table_plans.plan import TablesPlan, table_key
+from tasks.records.outputs import DenseTable, EarlierVersion, Measured, MeasuredLevel, ReleasedTable, SparseTable
+from tasks.records.totals import Totals, totals_of
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class MeasuredLevel:
-    """A coarser resolution of a table, with its measurement."""
-
-    level: Level
-    measurement: Measurement
-
-
-@dataclass(frozen=True)
-class DenseTable:
-    """A table as it will be published, with a count for every cell, and the measurement it came from.
-
-    Args:
-        name: name of the table.
-        columns: its columns.
-        measurement: the noisy marginal.
-        refined: the refined one.
-        levels: its coarser resolutions, coarsest first, where it has a hierarchy; their refined counts are
-            `refined.coarser`.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    measurement: Measurement
-    refined: Refined
-    levels: tuple[MeasuredLevel, ...] = ()
-
-
-@dataclass(frozen=True)
-class SparseTable:
-    """A table as it will be published, with a count for each cell that is not 0; the rest as for `DenseTable`."""
-
-    name: str
-    columns: tuple[str, ...]
-    measurement: SparseMeasurement
-    refined: RefinedCells
-    levels: tuple[MeasuredLevel, ...] = ()
-
-
-ReleasedTable = DenseTable | SparseTable
-Measured = Measurement | SparseMeasurement
 
 
 def refine(
@@ -105,51 +61,6 @@ def refine(
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The totals of a release.
-
-    Args:
-        kept: what tables with a count for every cell add up to, if they keep it (`kept_total`); None where they keep
-            no total [units].
-        listed: what sparse tables add up to: the drawn total or the declared one; None without one [units].
-        estimated: the average of all sums where `kept` is that, with the variance of its noise.
-    """
-
-    kept: int | None
-    listed: int | None
-    estimated: NoisySum | None
-
-
-def totals_of(
-    product: TablesProduct,
-    plan: TablesPlan,
-    contract: Contract,
-    measurements: Sequence[Measured],
-) -> Totals:
-    """Return what the tables of a release must add up to.
-
-    Args:
-        product, plan, contract, measurements: as for `refine`.
-    Privacy: post-processing of what was drawn, or declared public.
-    """
-    dense = [each for each in measurements if isinstance(each, Measurement)]
-    listed = next((int(each.values) for each in dense if each.key == TOTAL_KEY), plan.public_total)
-    if total_kind(product, contract) != "estimated":
-        return Totals(listed, listed, None)
-    zeros = {
-        table_key(table.name, level.name): level.impossible(table.columns)
-        for table in tables_of(product, contract)
-        for level in levels_of(table, contract)
-    }
-    sums = [
-        table_sum(each.values, zeros[each.key] if each.key in zeros else contract.impossible(each.clique), each.event)
-        for each in dense
-    ]
-    estimated = estimate_total(sums)
-    return Totals(estimated.value, listed, estimated)
 
 
 def _refined_together(

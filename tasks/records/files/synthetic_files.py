@@ -25,7 +25,6 @@ from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.marginals.uncertainty import half_width
 from privacy.table_plans.plan import CONFIDENCE
-from tasks.products.synthetic.synthesis import Synthesis
 from tasks.records.facts import RunFacts
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.checkpoint_files import write_checkpoints
@@ -34,6 +33,7 @@ from tasks.records.files.row_arrays import arrow_array, row_schema
 from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.sum_files import sum_name, write_sums
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, WrittenFile, write_measurement, written
+from tasks.records.outputs import Synthesis
 
 MODEL: Final = "model"
 MODEL_VALUES: Final = f"{MODEL}/model.json"

@@ -32,8 +32,8 @@ from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.counts import Clique
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
-from tasks.products.tables.table_refinement import ReleasedTable
 from tasks.records.files.csv_rows import write_csv
+from tasks.records.outputs import ReleasedTable
 
 PIECE = 1 << 20
 """Rows that are held in memory at once."""

@@ -10,9 +10,9 @@ from privacy.evaluation.against_noisy import distance
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
 from privacy.table_plans.plan import CONFIDENCE
-from tasks.products.tables.table_refinement import DenseTable
 from tasks.records.groups.field import NONE, Group, Run, auditor, public
 from tasks.records.groups.noise import suppressed_cells
+from tasks.records.outputs import DenseTable
 
 ON_REQUEST: Final = "computed on request by `sudare evaluate`, from the rows; pays nothing, and is for auditors only"
 SPARSE: Final = "not given for a sparse table: cells that are not listed have no noisy count"

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.release.tables.levels import level_name
 from privacy.table_plans.plan import PlannedDraw
-from tasks.products.tables.table_refinement import DenseTable, ReleasedTable
 from tasks.records.charts import charts
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Axis, Map, draw_map
 from tasks.records.facts import RunFacts
+from tasks.records.outputs import DenseTable, ReleasedTable
 from tasks.records.page.suppression_view import below, drawn_empty, is_suppressed, suppression_facts
 from tasks.records.page.words import relative_error
 

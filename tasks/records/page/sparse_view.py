@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import digit
 from contracts.contract.contract import Contract
 from privacy.refine.sparse_depth import expected_false_hits
-from tasks.products.tables.table_refinement import SparseTable
 from tasks.records.charts import charts
 from tasks.records.charts.error_plot import error_plot
 from tasks.records.facts import RunFacts
+from tasks.records.outputs import SparseTable
 from tasks.records.page.dense_view import (
     LARGEST_CELLS,
     BarRow,

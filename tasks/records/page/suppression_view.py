@@ -8,7 +8,7 @@ import numpy as np
 
 from privacy.marginals.suppression import published_below
 from privacy.refine.intervals import Intervals
-from tasks.products.tables.table_refinement import DenseTable
+from tasks.records.outputs import DenseTable
 
 
 def drawn_empty(table: DenseTable) -> DenseTable:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.products.tables.table_refinement import SparseTable
 from tasks.records.facts import RunFacts
+from tasks.records.outputs import SparseTable
 from tasks.records.page.dense_view import TableView, dense_view, room
 from tasks.records.page.sparse_view import sparse_view
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,13 +17,13 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.product import TableSpec
 from tasks.records.model.version_statements import Manifest, Replay, read_statement
+from tasks.records.outputs import EarlierCounts
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.table_files import read_parquet
 from tasks.verification.files.version_folder import VersionFolder, read_published, read_text_file
 from tasks.verification.record_identity import Meaning
 
-EarlierCounts = Mapping[str, NDArray[np.int64]]
 _NOT_THAT_VERSION: Final = "lambda was chosen on something else than the record says: ask the publisher"
 _OTHER_TABLE: Final = "choose another version, whose tables have the same names, columns and cells"
 

@@ -1,0 +1,143 @@
+"""What the products make of a run's draws: released values, from which files, pages and records are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.release.tables.levels import Level
+from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.trainer import FittedClassifier
+from privacy.generators.generator import Fitted, Model
+from privacy.grant.measurement import (
+    Measurement,
+    ParameterMeasurement,
+    Selection,
+    SparseMeasurement,
+    SumMeasurement,
+)
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.refine.sparse_tables import RefinedCells
+from privacy.refine.tables import Refined
+
+EarlierCounts = Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class EarlierVersion:
+    """What λ is chosen on.
+
+    Args:
+        release: the release.
+        number: its version.
+        manifest: SHA-256 (hex) of its MANIFEST.json.
+        counts: its refined counts by name of the table, whole, at least 0 [units].
+    """
+
+    release: str
+    number: int
+    manifest: str
+    counts: EarlierCounts
+
+
+@dataclass(frozen=True)
+class MeasuredLevel:
+    """A coarser resolution of a table, with its measurement."""
+
+    level: Level
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class DenseTable:
+    """A table as it will be published, with a count for every cell, and the measurement it came from.
+
+    Args:
+        name: name of the table.
+        columns: its columns.
+        measurement: the noisy marginal.
+        refined: the refined one.
+        levels: its coarser resolutions, coarsest first, where it has a hierarchy; their refined counts are
+            `refined.coarser`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    measurement: Measurement
+    refined: Refined
+    levels: tuple[MeasuredLevel, ...] = ()
+
+
+@dataclass(frozen=True)
+class SparseTable:
+    """A table as it will be published, with a count for each cell that is not 0; the rest as for `DenseTable`."""
+
+    name: str
+    columns: tuple[str, ...]
+    measurement: SparseMeasurement
+    refined: RefinedCells
+    levels: tuple[MeasuredLevel, ...] = ()
+
+
+ReleasedTable = DenseTable | SparseTable
+Measured = Measurement | SparseMeasurement
+RowsFrom = Literal["estimated", "public", "declared"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was drawn to fit a model; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+    """
+
+    fitted: Fitted | FittedClassifier
+
+    @property
+    def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
+        """The noisy marginals and sums, in the order in which they were drawn."""
+        return tuple(sorted((*self.fitted.measurements, *self.fitted.sums), key=lambda each: each.number))
+
+    @property
+    def drawn(self) -> tuple[Measurement | SumMeasurement | Selection, ...]:
+        """Measurements and private choices, in the order in which they were drawn."""
+        return tuple(sorted((*self.measured, *self.fitted.selections), key=lambda each: each.number))
+
+
+@dataclass(frozen=True)
+class Synthesis(Fit):
+    """What a generator made of a table; released.
+
+    Args:
+        fitted: the model with its measurements and choices.
+        model: the model as a stranger reads it from the published files.
+        seed: drives sampling, order and decoding of the rows.
+        rows: how many rows are published.
+        rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
+    """
+
+    fitted: Fitted
+    model: Model
+    seed: PostProcessingSeed
+    rows: int
+    rows_from: RowsFrom
+
+
+@dataclass(frozen=True)
+class TrainedClassifier(Fit):
+    """What a trainer made of a table; released.
+
+    Args:
+        model: the classifier.
+        seed: of post-processing; None where there is none.
+        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
+    """
+
+    model: ClassifierModel
+    seed: PostProcessingSeed | None
+    parameters: tuple[ParameterMeasurement, ...]
