@@ -13,8 +13,8 @@ from console.site.releases import value_of, version_object
 from console.site.tables import preview
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
+from tasks.records.sentences import PRESENCE
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.guarantee.posterior_checks import PRESENCE
 
 FILES_PAGE: Final = 200
 _MOST_TABLES: Final = 200

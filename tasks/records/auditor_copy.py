@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from contracts.canonical import canonical_json, readable_json
 from privacy.ledger.journal.signing import Signer, key_id, signature_holds
+from tasks.records.model.auditor_statements import AUDITOR_SCHEMA, PURPOSE, SALT_BYTES, commitment, withheld
 from tasks.records.record import Record
-from tasks.verification.auditor_record import AUDITOR_SCHEMA, PURPOSE, SALT_BYTES, commitment, withheld
 
 AUDITOR_RECORD: Final = "record.auditor.json"
 

@@ -17,9 +17,9 @@ from tasks.records.groups.reproducibility import NOTICES, REPRODUCIBILITY
 from tasks.records.groups.unprotected import PREPROCESSING, UNPROTECTED
 from tasks.records.groups.utility import UTILITY
 from tasks.records.hazards.limitations import LIMITATIONS
+from tasks.records.model.auditor_statements import COMMITMENT, withheld
 from tasks.records.product_groups import groups_of
 from tasks.records.replay_block import replay
-from tasks.verification.auditor_record import COMMITMENT, withheld
 
 RECORD_SCHEMA = "sudare-record/1"
 GROUPS: tuple[Group, ...] = (

@@ -8,8 +8,8 @@ from contracts.contract.spreadsheet import Formulas
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import Field, Group
+from tasks.records.model.auditor_statements import COMMITMENT
 from tasks.records.record import GROUPS, RECORD_SCHEMA
-from tasks.verification.auditor_record import COMMITMENT
 
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _TEXT = {"type": "string"}

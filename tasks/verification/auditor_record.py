@@ -1,7 +1,6 @@
-"""The complete record, for auditors: signed, and committed to by the public one, so that both have one source.
+"""The complete record that auditors get (`tasks.records.model.auditor_statements`), held against the published one.
 
-The public record holds SHA-256(salt ‖ canonical JSON of the complete record). The salt, 32 random bytes, is in the
-complete record's file alone, so that the commitment tells nothing of what is withheld. Checked, in this order:
+Checked, in this order:
 
 1. the file follows its schema and is signed under the pinned key, for this purpose
 2. it is of the version at hand
@@ -11,55 +10,15 @@ complete record's file alone, so that the commitment tells nothing of what is wi
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from pydantic import Field
-
-from contracts.canonical import canonical_json
 from contracts.errors import Finding
-from tasks.records.model.version_statements import Count, Hash, KeyId, Signature, Statement, Text, read_statement
+from tasks.records.model.auditor_statements import COMMITMENT, PURPOSE, Json, SealedRecord, commitment, withheld
+from tasks.records.model.version_statements import read_statement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import check_signature
 
-AUDITOR_SCHEMA: Final = "sudare-auditor-record/1"
-PURPOSE: Final = "auditor-record"
-SALT_BYTES: Final = 32
-COMMITMENT: Final = "auditor_commitment"
-WITHHELD: Final = "withheld"
-Json = dict[str, Any]
-
 _OTHER: Final = "this is not the record that the published one was made from: ask the publisher for it"
-
-
-class SealedRecord(Statement):
-    """record.auditor.json."""
-
-    schema_: Literal["sudare-auditor-record/1"] = Field(alias="schema")
-    release: Text
-    version: Count
-    salt: Hash
-    record: dict[str, Any]
-    key_id: KeyId
-    signature: Signature
-
-
-def commitment(salt: bytes, record: Json) -> str:
-    """Return the commitment (hex) to a complete record."""
-    return hashlib.sha256(salt + canonical_json(record)).hexdigest()
-
-
-def withheld(record: Json) -> Json:
-    """Return the record with the values for auditors withheld."""
-    groups = {
-        letter: {**group, "fields": {name: _public(field) for name, field in group["fields"].items()}}
-        for letter, group in record["groups"].items()
-    }
-    return {**record, "groups": groups}
-
-
-def _public(field: Json) -> Json:
-    return {"class": "auditor", "value": WITHHELD} if field["class"] == "auditor" else field
 
 
 def check_sealed(value: Any, published: Any, *, public_key: str, where: str) -> list[Finding]:

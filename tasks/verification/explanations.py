@@ -13,11 +13,11 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.entries import is_to_the_hour
 from privacy.refine.intervals import told_interval
 from tasks.records.model.version_statements import ListedStatement, Manifest, Record, RecordTerms, TableStatement
+from tasks.records.sentences import OF_A_PERIOD
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 
-OF_A_PERIOD: Final = "rows of one period"
 _LISTED: Final = ("cells", "threshold", "listed_noisy", "listed_refined", "absent_interval")
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 

@@ -15,7 +15,7 @@ from privacy.accounting.amounts import pico_to_text
 from privacy.refine.intervals import told_interval
 from tasks.records.groups.guarantee import odds_factor
 from tasks.records.groups.posterior_words import beliefs
-from tasks.verification.guarantee.posterior_checks import meaning
+from tasks.records.sentences import meaning
 from tests.tasks.forgery import Json, digest_of, edit, edit_table, of_kind, set_cell, told
 
 Change = Callable[[Any], object]

@@ -14,7 +14,7 @@ from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.records.auditor_copy import Auditors
-from tasks.verification.auditor_record import PURPOSE, commitment
+from tasks.records.model.auditor_statements import PURPOSE, commitment
 from tasks.verify import verify
 from tests.tasks.forgery import Json, forge, load, told
 from tests.tasks.runs import second

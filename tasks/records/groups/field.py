@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
-from tasks.verification.auditor_record import WITHHELD
+from tasks.records.model.auditor_statements import WITHHELD
 
 NOT_AVAILABLE = "not available"
 NONE = "none"

@@ -14,10 +14,10 @@ from privacy.refine.intervals import told_interval
 from privacy.refine.total import total_kind as total_kind_of
 from privacy.refine.tree import expected_variances
 from privacy.table_plans.plan import TOTAL_KEY
-from tasks.products.tables.checks.mechanism import mechanism_choice
 from tasks.records.groups.field import NONE, Group, Run, public
 from tasks.records.groups.release_identity import hour
 from tasks.records.outputs import ReleasedTable, SparseTable
+from tasks.records.sentences import mechanism_choice
 
 SAMPLERS = {
     "discrete_laplace": "discrete Laplace on the integers, sampled exactly, without floating point",

@@ -17,7 +17,7 @@ from privacy.accounting.posterior import (
 )
 from privacy.table_plans.plan import PlannedDraw
 from tasks.records.groups.field import Run, public
-from tasks.verification.guarantee.posterior_checks import ANY_COLUMN, PRESENCE, ROWS, WHOLE, meaning
+from tasks.records.sentences import ANY_COLUMN, PRESENCE, ROWS, WHOLE, meaning
 
 
 def beliefs(epsilon: int, delta: int) -> dict[str, str]:

@@ -10,8 +10,8 @@ from tasks.records.groups.contract_terms import truncation
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, Group, Run, public
 from tasks.records.groups.release_identity import hour
+from tasks.records.sentences import OF_A_PERIOD
 from tasks.storage.sources.gate_words import delivered, readable
-from tasks.verification.explanations import OF_A_PERIOD
 
 LOOK: Final = (
     "the share of the rows of each column that do not fit the contract, are clipped or missing, shown to the "

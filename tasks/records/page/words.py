@@ -15,7 +15,7 @@ from privacy.accounting.posterior import largest_posterior, odds_bound, smallest
 from privacy.accounting.scale import further_epsilons
 from tasks.records.charts.charts import belief_bar
 from tasks.records.groups.contract_terms import SCOPE_WORDS
-from tasks.verification.guarantee.posterior_checks import ANY_COLUMN
+from tasks.records.sentences import ANY_COLUMN
 
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 Values = dict[str, Any]

@@ -17,45 +17,19 @@ from typing import Any, Final
 from contracts.errors import Finding
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from tasks.records.model.version_statements import DrawStatement, Record, RecordTerms
+from tasks.records.sentences import ANY_COLUMN, PRESENCE, ROWS, WHOLE, meaning
 from tasks.records.strict_json import shown
 from tasks.verification.recompute.effort import exact_sum
 from tasks.verification.recompute.event_forms import read_event
 from tasks.verification.recompute.loss import NotRecomputable, recompute
 
 PRIORS: Final = {"1 %": 0.01, "10 %": 0.1, "50 %": 0.5}
-WHOLE: Final = "no narrower than about a whole unit: every draw may depend on every column"
-PRESENCE: Final = "a unit is in the table"
-ROWS: Final = "the rows of a unit are these and no others"
-ANY_COLUMN: Final = "any column"
-OF_A_COLUMN: Final = (
-    "of somebody of whom everything else in the encoded table is known, what the release adds about this column: "
-    "only draws that count the column tell of it, and another value moves at most {rows} of each from one cell to "
-    "another. What other columns suggest about it is bounded by "
-)
-OF_PRESENT: Final = (
-    "twice the epsilon of the release, and whether somebody is in the table at all by that epsilon itself. Another "
-    "value counts as one unit removed and another added: so it may exceed the loss about presence"
-)
-OF_REPLACED: Final = "the epsilon of the release alone"
-WHOLE_TWICE: Final = (
-    ". Of somebody known to be in the table that is twice the epsilon of the release: another row counts as one "
-    "unit removed and another added"
-)
 _TOLERANCE: Final = 1e-6
 _PERCENT: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,20})? %")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-]?[0-9]{1,3})?")
 _MISLEADING: Final = "people are told that less can be learned than follows: rely on the recomputed value"
 _ALLOWANCE: Final = 10 / 9
 _FINEST: Final = 10**40
-
-
-def meaning(adjacency: str, rows_per_unit: int, *, synthetic: bool) -> str:
-    """Say what a bound about one column is about, under a relation."""
-    present = adjacency == "add_remove"
-    if synthetic:
-        return WHOLE + (WHOLE_TWICE if present else "")
-    rows = "one row" if rows_per_unit == 1 else f"{rows_per_unit} rows"
-    return OF_A_COLUMN.format(rows=rows) + (OF_PRESENT if present else OF_REPLACED)
 
 
 def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str) -> list[Finding]:

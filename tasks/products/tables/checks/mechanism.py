@@ -12,27 +12,17 @@ from typing import Any, Final
 
 from contracts.errors import Finding, SudareError
 from contracts.reading.scalars import parse_decimal
-from contracts.release.tables.product import AUTO, TablesProduct
+from contracts.release.tables.product import AUTO
 from privacy.accounting.calculus import PureCalculus
-from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, plan_product
+from privacy.table_plans.plan import TOTAL_KEY, plan_product
 from tasks.records.model.version_statements import Record
+from tasks.records.sentences import mechanism_choice
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.record_identity import OTHER, Meaning
 
-LEAST: Final = (
-    "least expected error, from public parameters alone: the root mean square over all cells before refinement, each "
-    "counted with its table's weight"
-)
-NAMED: Final = "the spec"
 _TOLERANCE: Final = 1e-5
 _KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
-
-
-def mechanism_choice(product: TablesProduct, plan: TablesPlan) -> dict[str, Any]:
-    """Say who chose the mechanism, and the expected error [rows] of each kind of noise that was weighed."""
-    errors = {str(noise): f"{error:.6g}" for noise, error in sorted(plan.expected_rmse.items())}
-    return {"by": LEAST if product.mechanism == AUTO else NAMED, "expected_rmse": errors}
 
 
 def check_mechanism(record: Record, meaning: Meaning, run: JournalledRun | None, *, where: str) -> list[Finding]:
