@@ -20,9 +20,9 @@ from contracts.contract.contract import Contract
 from contracts.errors import ContractRefused, Finding
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
-from tasks.products.tables.checks.neighbour import read_manifest
 from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.contract_registry import Registry, breaking_findings
+from tasks.verification.files.version_folder import read_manifest
 
 logger = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privacy.ledger.terms import VersionEntry
-from tasks.products.tables.checks.neighbour import read_manifest
 from tasks.records.descriptions.croissant import CONTEXT
 from tasks.storage.version_folders import version_folder
+from tasks.verification.files.version_folder import read_manifest
 
 Form = Literal["croissant", "dcat"]
 CROISSANT = "croissant.json"

@@ -40,7 +40,7 @@ from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.classifier.weight_checks import ModelChecks
 from tasks.products.synthetic.row_checks import SyntheticChecks
-from tasks.products.tables.checks.table_checks import MOST_MOVES, ProductChecks, TablesChecks
+from tasks.products.tables.checks.table_checks import TablesChecks
 from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest, Proof, Record, read_statement
@@ -53,6 +53,7 @@ from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.data_files.rewriting import check_written
 from tasks.verification.descriptions import check_descriptions
+from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.explanations import check_told
 from tasks.verification.files.version_folder import (
     Sealed,
@@ -76,6 +77,7 @@ from tasks.verification.inclusion import (
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport
+from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded
 from tasks.verification.record_identity import check_charge, check_identity

@@ -23,8 +23,8 @@ from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.evaluation.score_pages import holdout_page
-from tasks.products.tables.checks.neighbour import read_manifest
 from tasks.storage.workspace.settings import Workspace
+from tasks.verification.files.version_folder import read_manifest
 
 FOLDER: Final = "public-scores"
 """In the workspace's root."""

@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 
+RuleFindings = tuple[list[Finding], list[str]]
+"""What a part of a rule found wrong, and what it could not check."""
+
 REPORT_SCHEMA: Final = "sudare-verify-report/1"
 CANNOT_TELL: Final = (
     "that the noise was drawn as the record says: it is random, so it cannot be replayed",

@@ -29,7 +29,6 @@ from tasks.products.classifier.classifier_statement_checks import (
     required_files,
 )
 from tasks.products.classifier.retraining import retrain
-from tasks.products.tables.checks.table_replay import Outcome
 from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
@@ -37,6 +36,7 @@ from tasks.storage.progress import Bar
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted.fitted_values import OpenFiles
 from tasks.verification.fitted.stand_in_grant import PublishedValues
+from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import check_listed
 
 SEED: Final = "whether the seed of the training was drawn blindly, and not chosen with a look at the data"
@@ -85,7 +85,9 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         findings += check_told_model(self._record, self.meaning, where=self._where)
         return findings + self._check_alone(self.meaning)
 
-    def _fit_again(self, values: PublishedValues, meaning: ModelMeaning, model: ClassifierModel, bar: Bar) -> Outcome:
+    def _fit_again(
+        self, values: PublishedValues, meaning: ModelMeaning, model: ClassifierModel, bar: Bar
+    ) -> RuleFindings:
         return retrain(self._record.replay, self.events, values, meaning, model, bar)
 
     def _check_made(self, files: OpenFiles, meaning: ModelMeaning) -> list[Finding]:

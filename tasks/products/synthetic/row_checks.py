@@ -10,7 +10,6 @@ from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows
-from tasks.products.tables.checks.table_replay import Outcome
 from tasks.records.model.synthetic_statements import SyntheticRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable
@@ -28,6 +27,7 @@ from tasks.verification.fitted_meaning import (
     read_synthetic,
     required_files,
 )
+from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import check_listed
 from tasks.verification.stated_errors import check_distances
 
@@ -72,7 +72,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         self._sound = self._sound and not findings
         return findings + check_told_synthetic(self._record, self.meaning, where=self._where)
 
-    def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> Outcome:
+    def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
         return reestimate(self._record.replay, self.events, values, meaning, model, bar)
 
     def forms(self) -> Mapping[str, FileForm]:

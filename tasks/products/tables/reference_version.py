@@ -17,9 +17,10 @@ from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.lambda_reference import LambdaReference
 from privacy.ledger.ledger import Ledger
-from tasks.products.tables.checks.neighbour import read_counts, read_manifest
+from tasks.products.tables.checks.neighbour import read_counts
 from tasks.records.outputs import EarlierVersion
 from tasks.storage.version_folders import version_folder
+from tasks.verification.files.version_folder import read_manifest
 
 _AT: Final = ("product", "refine", "lambda", "reference")
 _ANOTHER: Final = "name another version, or write `lambda: auto`, which needs none"

@@ -9,20 +9,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import Finding
-from tasks.products.tables.checks.table_replay import Outcome
 from tasks.records.files.part_names import part_name, parts_among
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.outcomes import RuleFindings
 
 OTHER_PARTS: Final = "the parts are not the file's rows: use the whole file"
 _SPARE_BYTES: Final = 2**16
 _TIMES: Final = 2
 
 
-def check_parts(folder: VersionFolder, manifest: Manifest, sound: frozenset[str], whole: Outcome) -> Outcome:
+def check_parts(
+    folder: VersionFolder, manifest: Manifest, sound: frozenset[str], whole: RuleFindings
+) -> RuleFindings:
     """Compare the parts of each data file with the row groups of the whole, one at a time.
 
     Args:
@@ -31,7 +33,7 @@ def check_parts(folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
         sound: those whose checksum holds.
         whole: what was found of the whole files, in which nothing is wrong.
     Returns:
-        Outcome: the same, what is wrong with parts, and what could not be compared.
+        RuleFindings: the same, what is wrong with parts, and what could not be compared.
     """
     files, findings = OpenFiles(folder, manifest, sound), list(whole[0])
     for name in sorted(manifest.files):

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
-from tasks.products.tables.checks.table_checks import ProductChecks
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.part_names import parts_among
 from tasks.records.files.tidy_tables import PIECE, index_type
@@ -31,6 +30,7 @@ from tasks.verification.files.table_files import UNREADABLE
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import FileForm
 from tasks.verification.fitted.fitted_values import OpenFiles
+from tasks.verification.product_checks import ProductChecks
 
 ROOM: Final = "the file has room for what nobody declared: take its values, and ask the publisher what else it holds"
 _ARROW_SCHEMA: Final = b"ARROW:schema"

@@ -28,6 +28,8 @@ from tasks.verification.record_identity import OTHER, Meaning, differences
 
 NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
+MOST_MOVES: Final = 2
+"""An event that moves more cells is no marginal's: its loss is not recomputed."""
 _KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
 _UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 

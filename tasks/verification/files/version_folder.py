@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Finding, SpecRefused
-from tasks.records.model.version_statements import Manifest
-from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable
+from tasks.records.model.version_statements import Manifest, read_statement
+from tasks.records.strict_json import CHANGED, LARGEST_JSON, printable, read_json
 from tasks.storage.version_folders import MANIFEST
 from tasks.verification.files.folder_marks import MARKS, OUTSIDE_MANIFEST, no_version, what_it_is
 
@@ -207,3 +207,16 @@ def read_auditor_record(path: Path) -> Sealed:
         remedy = "it lies in the publisher's workspace: .sudare/records/RELEASE/vN/record.auditor.json"
         allowed = "the version's record for auditors"
         raise SpecRefused([Finding(printable(str(path)), "auditors' record", found, allowed, remedy)]) from error
+
+
+def read_manifest(folder: Path) -> tuple[Manifest | None, str | None]:
+    """Return what a version's manifest states, and the SHA-256 (hex) of its bytes; None where it cannot be read.
+
+    Its signature is not checked: who reads it knows the digest that it must have.
+    """
+    data, _ = read_text_file(folder, MANIFEST)
+    if data is None:
+        return None, None
+    value, _ = read_json(data, where=MANIFEST)
+    manifest, _ = (None, []) if value is None else read_statement(Manifest, value, where=MANIFEST)
+    return manifest, hashlib.sha256(data).hexdigest()

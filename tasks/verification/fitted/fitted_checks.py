@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.learning.statistics import Statistic
-from tasks.products.tables.checks.table_replay import Outcome
 from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
@@ -23,6 +22,7 @@ from tasks.verification.fitted.fitted_values import OpenFiles, check_fitted_valu
 from tasks.verification.fitted.stand_in_grant import PublishedValues
 from tasks.verification.fitted_meaning import DrawnEvent, FittedMeaning, check_marginals_and_choices, read_draws
 from tasks.verification.inclusion import JournalledRun
+from tasks.verification.outcomes import RuleFindings
 
 RecordT = TypeVar("RecordT", bound=FittedRecord)
 MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
@@ -86,7 +86,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
-    ) -> tuple[Outcome, Outcome] | None:
+    ) -> tuple[RuleFindings, RuleFindings] | None:
         """Check what was drawn, then what was made of it."""
         if self.meaning is None or not self.events or not self._sound:
             return None
@@ -101,7 +101,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         """Of what was drawn."""
         return {} if self.meaning is None else drawn_forms(self._record.replay, self.meaning)
 
-    def reestimate(self, bar: Bar) -> Outcome | None:
+    def reestimate(self, bar: Bar) -> RuleFindings | None:
         """Fit again from the published noisy values, and compare."""
         self._fitted_again = True
         measured = sum(draw.measurements is not None for draw in self._record.replay.draws)
@@ -114,5 +114,5 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         """Check the model, and what comes out of it."""
 
     @abstractmethod
-    def _fit_again(self, values: PublishedValues, meaning: MeaningT, model: ModelT, bar: Bar) -> Outcome:
+    def _fit_again(self, values: PublishedValues, meaning: MeaningT, model: ModelT, bar: Bar) -> RuleFindings:
         """Fit again and compare with the published model."""

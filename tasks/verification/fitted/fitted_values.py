@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
 from privacy.learning.statistics import Statistic
-from tasks.products.tables.checks.table_checks import MOST_MOVES
 from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, read_json, shown
@@ -20,6 +19,7 @@ from tasks.verification.draw_files.checkpoint_checks import check_checkpoint
 from tasks.verification.draw_files.measurement_files import check_measured
 from tasks.verification.draw_files.parameter_file_checks import check_parameter_file
 from tasks.verification.draw_files.sum_file_checks import check_sum_file, read_statistics
+from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.sum_draws import MOST_NORMS
 from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.files.version_folder import VersionFolder, read_published

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,29 +15,15 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.product import TableSpec
-from tasks.records.model.version_statements import Manifest, Replay, read_statement
+from tasks.records.model.version_statements import Manifest, Replay
 from tasks.records.outputs import EarlierCounts
-from tasks.records.strict_json import printable, read_json
-from tasks.storage.version_folders import MANIFEST
+from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import read_parquet
-from tasks.verification.files.version_folder import VersionFolder, read_published, read_text_file
+from tasks.verification.files.version_folder import VersionFolder, read_manifest, read_published
 from tasks.verification.record_identity import Meaning
 
 _NOT_THAT_VERSION: Final = "lambda was chosen on something else than the record says: ask the publisher"
 _OTHER_TABLE: Final = "choose another version, whose tables have the same names, columns and cells"
-
-
-def read_manifest(folder: Path) -> tuple[Manifest | None, str | None]:
-    """Return what a version's manifest states, and the SHA-256 (hex) of its bytes; None where it cannot be read.
-
-    Its signature is not checked: who reads it knows the digest that it must have.
-    """
-    data, _ = read_text_file(folder, MANIFEST)
-    if data is None:
-        return None, None
-    value, _ = read_json(data, where=MANIFEST)
-    manifest, _ = (None, []) if value is None else read_statement(Manifest, value, where=MANIFEST)
-    return manifest, hashlib.sha256(data).hexdigest()
 
 
 def read_counts(

@@ -1,91 +1,31 @@
-"""What a verification checks differently by the kind of product: rules 5, 6, 8 and 9; and the checks of tables."""
+"""What a verification checks of a version of tables: rules 5, 6, 8 and 9."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from tasks.products.tables.checks.frequency_rule import check_rule
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_listed
-from tasks.products.tables.checks.table_replay import Outcome, replay_tables
-from tasks.records.model.version_statements import Manifest, Record, RecordTerms
+from tasks.products.tables.checks.table_replay import replay_tables
+from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
-from tasks.verification.draws.charged_noise import NoiseEvent, check_draws, check_moves, check_plan, read_events
+from tasks.verification.draws.charged_noise import (
+    MOST_MOVES,
+    NoiseEvent,
+    check_draws,
+    check_moves,
+    check_plan,
+    read_events,
+)
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import FileForm, table_forms
 from tasks.verification.inclusion import JournalledRun
+from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import Meaning, check_files, check_tables, read_meaning
 from tasks.verification.stated_errors import check_distances
-
-MOST_MOVES: Final = 2
-"""An event that moves more cells is no marginal's: its loss is not recomputed."""
-
-
-class ProductChecks(Protocol):
-    """The checks of one version whose record could be read; asked in the order of the methods."""
-
-    @property
-    def record(self) -> RecordTerms:
-        """The record."""
-        ...
-
-    @property
-    def contract(self) -> Contract | None:
-        """The contract, once `read` found nothing wrong with contract and product."""
-        ...
-
-    @property
-    def rules(self) -> Mapping[int, str]:
-        """What rules are called that say something else for this kind of product, by number."""
-        ...
-
-    @property
-    def untold(self) -> tuple[str, ...]:
-        """What no check of this version can tell, beside what none of any version can; known after `replay`."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """Whether all planned draws must have been made."""
-        ...
-
-    @property
-    def priced(self) -> bool | None:
-        """Whether the losses of the draws can be recomputed; None where the draws cannot be read."""
-        ...
-
-    def read(self) -> list[Finding]:
-        """Read contract and product again."""
-        ...
-
-    def check_files(self, manifest: Manifest) -> list[Finding]:
-        """Check that record and manifest speak of the same files."""
-        ...
-
-    def check_product(self) -> list[Finding]:
-        """Check that what is replayed is what the product asks for."""
-        ...
-
-    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
-        """Check the draws against journal, charge and contract; return what is skipped too."""
-        ...
-
-    def replay(
-        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
-    ) -> tuple[Outcome, Outcome] | None:
-        """Check the measurements, and make again what was made of them; None where the record does not say how."""
-        ...
-
-    def forms(self) -> Mapping[str, FileForm]:
-        """Say how each Parquet file is written, by its name; known after `replay`."""
-        ...
-
-    def reestimate(self, bar: Bar) -> Outcome | None:
-        """Estimate again what was estimated from the measurements; None where nothing was."""
-        ...
 
 
 class TablesChecks:
@@ -174,7 +114,7 @@ class TablesChecks:
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
-    ) -> tuple[Outcome, Outcome] | None:
+    ) -> tuple[RuleFindings, RuleFindings] | None:
         """Check the measurements and refine them again."""
         if self._meaning is None or not self._events or not self._planned:
             return None
@@ -190,6 +130,6 @@ class TablesChecks:
         """Labels are those of the contract or of a coarser level; a sparse table says what it does not list."""
         return {} if self._meaning is None else table_forms(self._record.replay, self._meaning)
 
-    def reestimate(self, bar: Bar) -> Outcome | None:
+    def reestimate(self, bar: Bar) -> RuleFindings | None:
         """Tables are refined again byte for byte by rule 9: nothing is left to estimate."""
         return None

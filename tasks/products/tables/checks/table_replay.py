@@ -37,6 +37,7 @@ from tasks.verification.files.table_files import (
     read_parquet,
 )
 from tasks.verification.files.version_folder import VersionFolder, read_published
+from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import TOTAL_MEASUREMENTS, Meaning, csv_of
 from tasks.verification.refinement_replay import (
     as_stated,
@@ -49,7 +50,6 @@ from tasks.verification.refinement_replay import (
     with_stated_lambda,
 )
 
-Outcome = tuple[list[Finding], list[str]]
 Untold = list[str]
 Distances = dict[str, Distance]
 
@@ -63,7 +63,7 @@ def replay_tables(
     events: Sequence[NoiseEvent],
     *,
     where: str,
-) -> tuple[Outcome, Outcome, Untold, Distances]:
+) -> tuple[RuleFindings, RuleFindings, Untold, Distances]:
     """Check the measurements (rule 8), and replay the refinement from them (rule 9).
 
     Args:

@@ -1,0 +1,79 @@
+"""What a verification checks differently by the kind of product: rules 5, 6, 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from contracts.contract.contract import Contract
+from contracts.errors import Finding
+from tasks.records.model.version_statements import Manifest, RecordTerms
+from tasks.storage.progress import Bar
+from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.fitted.file_forms import FileForm
+from tasks.verification.inclusion import JournalledRun
+from tasks.verification.outcomes import RuleFindings
+
+
+class ProductChecks(Protocol):
+    """The checks of one version whose record could be read; asked in the order of the methods."""
+
+    @property
+    def record(self) -> RecordTerms:
+        """The record."""
+        ...
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract, once `read` found nothing wrong with contract and product."""
+        ...
+
+    @property
+    def rules(self) -> Mapping[int, str]:
+        """What rules are called that say something else for this kind of product, by number."""
+        ...
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What no check of this version can tell, beside what none of any version can; known after `replay`."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether all planned draws must have been made."""
+        ...
+
+    @property
+    def priced(self) -> bool | None:
+        """Whether the losses of the draws can be recomputed; None where the draws cannot be read."""
+        ...
+
+    def read(self) -> list[Finding]:
+        """Read contract and product again."""
+        ...
+
+    def check_files(self, manifest: Manifest) -> list[Finding]:
+        """Check that record and manifest speak of the same files."""
+        ...
+
+    def check_product(self) -> list[Finding]:
+        """Check that what is replayed is what the product asks for."""
+        ...
+
+    def check_draws(self, run: JournalledRun | None) -> tuple[list[Finding], list[str]]:
+        """Check the draws against journal, charge and contract; return what is skipped too."""
+        ...
+
+    def replay(
+        self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
+    ) -> tuple[RuleFindings, RuleFindings] | None:
+        """Check the measurements, and make again what was made of them; None where the record does not say how."""
+        ...
+
+    def forms(self) -> Mapping[str, FileForm]:
+        """Say how each Parquet file is written, by its name; known after `replay`."""
+        ...
+
+    def reestimate(self, bar: Bar) -> RuleFindings | None:
+        """Estimate again what was estimated from the measurements; None where nothing was."""
+        ...
