@@ -59,7 +59,8 @@ def release_plainly(
     from privacy.generators.release_plan import SyntheticPlan
     from privacy.ledger.journal.signing import Signer
     from privacy.ledger.terms import VersionEntry
-    from tasks.charge import charge, run_key
+    from tasks.charge import charge
+    from tasks.products.charge_request import run_key
     from tasks.products.classifier.classifier_training import train_classifier
     from tasks.products.synthetic.synthesis import synthesize
     from tasks.products.tables.table_measurement import measure

@@ -27,8 +27,9 @@ from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.terms import AccountTerms
 from privacy.table_plans.plan import plan_tables
-from tasks.charge import charge, run_key
+from tasks.charge import charge
 from tasks.ingest import ingest
+from tasks.products.charge_request import run_key
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.publish import publish

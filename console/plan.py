@@ -175,7 +175,7 @@ def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     from privacy.accounting.amounts import pico_to_text
     from privacy.ledger.accounts.admission import fitting_epsilon
     from privacy.ledger.forecast import runs_left
-    from tasks.charge import request_for
+    from tasks.products.charge_request import request_for
 
     name = request.spec.charge.account
     missing = {"name": name, "open": False}

@@ -10,8 +10,8 @@ from contextlib import closing
 
 from flows.request import Request
 from privacy.private_table import PrivateTable
-from tasks import charge as charging
 from tasks.ingest import ingest
+from tasks.products.charge_request import run_key
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder, run_name
 from tasks.storage.workspace.settings import Workspace
@@ -51,7 +51,7 @@ def check_name(request: Request) -> str:
 def before_charge(run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable) -> Misfits | None:
     """Look at the rows of a run that is not charged yet; None for one that is, which only goes on."""
     with closing(workspace.open_ledger()) as ledger:
-        charge = ledger.charge(charging.run_key(request.spec, request.contract, table))
+        charge = ledger.charge(run_key(request.spec, request.contract, table))
     if charge is not None and charge.status != "returned":
         return None
     return looked(run, request, workspace, table)

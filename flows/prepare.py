@@ -15,9 +15,9 @@ from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
-from tasks.charge import request_for
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
+from tasks.products.charge_request import request_for
 from tasks.storage.progress import step
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder

@@ -39,6 +39,7 @@ from tasks import charge as charging
 from tasks import publish as publishing
 from tasks import report as reporting
 from tasks import validate as validating
+from tasks.products.charge_request import run_key
 from tasks.products.classifier import classifier_training as training
 from tasks.products.synthetic import synthesis as synthesizing
 from tasks.products.tables import table_measurement as measuring
@@ -137,7 +138,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, supersede: bool
     with closing(workspace.open_ledger()) as ledger, run.charge_seen(ledger):
         run.of_period = request.spec.block is not None
         table = ingest(run, run, request, workspace, supersede=supersede)
-        run.run_key = charging.run_key(request.spec, request.contract, table)
+        run.run_key = run_key(request.spec, request.contract, table)
         found = published(ledger, run.run_key, request.store(workspace))
         publication = _make(run, request, workspace, ledger, table) if found is None else found
         run.published = True
@@ -167,7 +168,7 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
         looked(run, request, workspace, table)
     check_capacity(request, workspace)
     grant = charge(run, ledger, spec, contract, plan, table)
-    key = charging.run_key(spec, contract, table)
+    key = run_key(spec, contract, table)
     with engine_failures_entered(ledger, key):
         if isinstance(plan, SyntheticPlan):
             made = Made(

@@ -128,7 +128,7 @@ def _fitted(spec: ReleaseSpec, contract: Contract, **noise: Any) -> Request:
 
 def _rooms(request: Request, workspace: Workspace) -> tuple[Room, ...]:
     """Say what each account that would pay has left; nothing where the charge will be refused, later and in words."""
-    from tasks.charge import request_for
+    from tasks.products.charge_request import request_for
 
     with closing(workspace.open_ledger()) as ledger:
         try:
@@ -140,7 +140,7 @@ def _rooms(request: Request, workspace: Workspace) -> tuple[Room, ...]:
 
 def _pays_a_pure_account(spec: ReleaseSpec, contract: Contract, workspace: Workspace) -> bool:
     """Say whether an account that would pay is pure; a charge that is refused is refused later, in words."""
-    from tasks.charge import request_for
+    from tasks.products.charge_request import request_for
 
     laplace = plan_tables(spec, contract, pure_account=True)
     with closing(workspace.open_ledger()) as ledger:

@@ -11,24 +11,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.reading.scalars import listed, nearest
 from contracts.sql.code_sql import identifier
-from contracts.sql.encoding import encode_select
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
 from privacy.private_table import PrivateTable
+from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
 from tasks.evaluation.predictors import LEARNERS, accuracies
 from tasks.evaluation.yardstick_scores import MAKERS, learned_from_real, propensities, yardstick_of
-from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
+from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import Bar, step
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -151,27 +149,3 @@ def _stages(bar: Bar, learns: bool) -> Callable[[str], None]:
         bar.advance(done / whole, f"{name} done")
 
     return ended
-
-
-def encoded_rows(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str) -> Rows:
-    """Encode made-up rows as the real ones were."""
-    with connect(None, memory_limit=memory_limit, spill=spill) as connection:
-        source = f"read_parquet({one_file(made)})"
-        described = attempt(
-            lambda: connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall(),
-            lambda error: trouble(error, made, "reading it"),
-        )
-        present = [str(name) for name, *_ in described]
-        encoded = encode_select(contract, columns_present=present, relation=source, names=names)
-        return fetched_rows(connection, encoded, contract, names, made)
-
-
-def fetched_rows(
-    connection: duckdb.DuckDBPyConnection, query: str, contract: Contract, names: tuple[str, ...], where: Path
-) -> Rows:
-    """Fetch codes; refuse an empty table."""
-    found = attempt(lambda: connection.execute(query).fetchnumpy(), lambda error: trouble(error, where, "reading it"))
-    codes = np.stack([np.asarray(found[name]) for name in names], axis=1)
-    if not len(codes):
-        raise Refused([Finding(str(where), "rows", "none", "at least one row to compare")])
-    return Rows(names, contract.shape(names), codes)

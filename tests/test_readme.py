@@ -15,7 +15,7 @@ import pytest
 
 from console.main import execute
 from flows.request import read_request
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]

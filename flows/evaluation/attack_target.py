@@ -20,8 +20,8 @@ from contracts.release.spec_checks import check_spec
 from privacy.classifiers.registry import trainer
 from privacy.generators.registry import generator
 from privacy.private_table import PrivateTable
-from tasks.charge import mark_of, run_key
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
+from tasks.products.charge_request import mark_of, run_key
 from tasks.products.version_records import (
     RECORD,
     kind_of,

@@ -14,7 +14,7 @@ from flows.request import read_request
 from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Part
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
 from tasks.storage.workspace.settings_file import Scheduled
 

@@ -16,7 +16,7 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable
-from tasks.charge import due_key, run_key
+from tasks.products.charge_request import due_key, run_key
 from tasks.publish import published
 from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, note_attempt

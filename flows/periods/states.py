@@ -20,7 +20,7 @@ from flows.periods.unfinished_charges import unfinished
 from flows.request import Request, read_request
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, Attempt, last_attempt
 from tasks.storage.workspace.run_folder import is_held, run_name
 from tasks.storage.workspace.settings import Workspace

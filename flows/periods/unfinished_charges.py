@@ -17,7 +17,7 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import Charge
 from privacy.private_table import PrivateTable
-from tasks.charge import due_key, mark_of, run_key
+from tasks.products.charge_request import due_key, mark_of, run_key
 from tasks.publish import is_in_store, is_whole
 from tasks.storage.snapshot.snapshot import SNAPSHOT, finished, private_folder
 from tasks.storage.workspace.run_folder import LOST, SNAPSHOT_STEM, RunFolder, run_name

@@ -20,7 +20,7 @@ from flows.request import Request, read_request
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.forecast import runs_left
 from privacy.ledger.ledger import Ledger
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
 
 _LOOKED_AT: Final = 400

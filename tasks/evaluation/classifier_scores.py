@@ -13,7 +13,7 @@ from privacy.classifiers.inputs import model_layout
 from privacy.evaluation.cells import Rows
 from privacy.evaluation.model_scores import PrivateModelScores, model_scores
 from privacy.private_table import PrivateTable
-from tasks.evaluate import encoded_rows, fetched_rows
+from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
 from tasks.records.model.classifier_statements import ModelRecord
 from tasks.records.strict_json import printable

@@ -42,7 +42,7 @@ from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_source import SnapshotSource
 from privacy.table_plans.plan import TablesPlan
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.products.synthetic.synthesis import rows_of
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine

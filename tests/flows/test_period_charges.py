@@ -20,7 +20,8 @@ from flows.periods.unfinished_charges import PeriodSpent
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.private_table import PrivateTable
-from tasks.charge import charge, run_key
+from tasks.charge import charge
+from tasks.products.charge_request import run_key
 from tasks.storage import object_store
 from tasks.storage.object_store import StoreAway
 from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name

@@ -33,7 +33,8 @@ from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
-from tasks.charge import charge, mark_of, request_for, run_key
+from tasks.charge import charge
+from tasks.products.charge_request import mark_of, request_for, run_key
 from tasks.products.tables.table_measurement import measure
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 from tasks.storage.workspace.settings import Workspace

@@ -24,7 +24,8 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
 from privacy.private_table import PrivateTable
-from tasks.charge import charge, run_key
+from tasks.charge import charge
+from tasks.products.charge_request import run_key
 from tasks.products.synthetic.synthesis import synthesize
 from tasks.products.tables.table_measurement import measure
 from tasks.publish import published

@@ -16,7 +16,7 @@ from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.products.classifier.classifier_training import train_classifier
 from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
 from tasks.records.outputs import TrainedClassifier

@@ -26,7 +26,7 @@ from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from privacy.table_plans.plan import plan_tables
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.products.tables.reference_version import earlier_version
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine

@@ -24,7 +24,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
-from tasks.charge import request_for
+from tasks.products.charge_request import request_for
 from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
 from tasks.records.outputs import Synthesis

@@ -8,7 +8,7 @@ from contracts.contract.contract import Contract
 from contracts.release.spec import ModelProduct, ReleaseSpec
 from privacy.classifiers.model_plan import ModelPlan, plan_model
 from privacy.classifiers.registry import trainer
-from tasks.products.synthetic.synthetic_plan import planned
+from tasks.products.planning import planned
 
 
 def read_model_request(
