@@ -67,7 +67,8 @@ def release_plainly(
     from tasks.products.tables.table_refinement import refine
     from tasks.publish import publish
     from tasks.records.auditor_copy import Auditors
-    from tasks.records.facts import Made, gather
+    from tasks.records.facts import Made
+    from tasks.records.ledger_facts import gather
     from tasks.records.software import software
     from tasks.report import report
     from tasks.storage.workspace.run_folder import hold, run_name

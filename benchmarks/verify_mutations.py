@@ -34,7 +34,8 @@ from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.publish import publish
 from tasks.records.auditor_copy import Auditors
-from tasks.records.facts import Made, gather
+from tasks.records.facts import Made
+from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.report import report
 from tasks.storage.workspace.settings import Workspace

@@ -47,7 +47,8 @@ from tasks.products.tables import table_refinement as refining
 from tasks.products.tables.reference_version import earlier_version
 from tasks.publish import Publication, published
 from tasks.records.auditor_copy import Auditors
-from tasks.records.facts import Made, gather
+from tasks.records.facts import Made
+from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying

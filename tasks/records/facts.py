@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
-from privacy.accounting.amounts import ATTO
-from privacy.accounting.claim import second_epsilon
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.ledger.entries import Entry
-from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
-from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
+from privacy.table_plans.plan import TablesPlan
 from tasks.records.outputs import EarlierVersion, ReleasedTable, Synthesis, TrainedClassifier
 from tasks.records.software import Software
-from tasks.records.totals import totals_of
 
 
 @dataclass(frozen=True)
@@ -165,66 +159,6 @@ class RunFacts:
         return self.trained if self.classifier is not None else self.synthetic
 
 
-def gather(
-    ledger: Ledger,
-    spec: ReleaseSpec,
-    contract: Contract,
-    plan: TablesPlan | SyntheticPlan | ModelPlan,
-    version: VersionEntry,
-    made: Made,
-    outcomes: tuple[CheckOutcome, ...],
-    software: Software,
-    earlier_version: EarlierVersion | None = None,
-    about: About | None = None,
-    flow_run: dict[str, str] | None = None,
-    attempt: tuple[str, str] | None = None,
-) -> RunFacts:
-    """Collect what the ledger and the steps know about a run.
-
-    Public times are those of the run's journal entries, so that a run that resumes writes the same record again.
-
-    Raises:
-        LedgerCorrupt: the ledger has no charge for the run that it gave a version to.
-    """
-    charge = ledger.charge(version.run_key)
-    if charge is None:
-        raise LedgerCorrupt(f"run {version.run_key} has a version but no charge")
-    entries = tuple(e for e in ledger.entries_of(version.run_key) if not e.kind.startswith("version_"))
-    named, *beside = _at_the_charge(ledger, charge, entries)
-    return RunFacts(
-        run_key=version.run_key,
-        spec=spec,
-        contract=contract,
-        plan=plan,
-        charge=charge,
-        account=named,
-        beside=tuple(beside),
-        earlier=_before(ledger.charges(account=charge.request.account), version.run_key),
-        entries=entries,
-        total=next((m for m in made.measurements if m.key == TOTAL_KEY and isinstance(m, Measurement)), None),
-        estimated_total=(
-            totals_of(spec.tables_product, plan, contract, made.measurements).estimated
-            if isinstance(plan, TablesPlan)
-            else None
-        ),
-        tables=made.tables,
-        synthesis=made.synthesis,
-        outcomes=outcomes,
-        version=replace(version, status="allocated", manifest=None),
-        supersedes=_supersedes(ledger, version),
-        started=entries[0].at,
-        finished=entries[-1].at,
-        software=software,
-        pld_epsilon=second_epsilon(plan.events, Fraction(plan.delta, ATTO)) if plan.delta else None,
-        gate_failures=ledger.gate_failures(charge.request.account, before=entries[0].sequence),
-        earlier_version=earlier_version,
-        about=spec.about if about is None else about,
-        flow_run=flow_run,
-        classifier=made.classifier,
-        attempt=attempt,
-    )
-
-
 def reservation(entries: Sequence[Entry]) -> dict[str, dict[str, int]]:
     """Return what the run's charge took from each account: amount, before and after, by name of the account.
 
@@ -232,26 +166,3 @@ def reservation(entries: Sequence[Entry]) -> dict[str, dict[str, int]]:
     """
     body = next(entry.body for entry in reversed(entries) if entry.kind == "charge_reserved")
     return {part["account"]: part for part in body["parts"]}
-
-
-def _at_the_charge(ledger: Ledger, charge: Charge, entries: Sequence[Entry]) -> Iterator[AccountState]:
-    """Yield the charged accounts as the charge left them, the named one first, so that a later record is the same."""
-    taken = reservation(entries)
-    for name in sorted(taken, key=lambda name: (name != charge.request.account, name)):
-        yield replace(ledger.account(name), spent=taken[name]["after"], status="open")
-
-
-def _supersedes(ledger: Ledger, version: VersionEntry) -> int | None:
-    """Return the version that this one supersedes: the one its journal entry names, else the one that now stands."""
-    entered = [entry for entry in ledger.entries_of(version.run_key) if entry.kind == "version_published"]
-    if entered:
-        named: int | None = entered[0].body["supersedes"]
-        return named
-    known = [each for each in ledger.versions(version.release) if each.status == "published"]
-    return max((each.number for each in known if each.number < version.number), default=None)
-
-
-def _before(charges: Sequence[Charge], run_key: str) -> tuple[Charge, ...]:
-    """Return the charges before that of a run."""
-    position = [charge.request.run_key for charge in charges].index(run_key)
-    return tuple(charges[:position])

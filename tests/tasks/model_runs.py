@@ -18,7 +18,8 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.products.charge_request import request_for
 from tasks.products.classifier.classifier_training import train_classifier
-from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
+from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.ledger_facts import gather
 from tasks.records.outputs import TrainedClassifier
 from tests.tasks.runs import KEYED_HASH, first
 from tests.tasks.synthetic_runs import SyntheticScenario

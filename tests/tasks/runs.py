@@ -30,7 +30,8 @@ from tasks.products.charge_request import request_for
 from tasks.products.tables.reference_version import earlier_version
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine
-from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
+from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.ledger_facts import gather
 from tasks.records.software import Software
 
 KEYED_HASH = "c" * 64

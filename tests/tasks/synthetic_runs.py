@@ -26,7 +26,8 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.products.charge_request import request_for
 from tasks.products.synthetic.synthesis import synthesize
-from tasks.records.facts import CheckOutcome, Made, RunFacts, gather
+from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.ledger_facts import gather
 from tasks.records.outputs import Synthesis
 from tests.tasks.runs import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
 

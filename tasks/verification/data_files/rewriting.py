@@ -52,8 +52,6 @@ def check_written(
         sound: those whose checksum holds.
         product: gives the record, and how its files are written.
     """
-    import polars as pl
-
     files, record = OpenFiles(folder, manifest, sound), product.record
     packages, marks = _packages(record), _marks(record)
     same = packages.get("pyarrow") == pa.__version__
@@ -68,6 +66,8 @@ def check_written(
             copy = f"{name.removesuffix('.parquet')}.csv"
             csv = files.read(copy, findings) if copy in manifest.files else None
             if csv is not None:
+                import polars as pl
+
                 alike = packages.get("polars") == pl.__version__
                 yield from _check_csv(csv, data, copy, same=alike, formulas=record.replay.formulas)
         yield from findings

@@ -1,0 +1,42 @@
+"""What `sudare verify` loads: the checker, and nothing of what makes releases."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tasks.model_runs import dp_sgd
+from tests.tasks.runs import Scenario, first
+from tests.tasks.synthetic_runs import aim
+from tests.tasks.version_fixture import publish_version
+
+CHECKED = """
+import json, sys
+import console.verify, tasks.verify
+at_import = sorted(sys.modules)
+from console.main import execute
+code = execute(["verify", sys.argv[1], "--key", sys.argv[2], "--json"])
+print(json.dumps({"code": code, "import": at_import, "run": sorted(sys.modules)}))
+"""
+OF_THE_PUBLISHER = {"alembic", "dp_accounting", "duckdb", "great_expectations", "prefect", "sqlalchemy", "torch"}
+AFTER_IMPORT = OF_THE_PUBLISHER | {"polars"}
+
+
+@pytest.mark.parametrize("scenario", [first(), aim(), dp_sgd()], ids=["tables", "synthetic", "classifier"])
+def test_a_version_is_verified_without_the_libraries_of_the_publisher(scenario: Scenario, tmp_path: Path) -> None:
+    """No database, orchestrator, engine or network is loaded; Polars is, where rule 9 writes a CSV file again."""
+    version = publish_version(scenario, tmp_path / "published")
+    key = tmp_path / "key.pub"
+    key.write_text(version.key + "\n")
+    command = [sys.executable, "-c", CHECKED, str(version.folder), str(key)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    said = json.loads(ended.stdout.splitlines()[-1])
+    assert said["code"] == 0, ended.stdout
+    assert not AFTER_IMPORT & set(said["import"])
+    assert not OF_THE_PUBLISHER & set(said["run"])
+    assert not {name for name in said["run"] if name.startswith(("flows", "privacy.noise", "privacy.ledger.store"))}
+    assert ("polars" in said["run"]) == any(name.endswith(".csv") for name in version.files)
