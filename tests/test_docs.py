@@ -81,6 +81,15 @@ def test_lists_and_tables_begin_after_an_empty_line() -> None:
     assert glued == []
 
 
+def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph() -> None:
+    long = []
+    for page in PAGES:
+        lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+        cells = (re.sub(r"\]\([^)]*\)", "]", cell).strip() for line in lines for cell in line.split("|"))
+        long += [f"{page.name}: {cell[:60]}" for cell in cells if len(cell) > 190]
+    assert long == []
+
+
 def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
     table = (DOCS / "glossary.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "][1:]

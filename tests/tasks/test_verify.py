@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +46,7 @@ def test_the_report_is_json_and_says_what_it_cannot_tell(guild: Version) -> None
 def test_the_manual_lists_the_rules_and_the_limits_as_the_report_does() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
     for rule in ALL_RULES:
-        assert re.search(rf"^\| {rule.number} \| (\([^|]*\) )?{re.escape(rule.name)} \|", manual, re.MULTILINE)
+        assert f"\n### {rule.number}. {rule.name}\n" in manual
     assert [rule.number for rule in ALL_RULES] == list(range(1, len(ALL_RULES) + 1))
     assert len({rule.code for rule in ALL_RULES}) == len(ALL_RULES)
     for limit in CANNOT_TELL:
