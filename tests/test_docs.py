@@ -57,6 +57,29 @@ def test_a_link_of_the_manual_stays_inside_of_it() -> None:
     assert outside == []
 
 
+def test_every_module_and_folder_that_the_manual_names_is_there() -> None:
+    """Decisions are left out: they name what was there when they were taken."""
+    named = re.compile(r"`((?:privacy|tasks|contracts|console|flows|benchmarks|tests|deploy|examples)/[\w./-]+)[` ]")
+    missing = []
+    for page in (page for page in PAGES if page.parent == DOCS):
+        paths = named.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+        missing += [
+            (page.name, path) for path in paths if not any((ROOT / f"{path}{end}").exists() for end in ("", ".py"))
+        ]
+    assert missing == []
+
+
+def test_every_test_that_the_manual_names_is_there() -> None:
+    """As a file, or as a function in one."""
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    there = {file.stem for file in files}
+    for file in files:
+        there.update(re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8")))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
+    assert len(named) > 50
+    assert named - there == set()
+
+
 def test_the_menu_has_every_page_once() -> None:
     def pages(entry: object) -> Iterator[str]:
         if isinstance(entry, str):
