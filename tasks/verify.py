@@ -38,12 +38,8 @@ from typing import Any, Final
 
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
-from tasks.products.classifier.weight_checks import ModelChecks
-from tasks.products.synthetic.row_checks import SyntheticChecks
-from tasks.products.tables.checks.table_checks import TablesChecks
-from tasks.records.model.classifier_statements import ModelRecord
-from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.model.version_statements import Manifest, Proof, Record, read_statement
+from tasks.products.record_checks import read_record
+from tasks.records.model.version_statements import Manifest, Proof, read_statement
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
@@ -117,20 +113,6 @@ def verify(folder: Path, *, public_key: str, deep: bool = False, auditor: Path |
     path, sealed = open_version(folder), None if auditor is None else read_auditor_record(auditor)
     with step("verify") as bar:
         return _Verification((folder, path), public_key, bar, deep=deep, sealed=sealed).run()
-
-
-def _read_record(value: Any) -> tuple[ProductChecks | None, list[Finding]]:
-    """Read the record as that of its kind of product."""
-    replay = value.get("replay") if isinstance(value, dict) else None
-    product = replay.get("product") if isinstance(replay, dict) else None
-    if isinstance(product, dict) and product.get("kind") == "synthetic":
-        synthetic, wrong = read_statement(SyntheticRecord, value, where=RECORD)
-        return (None if synthetic is None else SyntheticChecks(synthetic, RECORD, MANIFEST)), wrong
-    if isinstance(product, dict) and product.get("kind") == "model":
-        model, wrong = read_statement(ModelRecord, value, where=RECORD)
-        return (None if model is None else ModelChecks(model, RECORD, MANIFEST)), wrong
-    record, wrong = read_statement(Record, value, where=RECORD)
-    return (None if record is None else TablesChecks(record, RECORD, MANIFEST)), wrong
 
 
 class _Verification:
@@ -258,7 +240,8 @@ class _Verification:
 
     def _check_record(self) -> None:
         value, _, findings = self._read(RECORD)
-        self._product, wrong = (None, []) if value is None else _read_record(value)
+        read = None if value is None else read_record(value, where=RECORD, manifest_name=MANIFEST)
+        self._product, wrong = read or (None, [])
         self._record = None if self._product is None else value
         if self._product is None:
             return self._close(findings + wrong, ("what the record says: it cannot be read",))

@@ -24,10 +24,17 @@ print(json.dumps({"code": code, "import": at_import, "run": sorted(sys.modules)}
 """
 OF_THE_PUBLISHER = {"alembic", "dp_accounting", "duckdb", "great_expectations", "prefect", "sqlalchemy", "torch"}
 AFTER_IMPORT = OF_THE_PUBLISHER | {"polars"}
+CHECKS = {
+    "tables": "tasks.products.tables.checks.table_checks",
+    "synthetic": "tasks.products.synthetic.row_checks",
+    "classifier": "tasks.products.classifier.weight_checks",
+}
 
 
-@pytest.mark.parametrize("scenario", [first(), aim(), dp_sgd()], ids=["tables", "synthetic", "classifier"])
-def test_a_version_is_verified_without_the_libraries_of_the_publisher(scenario: Scenario, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "scenario"), [("tables", first()), ("synthetic", aim()), ("classifier", dp_sgd())])
+def test_a_version_is_verified_without_the_libraries_of_the_publisher(
+    kind: str, scenario: Scenario, tmp_path: Path
+) -> None:
     """No database, orchestrator, engine or network is loaded; Polars is, where rule 9 writes a CSV file again."""
     version = publish_version(scenario, tmp_path / "published")
     key = tmp_path / "key.pub"
@@ -40,3 +47,4 @@ def test_a_version_is_verified_without_the_libraries_of_the_publisher(scenario: 
     assert not OF_THE_PUBLISHER & set(said["run"])
     assert not {name for name in said["run"] if name.startswith(("flows", "privacy.noise", "privacy.ledger.store"))}
     assert ("polars" in said["run"]) == any(name.endswith(".csv") for name in version.files)
+    assert {name for name, module in CHECKS.items() if module in said["run"]} == {kind}
