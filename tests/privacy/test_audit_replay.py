@@ -63,6 +63,7 @@ def table(**changed: object) -> TableStatement:
         "lambda": None,
         "chosen": None,
         "estimated_rmse": {},
+        "disagreement": None,
         "integers": True,
         "data": "data/t.parquet",
         "measurements": "measurements/t.parquet",
