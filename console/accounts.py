@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from console.render import print_facts, table
-
-if TYPE_CHECKING:
-    from contracts.periods.time_blocks import TimeBlock
-    from privacy.ledger.terms import AccountState, Charge
+from contracts.periods.time_blocks import TimeBlock
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.scale import further_epsilons
+from privacy.ledger.accounts.admission import loss_name
+from privacy.ledger.terms import AccountState, Charge
 
 HEADINGS = ("account", "people", "block", "cap ε", "δ", "can still give: Laplace", "Gaussian", "runs out", "status")
 EXACT = ("lost", "left", "together ε")
@@ -25,9 +26,6 @@ def account_object(
     accounts: Sequence[AccountState],
 ) -> dict[str, Any]:
     """Return an account as a JSON object; every amount is an exact decimal text."""
-    from privacy.accounting.amounts import atto_to_text, pico_to_text
-    from privacy.ledger.accounts.admission import loss_name
-
     terms = state.terms
     return {
         **terms.to_json(),
@@ -74,8 +72,6 @@ def fitting(state: AccountState) -> dict[str, str | None]:
 
     None where nothing fits, as in an account that is closed.
     """
-    from privacy.accounting.scale import further_epsilons
-
     left = state.remaining if state.status == "open" else 0
     fits = further_epsilons(state.terms.calculus, state.terms.delta, left)
     return {name: None if epsilon is None else f"{float(epsilon):.12g}" for name, epsilon in fits.items()}
@@ -83,8 +79,6 @@ def fitting(state: AccountState) -> dict[str, str | None]:
 
 def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]:
     """Sum up by release, those that spent most first, with what each claimed: its own ε at its δ."""
-    from privacy.accounting.amounts import atto_to_text, pico_to_text
-
     standing: dict[str, list[Charge]] = {}
     for charge in charges:
         if charge.status != "returned":
@@ -109,8 +103,6 @@ def _by_release(charges: Sequence[Charge], account: str) -> list[dict[str, Any]]
 
 def calendar_object(calendar: Mapping[str, Any], state: AccountState) -> dict[str, Any]:
     """Return what the schedule means for an account, as JSON."""
-    from privacy.accounting.amounts import pico_to_text
-
     name = state.terms.name
     scheduled = []
     for forecast in calendar["forecasts"]:

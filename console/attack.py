@@ -5,31 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from console.progress import shown
 from console.render import answer, print_facts
 from contracts.errors import Finding, SpecRefused
-
-if TYPE_CHECKING:
-    from tasks.evaluation.attack_files import AttackReport
-    from tasks.storage.workspace.settings import Workspace
+from flows.evaluation.shadow_attack import Asked, attack_release
+from tasks.evaluation.attack_files import KINDS, AttackReport, broken_claim, sentences
+from tasks.storage.workspace.settings import Workspace
 
 RELEASES: Final = 16
 MINUTES: Final = 10.0
 CLAIM_BROKEN: Final = 5
 """What does not hold, as of `sudare verify`."""
-
-
-def refuse_without_attack(extent: Mapping[str, Any]) -> None:
-    """Refuse options of an attack where there is none."""
-    for option, value in extent.items():
-        if value is not None:
-            allowed, remedy = "an option of an attack", "add --attack, or leave it out"
-            raise SpecRefused([Finding("the command", option, "no --attack", allowed, remedy)])
 
 
 def attack_command(
@@ -45,10 +37,6 @@ def attack_command(
     as_json: bool,
 ) -> None:
     """Attack, show what was found, and end with exit 5 where the claim does not hold."""
-    from console.progress import shown
-    from flows.evaluation.shadow_attack import Asked, attack_release
-    from tasks.evaluation.attack_files import broken_claim
-
     public = _public_rows(holdout, others)
     asked = Asked(attack, extent["--attribute"], extent["--releases"] or RELEASES, extent["--minutes"] or MINUTES)
     with shown():
@@ -83,8 +71,6 @@ def _public_rows(holdout: Path | None, others: Mapping[str, Any]) -> Path:
 
 def _print(console: Console, report: AttackReport, payload: Mapping[str, Any], broken: list[Finding]) -> None:
     """Print each attack in words, and then the verdict."""
-    from tasks.evaluation.attack_files import KINDS, sentences
-
     made = f"{report.releases} shadow releases in {report.seconds:.0f} s, of {report.rows} rows, in or out by a coin"
     adapted = [("adapted", ", ".join(report.adapted))] if report.adapted else []
     print_facts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -12,12 +12,13 @@ from rich.console import Console
 from console.errors import Interrupted, as_object, present
 from console.render import answer, table
 from console.running import RunOptions, Stop, make_release, running
-from contracts.errors import Finding, Refused, SudareError
-from contracts.periods.period import Period
+from contracts.errors import Finding, Refused, SpecRefused, SudareError
+from contracts.periods.period import Period, read_periods
+from contracts.release.spec import pattern_of
+from flows.periods.clock import today
+from flows.periods.states import MISSING, standings
+from flows.prefect_runs.prefect_server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
-
-if TYPE_CHECKING:
-    from flows.prefect_runs.prefect_server import PrefectServer
 
 
 class BackfillIncomplete(Refused):
@@ -33,8 +34,6 @@ class BackfillIncomplete(Refused):
 
 def backfill(options: RunOptions, where: Workspace, written: str, *, as_json: bool) -> None:
     """Run the periods of a range that are over and not published; with `supersede` the published ones as well."""
-    from contracts.periods.period import read_periods
-
     wanted = missing(
         options.spec, where, read_periods(written, granularity_of(options.spec)), supersede=options.supersede
     )
@@ -75,9 +74,6 @@ def release_periods(
 
 def granularity_of(spec: Path) -> Any:
     """Return the length of a spec's periods; refuse a spec of one release."""
-    from contracts.errors import SpecRefused
-    from contracts.release.spec import pattern_of
-
     found = pattern_of(spec)
     if found is None:
         remedy = "add period: quarter (or day, week, month, year) and a source that goes by it: docs/platform.md"
@@ -87,9 +83,6 @@ def granularity_of(spec: Path) -> Any:
 
 def missing(spec: Path, where: Workspace, periods: tuple[Period, ...], *, supersede: bool) -> list[Period]:
     """Return the periods that are over and not published; with `supersede` all that are over."""
-    from flows.periods.clock import today
-    from flows.periods.states import MISSING, standings
-
     found = standings(spec, periods, where, today=today(), foresee=False)
     again = ("published", "withdrawn") if supersede else ()
     return [each.period for each in found if each.state in (*MISSING, *again)]

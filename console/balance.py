@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,11 +13,12 @@ from console.accounts import EXACT, HEADINGS, NUMBERS, account_object, account_r
 from console.options import AsJson, At, Exact, ledger_at, workspace_at
 from console.render import answer, table
 from contracts.errors import Finding, Refused
-
-if TYPE_CHECKING:
-    from privacy.ledger.entries import Entry
-    from privacy.ledger.ledger import Ledger
-    from privacy.ledger.terms import AccountState
+from privacy.ledger.entries import Entry, to_the_hour
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.replay.fold import summary
+from privacy.ledger.terms import AccountState
+from tasks.checkpoints import proofs_in, published_checkpoints
+from tasks.verification.public_keys import read_public_key
 
 Account = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
 Proofs = Annotated[
@@ -89,9 +90,6 @@ def history(
 
         sudare budget history --verify --proof archive/v1/PROOF.json
     """
-    from privacy.ledger.entries import to_the_hour
-    from privacy.ledger.replay.fold import summary
-
     with ledger_at(workspace) as ledger:
         held, findings = _verified(ledger, workspace, proof or []) if verify else (0, [])
         if findings:
@@ -133,18 +131,16 @@ def _calendar(ledger: Ledger, folder: Path | None) -> dict[str, Any]:
     workspace = workspace_at(folder)
     if not workspace.schedule:
         return {"forecasts": [], "refusals": {}}
+    # the plans of what is scheduled: for workspaces with a schedule
     from flows.periods.budget_calendar import forecasts, refusals
 
     now = datetime.now()
-    made = forecasts(ledger, workspace, now=now)
-    return {"forecasts": made, "refusals": refusals(ledger.accounts(), made, now=now)}
+    runs = forecasts(ledger, workspace, now=now)
+    return {"forecasts": runs, "refusals": refusals(ledger.accounts(), runs, now=now)}
 
 
 def _verified(ledger: Ledger, folder: Path | None, proofs: list[Path]) -> tuple[int, list[Finding]]:
     """Check the ledger, against the checkpoints of the release store and of the proofs that were named."""
-    from tasks.checkpoints import proofs_in, published_checkpoints
-    from tasks.verify import read_public_key
-
     workspace = workspace_at(folder)
     key = read_public_key(workspace.public_key_file)
     checkpoints, findings = published_checkpoints([*proofs_in(workspace.releases), *proofs], public_key=key)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +14,13 @@ from console.balance import answer_account
 from console.errors import UsageRefused
 from console.options import AsJson, At, ledger_at
 from console.render import answer
-
-if TYPE_CHECKING:
-    from privacy.accounting.calculus import Calculus
-    from privacy.ledger.ledger import Ledger
+from contracts.periods.period import PLACEHOLDER, read_any_periods
+from contracts.periods.time_blocks import time_block
+from contracts.release.source import written_source_name
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, budget_down, delta_down, exact
+from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.terms import AccountTerms
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
@@ -94,9 +97,6 @@ def open_account(
         sudare budget open visits-{period} --periods 2024Q1..2025Q4 --population patients \\
           --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
     """
-    from privacy.accounting.amounts import budget_down, delta_down
-    from privacy.ledger.terms import AccountTerms
-
     cap, at = budget_down(_number("--epsilon", epsilon)), delta_down(_number("--delta", delta, zero=True))
     opened = []
     with ledger_at(workspace) as ledger:
@@ -123,9 +123,6 @@ def open_account(
 
 def _named(block: str | None, periods: str | None) -> Iterator[tuple[str, Callable[[str], str]]]:
     """Yield the days of each account that is wanted, and what its period makes of a written name."""
-    from contracts.periods.period import PLACEHOLDER, read_any_periods
-    from contracts.periods.time_blocks import time_block
-
     if (block is None) == (periods is None):
         raise UsageRefused(
             "sudare budget open", "no days", "--block for one account, or --periods A..B for many, and not both"
@@ -142,9 +139,6 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
 
 
 def _bind_all(ledger: Ledger, sources: list[str], population: str, block: str, by: str | None) -> None:
-    from contracts.periods.time_blocks import time_block
-    from contracts.release.source import written_source_name
-
     for written in sources:
         ledger.bind_source(written_source_name(written), population, time_block(block), by=by)
 
@@ -174,9 +168,6 @@ def bind(
         sudare budget bind data/visits.parquet --by visit_date \
           --population patients --block 2024-01-01..2030-01-01
     """
-    from contracts.periods.time_blocks import time_block
-    from contracts.release.source import written_source_name
-
     name = written_source_name(source)
     with ledger_at(workspace) as ledger:
         ledger.bind_source(name, population, time_block(block), by=by)
@@ -216,9 +207,6 @@ def return_charge(
 
 def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None) -> Calculus:
     """Return the calculus; a Rényi one of the given order, else of that at which the most noise fits."""
-    from privacy.accounting.amounts import ATTO, PICO, AmountRefused
-    from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
-
     if kind is CalculusKind.pure:
         if order is not None:
             raise AmountRefused("--order", order, "no order for --calculus pure")
@@ -233,8 +221,6 @@ def _calculus(kind: CalculusKind, cap: int, delta: int, order: str | None) -> Ca
 
 def _number(option: str, text: str, *, zero: bool = False) -> Fraction:
     """Read a number from its text, never through floating point."""
-    from privacy.accounting.amounts import AmountRefused, exact
-
     try:
         return exact(Decimal(text), what=option, zero=zero)
     except InvalidOperation:

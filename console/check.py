@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from console.options import AsJson, At, Spec, workspace_at
+from console.progress import shown
 from console.render import answer, seen_by_a_person, table, terminal
 from contracts.errors import Finding, Refused
+from flows.misfit_report import check_name, checked
+from flows.request import read_request
 from tasks.storage.workspace.run_folder import hold, sheltered
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from tasks.validation.misfits import Misfits
+from tasks.validation.misfits import Misfits, to_json
+from tasks.validation.misfits_page import page_file, percent
 
 GATE_BREAKS, WOULD_ASK = 3, 1
 MOST_COLUMNS = 30
@@ -78,12 +79,6 @@ def check(
 
         sudare check examples/adult/tables.yaml
     """
-    from console.progress import shown
-    from flows.misfit_report import check_name, checked
-    from flows.request import read_request
-    from tasks.validation.misfits import to_json
-    from tasks.validation.misfits_page import page_file
-
     where = workspace_at(workspace)
     request = read_request(spec, where, period)
     with hold(where.runs, check_name(request), keep_snapshot=False) as folder, shown():
@@ -147,10 +142,6 @@ def _shown(found: Misfits, share: Fraction, page: Path) -> bool:
 
 def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:
     """Print how the rows fit, the columns first that are furthest off."""
-    from fractions import Fraction as Exact
-
-    from tasks.validation.misfits_page import percent
-
     rows = max(found.rows, 1)
     off = sorted((each for each in found.columns if not each.clean), key=lambda each: -each.share)
     console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
@@ -160,9 +151,9 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
             (
                 "!" if each.share > share else "",
                 each.column,
-                percent(Exact(each.unfit, rows)) + (f" → {each.unfit_to}" if each.unfit else ""),
-                percent(Exact(each.clipped, rows)),
-                percent(Exact(each.null, rows)) + (f" → {each.null_to}" if each.null else ""),
+                percent(Fraction(each.unfit, rows)) + (f" → {each.unfit_to}" if each.unfit else ""),
+                percent(Fraction(each.clipped, rows)),
+                percent(Fraction(each.null, rows)) + (f" → {each.null_to}" if each.null else ""),
             )
             for each in off[:MOST_COLUMNS]
         ]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from console.options import AsJson
+from console.plan_warnings import warnings_of_select
 from console.render import answer, print_facts, table
+from contracts.contract import odcs
+from contracts.contract.contract import Contract
+from contracts.drafting.advice.advice import advise
+from contracts.errors import ContractRefused, SpecRefused
+from contracts.reading.yaml_lines import located
 
 WARNED = 2
-
-if TYPE_CHECKING:
-    from contracts.contract.contract import Contract
 
 File = Annotated[Path, typer.Argument(metavar="CONTRACT", help="A contract (ODCS 3 YAML).")]
 
@@ -41,11 +44,6 @@ def lint(
 
         sudare contract lint adult.odcs.yaml --spec tables.yaml
     """
-    from contracts.contract import odcs
-    from contracts.drafting.advice.advice import advise
-    from contracts.errors import ContractRefused
-    from contracts.reading.yaml_lines import located
-
     contract = odcs.load_contract(contract_file)
     warnings = advise(contract, located(contract_file, refusal=ContractRefused))
     listed = [each.to_json() for each in warnings] + ([] if spec is None else _of_the_select(spec))
@@ -57,10 +55,6 @@ def lint(
 
 def _of_the_select(spec: Path) -> list[dict[str, Any]]:
     """Warn of the literals in a spec's `select:`, which is published as it stands."""
-    from console.plan_warnings import warnings_of_select
-    from contracts.errors import SpecRefused
-    from contracts.reading.yaml_lines import located
-
     document = located(spec, refusal=SpecRefused)
     written = document.text()
     source = written.get("source") if isinstance(written, dict) else None

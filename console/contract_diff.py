@@ -11,6 +11,8 @@ from rich.console import Console
 
 from console.options import AsJson
 from console.render import answer, print_facts, table
+from contracts.comparison.contract_changes import compare
+from contracts.contract.odcs import load_contract
 
 NOT_ANNOUNCED = 2
 
@@ -34,9 +36,6 @@ def diff(
 
         sudare contract diff old.yaml new.yaml --check --json
     """
-    from contracts.comparison.contract_changes import compare
-    from contracts.contract.odcs import load_contract
-
     compared = compare(load_contract(old), load_contract(new))
     payload = {**compared.to_json(), "verdict": compared.verdict}
     rows = [(change.effect, change.field, change.words) for change in compared.changes]

@@ -12,6 +12,8 @@ from rich.console import Console
 from console.options import AsJson
 from console.render import answer, print_facts
 from contracts.errors import Finding, Refused
+from tasks.draft import draft as draft_of
+from tasks.draft import open_places
 
 
 class WouldOverwrite(Refused):
@@ -43,9 +45,6 @@ def draft(
 
         sudare contract draft --from data/adult.parquet
     """
-    from tasks.draft import draft as draft_of
-    from tasks.draft import open_places
-
     text = draft_of(source, table=table)
     if to is not None:
         _write(to, text)

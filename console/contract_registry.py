@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,9 +12,8 @@ from rich.console import Console
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
-
-if TYPE_CHECKING:
-    from tasks.storage.workspace.contract_registry import Registry
+from contracts.reading.scalars import listed, nearest
+from tasks.storage.workspace.contract_registry import Registry
 
 Folder = Annotated[
     Path | None,
@@ -87,8 +86,6 @@ def history(
 
         sudare contract history adult --json
     """
-    from contracts.reading.scalars import listed, nearest
-
     kept = _registry(registry, workspace)
     entries = kept.history(contract)
     if not entries:
@@ -108,6 +105,4 @@ def history(
 
 def _registry(folder: Path | None, workspace: Path | None) -> Registry:
     """Return the registry that was named, or the workspace's."""
-    from tasks.storage.workspace.contract_registry import Registry
-
     return Registry(folder if folder is not None else workspace_at(workspace).contracts)

@@ -40,6 +40,12 @@ class UsageRefused(Refused):
         super().__init__([Finding(command, "command line", found, allowed, f"see {command} --help")])
 
 
+class VerificationFailed(Refused):
+    """A published version does not hold what it claims, or some of it could not be checked."""
+
+    exit_code = 5
+
+
 def present(error: SudareError, *, as_json: bool) -> int:
     """Show an error (JSON on standard output, words on standard error) and return its exit code."""
     if as_json:

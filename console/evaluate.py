@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from console.attack import attack_command, refuse_without_attack
 from console.options import AsJson, At, workspace_at
+from console.progress import shown
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, SpecRefused
-
-if TYPE_CHECKING:
-    from flows.evaluation.version_evaluation import Evaluation
-    from privacy.evaluation.model_scores import PrivateModelScores
-    from privacy.evaluation.scores import Scores
-    from privacy.evaluation.table_errors import PrivateTableErrors
-    from tasks.storage.workspace.settings import Workspace
+from flows.evaluation.holdout import evaluate_on_holdout
+from flows.evaluation.version_evaluation import Evaluation, evaluate_version
+from privacy.evaluation.model_scores import PrivateModelScores
+from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.evaluation.table_errors import PrivateTableErrors
+from tasks.evaluation.public_rows import PUBLIC
+from tasks.evaluation.score_pages import beside
+from tasks.storage.workspace.settings import Workspace
 
 Version = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version; with --attack a release spec too.")
@@ -119,19 +121,18 @@ def evaluate(
         sudare evaluate synthetic.yaml --attack all --attribute occupation \\
             --holdout census-2000.parquet --public-because "public use sample"
     """
-    from console.progress import shown
-    from flows.evaluation.version_evaluation import evaluate_version
-    from privacy.evaluation.scores import PrivateScores
-
     where = workspace_at(workspace)
     extent = {"--attribute": attribute, "--releases": releases, "--minutes": minutes}
     if attack is not None:
         others_given = {"--against": against, "--others": others, "--target": target, "--show": show or None}
+        # shadow releases and what makes them, another second: for --attack alone
+        from console.attack import attack_command
+
         attack_command(
             version_dir, holdout, public_because, attack, extent, others_given, period, where, as_json=as_json
         )
         return
-    refuse_without_attack(extent)
+    _refuse_without_attack(extent)
     if against is None or holdout is not None or public_because is not None:
         if holdout is None or against is not None or period is not None:
             raise _one_of(against, holdout, period)
@@ -144,6 +145,14 @@ def evaluate(
     numbers = (found.scores.scores if isinstance(found.scores, PrivateScores) else found.scores) if show else None
     payload = _payload(found, numbers)
     answer(payload, lambda console: _print(console, payload, numbers), as_json=as_json)
+
+
+def _refuse_without_attack(extent: Mapping[str, Any]) -> None:
+    """Refuse options of an attack where there is none."""
+    for option, value in extent.items():
+        if value is not None:
+            allowed, remedy = "an option of an attack", "add --attack, or leave it out"
+            raise SpecRefused([Finding("the command", option, "no --attack", allowed, remedy)])
 
 
 def _one_of(against: Path | None, holdout: Path | None, period: str | None) -> SpecRefused:
@@ -159,10 +168,6 @@ def _evaluate_on_holdout(
     version_dir: Path, holdout: Path, because: str | None, target: str | None, where: Workspace, *, as_json: bool
 ) -> None:
     """Compare with public rows, and show what was found."""
-    from console.progress import shown
-    from flows.evaluation.holdout import evaluate_on_holdout
-    from tasks.evaluation.public_rows import PUBLIC
-
     with shown():
         found = evaluate_on_holdout(
             version_dir, holdout, because=because, target=target, workspace=where, at=datetime.now(UTC)
@@ -226,12 +231,9 @@ def _print(
 
 def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | PrivateModelScores, heading: str) -> None:
     """Print each number, and of synthetic rows its yardsticks beside it."""
-    from privacy.evaluation.scores import Scores
-
     if not isinstance(numbers, Scores):
         console.print(table((heading, "value"), _rows(numbers), numbers=("value",)))
         return
-    from tasks.evaluation.score_pages import beside
 
     columns = ("value", *YARDSTICKS)
     rows = [(name, value, *beside(numbers, name)) for name, value in _rows(numbers)]
@@ -244,9 +246,6 @@ def _print_numbers(console: Console, numbers: Scores | PrivateTableErrors | Priv
 
 def _rows(numbers: Scores | PrivateTableErrors | PrivateModelScores) -> list[tuple[str, str]]:
     """Return the private numbers, each with its name."""
-    from privacy.evaluation.model_scores import PrivateModelScores
-    from privacy.evaluation.table_errors import PrivateTableErrors
-
     if isinstance(numbers, PrivateTableErrors):
         return [
             (

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from console.errors import VerificationFailed
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
 from console.running import Stop
-from console.verify import VerificationFailed
-
-if TYPE_CHECKING:
-    from privacy.federation.counting import CountingPlan
-    from privacy.federation.phases import PhasedPlan
-    from privacy.federation.plan import FederatedPlan
-    from tasks.federation.flower_processes import Certificates
+from contracts.errors import Finding, SpecRefused
+from contracts.release.federation_spec import load_federation, load_site
+from flows.prefect_runs.prefect_server import prefect_server
+from privacy.accounting.amounts import pico_to_text
+from privacy.federation.counting import CountingPlan
+from privacy.federation.phases import PhasedPlan
+from privacy.federation.plan import FederatedPlan
+from tasks.federation.flower_processes import Certificates
+from tasks.federation.site_keys import key_file, site_key
+from tasks.storage.workspace.settings import federation_environment
 
 FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
 SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
@@ -35,8 +40,7 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
 
         sudare federation plan federation.yaml
     """
-    from contracts.release.federation_spec import load_federation
-    from privacy.accounting.amounts import pico_to_text
+    # the plans and the ledger, which take half a second: not for `key`
     from tasks.federation import federation_words as words
     from tasks.federation.federation_run import understood
 
@@ -95,9 +99,6 @@ def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> N
 
         sudare federation key north.yaml
     """
-    from contracts.release.federation_spec import load_site
-    from tasks.federation.site_keys import key_file, site_key
-
     mine, spec = load_site(site_file)
     where = workspace_at(workspace)
     public = site_key(where, spec.federation, mine.site)
@@ -139,11 +140,9 @@ def run(
         sudare federation run federation.yaml --host 192.0.2.1 \\
           --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
-    from contracts.release.federation_spec import load_federation
+    # torch and Flower, which take seconds: not for `key` and `plan`
     from flows.federation.federated_run import Network
     from flows.federation.federated_run import federation as federate
-    from flows.prefect_runs.prefect_server import prefect_server
-    from tasks.storage.workspace.settings import federation_environment
 
     keyed = bool(load_federation(federation).keys)
     certificates = _certificates(host, ca, certificate, key, closed=link_is_closed, keyed=keyed)
@@ -206,12 +205,9 @@ def site(
 
         sudare federation site north.yaml --link 192.0.2.1:9092 --ca ca.pem --link-is-closed
     """
-    import time
-
+    # as in `run`
     from console.check import site_accepted
-    from contracts.release.federation_spec import load_site
     from flows.federation.federated_run import site as joining
-    from tasks.storage.workspace.settings import federation_environment
 
     keyed = bool(load_site(site_file)[1].keys)
     certificates = _certificates(link.rpartition(":")[0], ca, None, None, closed=link_is_closed, keyed=keyed)
@@ -247,7 +243,7 @@ def check(
 
         sudare federation check models/adult-income federation.yaml --key signing.pub
     """
-    from contracts.release.federation_spec import load_federation
+    # as in `run`
     from tasks.federation.federation_release import check_released, page_told
     from tasks.federation.federation_run import understood
 
@@ -262,9 +258,6 @@ def check(
 
 def _noise(plan: FederatedPlan | CountingPlan | PhasedPlan) -> str:
     """Say how much noise the accounting counts on."""
-    from privacy.federation.phases import PhasedPlan
-    from privacy.federation.plan import FederatedPlan
-
     if isinstance(plan, PhasedPlan):
         sums = " ".join(f"{float(2 * each.rho) ** -0.5:.3g}" for each in plan.sums.sums)
         return f"{sums} times a person's bound, sum after sum; then {_noise(plan.training)}"
@@ -281,9 +274,6 @@ def _certificates(
     Beyond loopback, sites have keys, or somebody says that the link is closed to others: without keys it asks nobody
     who they are. What a key signs is the time, and must not be overheard: keys need TLS everywhere.
     """
-    from contracts.errors import Finding, SpecRefused
-    from tasks.federation.flower_processes import Certificates
-
     findings, remedy = [], "docs/federation.md says how"
     beyond = host not in ("127.0.0.1", "localhost", "::1")
     if ca is None and (beyond or keyed):

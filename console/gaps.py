@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from console.backfill import granularity_of
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, table
-
-if TYPE_CHECKING:
-    from contracts.periods.period import Period
-    from flows.periods.states import Standing
+from contracts.periods.period import Period, last_complete, period_of, read_periods
+from flows.periods.clock import today
+from flows.periods.states import Standing, first_published, standings
 
 
 def gaps(
@@ -41,9 +41,6 @@ def gaps(
 
         sudare releases gaps visits.yaml --periods 2024Q1..2025Q4 --private
     """
-    from flows.periods.clock import today
-    from flows.periods.states import standings
-
     where = workspace_at(workspace)
     chosen = _chosen(spec, periods, where)
     found = standings(spec, chosen, where, today=today())
@@ -54,11 +51,6 @@ def gaps(
 
 def _chosen(spec: Path, written: str | None, where: Any) -> tuple[Period, ...]:
     """Return the periods of a range; without one from the first published to the last that is over."""
-    from console.backfill import granularity_of
-    from contracts.periods.period import last_complete, period_of, read_periods
-    from flows.periods.clock import today
-    from flows.periods.states import first_published
-
     granularity = granularity_of(spec)
     if written is not None:
         return read_periods(written, granularity)

@@ -9,8 +9,12 @@ import typer
 from rich.console import Console
 
 from console.options import AsJson
+from console.progress import shown
 from console.render import answer, print_facts
+from flows.prefect_runs.prefect_server import create_database
+from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.settings import Workspace, user_folder
+from tasks.verification.public_keys import remember_own
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 
@@ -24,11 +28,6 @@ def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
 
         sudare init /srv/releases --json
     """
-    from console.progress import shown
-    from flows.prefect_runs.prefect_server import create_database
-    from privacy.ledger.journal.signing import key_id
-    from tasks.verification.public_keys import remember_own
-
     workspace = Workspace.create(directory)
     workspace.open_ledger().close()
     if workspace.prefect_api_url is None:

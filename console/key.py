@@ -12,8 +12,10 @@ import typer
 from console.options import AsJson, At, workspace_at
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
+from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace, is_workspace_told, user_folder
+from tasks.verification.public_keys import PIN, is_own, pin_key, read_public_key
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of another key that is pinned.")]
@@ -31,9 +33,6 @@ def pin(
 
         sudare key pin publisher.pub
     """
-    from privacy.ledger.journal.signing import key_id
-    from tasks.verification.public_keys import pin_key, read_public_key
-
     around = None if user else workspace_or_none(workspace)
     pinned = pin_key(file, user_folder() if around is None else around.keys, replace=replace)
     payload = {
@@ -72,8 +71,6 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
     Raises:
         SpecRefused: there is none of them.
     """
-    from tasks.verification.public_keys import PIN
-
     if named is not None:
         return KeyChoice(named, "the key file that you named")
     own, asked = user_folder() / PIN, workspace is not None or is_workspace_told()
@@ -100,8 +97,6 @@ def key_to_verify_with(named: Path | None, workspace: Path | None) -> KeyChoice:
 
 def _is_users_own(around: Workspace) -> bool:
     """Say whether this user made the workspace here."""
-    from tasks.verification.public_keys import is_own, read_public_key
-
     try:
         return is_own(read_public_key(around.public_key_file), around.root, user_folder())
     except SpecRefused:
@@ -109,8 +104,6 @@ def _is_users_own(around: Workspace) -> bool:
 
 
 def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
-    from tasks.verification.public_keys import PIN
-
     what = "the workspace that you named" if asked else "the workspace around you"
     pin = around.keys / PIN
     if pin.exists():
@@ -120,9 +113,6 @@ def _of_workspace(around: Workspace, *, asked: bool) -> KeyChoice:
 
 def _other_than(file: Path, chosen: KeyChoice, whose: str) -> KeyChoice:
     """Say that another key lies in a file, where one does."""
-    from privacy.ledger.journal.signing import key_id
-    from tasks.verification.public_keys import read_public_key
-
     if not file.exists():
         return chosen
     try:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from console.balance import JournalBroken, Proofs
 from console.options import AsJson, At, workspace_at
 from console.render import answer
+from privacy.ledger.backup import dump
+from privacy.ledger.backup import restore as fill
+from privacy.ledger.books import forget_marks
+from privacy.ledger.replay.fold import Checkpoint
+from tasks.checkpoints import proofs_in, published_checkpoints
 from tasks.storage.workspace.settings import FILE, Workspace
-
-if TYPE_CHECKING:
-    from privacy.ledger.replay.fold import Checkpoint
+from tasks.verification.public_keys import read_public_key
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
 
@@ -28,8 +31,6 @@ def backup(file: File, workspace: At = None, as_json: AsJson = False) -> None:
 
         sudare budget backup /backups/ledger-2026-10-05.ndjson
     """
-    from privacy.ledger.backup import dump
-
     entries = dump(workspace_at(workspace).ledger_url, file)
     told = f"{entries} journal entries are in {file}"
     answer({"file": str(file), "entries": entries}, lambda console: console.print(told), as_json=as_json)
@@ -47,9 +48,6 @@ def restore(file: File, proof: Proofs = None, workspace: At = None, as_json: AsJ
 
         sudare budget restore /backups/ledger-2026-10-05.ndjson --proof archive/v7/PROOF.json
     """
-    from privacy.ledger.backup import restore as fill
-    from privacy.ledger.books import forget_marks
-
     where = workspace_at(workspace)
     key, published = _seen(where, proof or [])
     entries = fill(file, where.ledger_url, public_key=key, published=published)
@@ -71,9 +69,6 @@ def _seen(workspace: Workspace, proofs: list[Path]) -> tuple[str | None, list[Ch
     Raises:
         JournalBroken: a proof cannot be read, or another key signed it.
     """
-    from tasks.checkpoints import proofs_in, published_checkpoints
-    from tasks.verify import read_public_key
-
     found = [*proofs_in(workspace.releases), *proofs]
     if not found and not workspace.public_key_file.is_file():
         return None, []

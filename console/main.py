@@ -41,6 +41,7 @@ Examples of each: sudare COMMAND --help"""
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        # the parsers of mail that metadata is written in
         from importlib.metadata import PackageNotFoundError
         from importlib.metadata import version as installed
 

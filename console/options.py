@@ -11,7 +11,9 @@ import typer
 
 from tasks.storage.workspace.settings import Workspace
 
-if TYPE_CHECKING:
+if (
+    TYPE_CHECKING
+):  # `main` takes the workspace of this module to find the log of errors, and loads no SQLAlchemy for it
     from privacy.ledger.ledger import Ledger
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

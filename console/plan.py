@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,16 +14,21 @@ from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
 from console.plan_warnings import delta_unheld, draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
 from console.render import answer, print_facts, table
+from flows.capacity import check_capacity
+from flows.request import Request, read_request
+from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.generators.release_plan import SyntheticPlan
+from privacy.ledger.accounts.admission import fitting_epsilon
+from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.forecast import runs_left
+from privacy.marginals.sensitivity import NoiseEvent
+from privacy.marginals.suppression import threshold_for
+from privacy.table_plans.plan import TablesPlan
+from privacy.table_plans.sparse_plan import SparsePlan
+from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
-
-if TYPE_CHECKING:
-    from flows.request import Request
-    from privacy.classifiers.model_plan import ModelPlan
-    from privacy.generators.release_plan import SyntheticPlan
-    from privacy.marginals.sensitivity import NoiseEvent
-    from privacy.table_plans.plan import TablesPlan
-    from privacy.table_plans.sparse_plan import SparsePlan
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
 BASE_MEGABYTES, BYTES_A_CELL = 450, 50
@@ -63,10 +68,6 @@ def plan(
 
         sudare plan examples/adult/tables.yaml --json
     """
-    from flows.capacity import check_capacity
-    from flows.request import read_request
-    from privacy.ledger.errors import BudgetExceeded
-
     request = read_request(spec, _workspace(workspace), period)
     check_capacity(request, _workspace(workspace))
     payload = {
@@ -84,8 +85,6 @@ def plan(
 
 def _plan_object(request: Request) -> dict[str, Any]:
     """Return the plan as a JSON object; amounts as exact decimal text."""
-    from privacy.accounting.amounts import atto_to_text, pico_to_text
-
     plan = request.plan
     return {
         "release": request.spec.release,
@@ -98,9 +97,6 @@ def _plan_object(request: Request) -> dict[str, Any]:
 
 def _product_object(request: Request, plan: TablesPlan | SyntheticPlan | ModelPlan) -> dict[str, Any]:
     """Return the part of the plan that only this kind of product has."""
-    from privacy.classifiers.model_plan import ModelPlan
-    from privacy.generators.release_plan import SyntheticPlan
-
     if isinstance(plan, ModelPlan):
         return plan_model.plan_object(plan)
     return plan_object(request.spec, plan) if isinstance(plan, SyntheticPlan) else _tables_object(plan)
@@ -153,8 +149,6 @@ def _needs(plan: TablesPlan) -> dict[str, Any]:
 
 def _threshold(plan: TablesPlan, event: NoiseEvent) -> dict[str, int]:
     """Return the least noisy count that a minimum-frequency rule lets out, if there is such a rule."""
-    from privacy.marginals.suppression import threshold_for
-
     rule = plan.minimum_frequency
     return {} if rule is None else {"published_from": threshold_for(rule, event).value}
 
@@ -163,6 +157,7 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
     """Name the earlier version on which λ is chosen, if the spec names one; refuse one that a run would refuse."""
     reference, workspace = request.spec.reference, _workspace(folder)
     if reference is not None and workspace is not None:
+        # the reader of versions, with Arrow: for the few specs that name one
         from tasks.products.tables.reference_version import earlier_version
 
         with closing(workspace.open_ledger()) as ledger:
@@ -172,11 +167,6 @@ def _lambda_reference(request: Request, folder: Path | None) -> str | None:
 
 def _account_left(request: Request, folder: Path | None) -> dict[str, Any]:
     """Return what the release would cost its people's accounts, where there are any; refuse what is never charged."""
-    from privacy.accounting.amounts import pico_to_text
-    from privacy.ledger.accounts.admission import fitting_epsilon
-    from privacy.ledger.forecast import runs_left
-    from tasks.products.charge_request import request_for
-
     name = request.spec.charge.account
     missing = {"name": name, "open": False}
     workspace = _workspace(folder)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from console.plan_synthetic import BASE_MEGABYTES, BASE_SECONDS, claim_object, claim_words
-
-if TYPE_CHECKING:
-    from privacy.classifiers.model_plan import ModelPlan
+from privacy.classifiers.classifier_model import parameters_in
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.classifiers.registry import trainer
 
 
 def plan_object(plan: ModelPlan) -> dict[str, Any]:
     """Return the part of the plan that only a model has; data-free."""
-    from privacy.classifiers.classifier_model import parameters_in
-    from privacy.classifiers.registry import trainer
-
     made, made_by = plan.made, trainer(plan.by)
     widths = plan.asked.widths(made_by.hidden(plan.options))
     return {

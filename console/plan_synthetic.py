@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from console.render import table
-
-if TYPE_CHECKING:
-    from contracts.release.spec import ReleaseSpec
-    from privacy.classifiers.model_plan import ModelPlan
-    from privacy.generators.release_plan import SyntheticPlan
+from contracts.release.spec import ReleaseSpec
+from privacy.classifiers.model_plan import ModelPlan
+from privacy.generators.release_plan import SyntheticPlan
 
 # What a run takes beside its model: the libraries, and the rows' codes and one piece of values.
 BASE_MEGABYTES = 500

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
-if TYPE_CHECKING:
+from contracts.drafting.advice.advice import advise
+from contracts.errors import ContractRefused
+from contracts.reading.scalars import spelled
+from contracts.reading.yaml_lines import located
+from contracts.release.spec_checks import declared_rows
+from contracts.sql.selection import compares_literals
+from privacy.accounting.amounts import PICO, pico_to_text
+
+if TYPE_CHECKING:  # `contract lint` takes this module's warnings of a select, and loads no plan for it
     from flows.request import Request
 
 LARGE_EPSILON: Final = 10
@@ -62,8 +70,6 @@ def known_rows(request: Request, told: int | None) -> int | None:
 
 
 def _epsilon(request: Request) -> Iterator[Warned]:
-    from privacy.accounting.amounts import PICO, pico_to_text
-
     epsilon = request.plan.epsilon
     if epsilon <= LARGE_EPSILON * PICO:
         return
@@ -85,17 +91,12 @@ def delta_unheld(request: Request, rows: int | None) -> str | None:
         request: what would be released.
         rows: how many the person typed; they are held against delta as a warning.
     """
-    from contracts.release.spec_checks import declared_rows
-
     if not request.plan.delta or rows is not None or declared_rows(request.spec, request.contract) is not None:
         return None
     return "δ was not held against the number of rows: none is declared (--rows N holds it against N)"
 
 
 def _delta(request: Request, rows: int | None) -> Iterator[Warned]:
-    from contracts.reading.scalars import spelled
-    from contracts.release.spec_checks import declared_rows
-
     delta = request.spec.charge.delta
     if rows is None or delta * rows <= 1 or declared_rows(request.spec, request.contract) is not None:
         return
@@ -137,8 +138,6 @@ def _source(request: Request) -> Iterator[Warned]:
 
 def warnings_of_select(written: str | None) -> Iterator[Warned]:
     """Warn of a select that holds columns against literals; none of them is shown."""
-    from contracts.sql.selection import compares_literals
-
     if written is not None and compares_literals(written):
         yield {
             "rule": "select",
@@ -149,10 +148,6 @@ def warnings_of_select(written: str | None) -> Iterator[Warned]:
 
 
 def _contract(request: Request) -> Iterator[Warned]:
-    from contracts.drafting.advice.advice import advise
-    from contracts.errors import ContractRefused
-    from contracts.reading.yaml_lines import located
-
     path = request.spec.contract
     found = advise(request.contract, located(path, refusal=ContractRefused))
     if found:

@@ -8,6 +8,9 @@ import typer
 
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer
+from contracts.release.source import written_address
+from tasks.storage.sinks.copies import copy_published
+from tasks.storage.workspace.settings import blocks_of
 
 Release = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
 Credentials = Annotated[
@@ -33,10 +36,6 @@ def publish(
 
         sudare publish adult-tables --version 2 --to postgresql://db.example/open
     """
-    from contracts.release.source import written_address
-    from tasks.storage.sinks.copies import copy_published
-    from tasks.storage.workspace.settings import blocks_of
-
     address, place = written_address(to, "--to"), workspace_at(workspace)
     with ledger_at(workspace) as ledger, blocks_of(place):
         entry, where = copy_published(ledger, place.releases, release, version, address, credentials)

@@ -12,7 +12,9 @@ from rich.console import Console
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts, table
 from contracts.errors import Finding, Refused
+from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.settings import Workspace
+from tasks.withdraw import withdraw as withdraw_version
 
 Name = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
 
@@ -80,8 +82,6 @@ def withdraw(
 
         sudare releases withdraw adult-tables --version 1 --reason "wrong reference year"
     """
-    from tasks.withdraw import withdraw as withdraw_version
-
     place = workspace_at(workspace)
     with ledger_at(workspace) as ledger:
         withdrawn = withdraw_version(ledger, place.releases, release, version, reason=reason)
@@ -96,8 +96,6 @@ def withdraw(
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
-    from tasks.storage.version_folders import version_folder
-
     ledger = workspace.open_ledger()
     try:
         entries = ledger.versions()

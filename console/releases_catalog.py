@@ -13,6 +13,7 @@ from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer, print_facts
 from contracts.canonical import readable_json
 from contracts.errors import Finding, Refused
+from tasks.release_catalogue import address, catalogue, describe
 
 
 class Form(StrEnum):
@@ -47,8 +48,6 @@ def catalog(
 
         sudare releases catalog --to site/catalog.json --base-url https://example.org/releases --format dcat
     """
-    from tasks.release_catalogue import address, catalogue, describe
-
     around = workspace_at(workspace)
     store, publisher = around.releases, None if around.publisher is None else around.publisher.curator
     with ledger_at(workspace) as ledger:

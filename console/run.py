@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.backfill import backfill as run_missing
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts
 from console.running import RunOptions, make_release, running
@@ -62,6 +61,9 @@ def run(
     """
     where = workspace_at(workspace)
     if backfill is not None:
+        # the states of periods, with DuckDB: a run without them starts its Prefect server earlier
+        from console.backfill import backfill as run_missing
+
         options = RunOptions(spec, None, supersede, keep_snapshot, early, due, accept_misfits, may_ask=not as_json)
         run_missing(options, where, backfill, as_json=as_json)
         return
@@ -73,7 +75,7 @@ def run(
 
 
 def _print(console: Console, outcome: dict[str, Any]) -> None:
-    from flows.outcome import still
+    from flows.outcome import still  # loaded by the run that has ended
 
     done = "was published already; nothing was drawn or charged" if outcome["repeated"] else "is published"
     console.print(f"{outcome['release']} v{outcome['version']} {done}")

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from console.errors import Interrupted
+from console.progress import paused, shown
 from contracts.errors import GateBroken, SudareError
+from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
 from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name, sheltered
 from tasks.storage.workspace.settings import Workspace
 
+# What makes a release is imported inside the functions: it takes seconds and loads while the Prefect server starts,
+# and a run that is published already needs little of it.
 if TYPE_CHECKING:
     from flows.outcome import Outcome
-    from flows.prefect_runs.prefect_server import PrefectServer
     from flows.request import Request
     from privacy.private_table import PrivateTable
 
@@ -77,9 +80,6 @@ class RunOptions:
 @contextmanager
 def running(where: Workspace) -> Iterator[tuple[PrefectServer, Stop]]:
     """Have a Prefect server inside the block, show progress, and hear when somebody stops the command."""
-    from console.progress import shown
-    from flows.prefect_runs.prefect_server import prefect_server
-
     try:
         with Stop() as stop, shown(), prefect_server(where) as prefect:
             yield prefect, stop
@@ -158,7 +158,6 @@ def _let_in(request: Request, options: RunOptions, where: Workspace, folder: Run
         SecondVersion: it would be a second version, and nobody wants it.
     """
     from console.check import accepted
-    from console.progress import paused
     from flows.misfit_report import before_charge
     from flows.periods.publications import SecondVersion
     from tasks.validation.misfits_page import page_file
@@ -188,7 +187,6 @@ def _taken_in(
     request: Request, options: RunOptions, where: Workspace, folder: RunFolder
 ) -> tuple[PrivateTable, bool]:
     """Take the data in; of a second version that nobody asked for, ask the person at the terminal."""
-    from console.progress import paused
     from flows.periods.publications import SecondVersion
     from flows.prepare import intake
 

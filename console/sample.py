@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from console.options import AsJson
+from console.progress import shown
 from console.render import answer, print_facts
 from contracts.errors import Finding, SpecRefused
-
-if TYPE_CHECKING:
-    from privacy.marginals.seeds import PostProcessingSeed
+from privacy.generators.rows import seed_text
+from privacy.marginals.seeds import PostProcessingSeed
+from tasks.sample import sample as sample_rows
 
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]
 Rows = Annotated[int, typer.Option("--rows", help="How many rows.")]
@@ -39,10 +40,6 @@ def sample(
 
         sudare sample releases/adult-synthetic/v1 --rows 500 --where sex=Female --where education=Masters --to m.csv
     """
-    from console.progress import shown
-    from privacy.generators.rows import seed_text
-    from tasks.sample import sample as sample_rows
-
     used = _seed(seed)
     with shown():
         sample_rows(version_dir, rows=rows, where=_where(where or []), seed=used, to=to)
@@ -65,8 +62,6 @@ def _where(written: list[str]) -> dict[str, list[str]]:
 
 def _seed(written: str | None) -> PostProcessingSeed:
     """Read a seed, or draw one."""
-    from privacy.marginals.seeds import PostProcessingSeed
-
     if written is None:
         return PostProcessingSeed(secrets.randbits(128))
     try:

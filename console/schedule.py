@@ -7,22 +7,29 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
+from cronsim import CronSim, CronSimError
 from rich.console import Console
 
+from console.backfill import granularity_of, missing, release_periods
+from console.errors import UsageRefused
 from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, print_facts, terminal
-
-if TYPE_CHECKING:
-    from contracts.periods.period import Period
-    from flows.periods.arrivals import Arrival
-    from flows.prefect_runs.deployment import Deployed
-    from tasks.storage.workspace.settings import Workspace
+from console.running import RunOptions
+from contracts.periods.period import Period, last_complete, read_periods
+from flows.periods.arrivals import Arrival, arrived
+from flows.periods.clock import today
+from flows.prefect_runs.deployment import Deployed, queue_arrivals, server_of
+from flows.prefect_runs.deployment import deploy as make
+from flows.prefect_runs.deployment_checks import check_deployable
+from flows.prefect_runs.worker import work as take_runs
+from tasks.storage.workspace.settings import Workspace, blocks_of
 
 LAST_SECONDS: Final = 30.0
 Pool = Annotated[str, typer.Option(help="The work pool.")]
@@ -63,10 +70,6 @@ def deploy(
 
         sudare deploy visits.yaml --backfill 2024Q1..2025Q4
     """
-    from flows.prefect_runs.deployment import deploy as make
-    from flows.prefect_runs.deployment import server_of
-    from flows.prefect_runs.deployment_checks import check_deployable
-
     where, wanted = workspace_at(workspace), _checked(cron)
     _check_zone(timezone)
     told = check_deployable(spec, where, cron=wanted, timezone=timezone, supersede=supersede)
@@ -112,9 +115,6 @@ def work(
 
         sudare work --name worker-1
     """
-    from flows.prefect_runs.deployment import server_of
-    from flows.prefect_runs.worker import work as take_runs
-
     where = workspace_at(workspace)
     with server_of(where) as url:
         payload = {"pool": pool, "server": url, "workspace": str(where.root)}
@@ -137,8 +137,6 @@ def work(
 
 def _told(line: str) -> None:
     """Tell a line of a worker, with the time, on standard error."""
-    from datetime import datetime
-
     terminal(errors=True).print(f"{datetime.now():%H:%M:%S} {line}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -191,13 +189,6 @@ def watch(
 
         sudare watch visits.yaml --queue
     """
-    from console.backfill import granularity_of
-    from contracts.periods.period import last_complete, read_periods
-    from flows.periods.arrivals import arrived
-    from flows.periods.clock import today
-    from flows.prefect_runs.deployment import server_of
-    from tasks.storage.workspace.settings import blocks_of
-
     where, granularity = workspace_at(workspace), granularity_of(spec)
     told: set[str] = set()
     with server_of(where) if queue else blocks_of(where):
@@ -219,17 +210,12 @@ def watch(
 
 def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json: bool, carry_on: bool) -> None:
     """Run what has arrived here."""
-    from console.backfill import release_periods
-    from console.running import RunOptions
-
     options = RunOptions(spec, accept_misfits=True)  # nobody watches: what does not fit is told on the private page
     release_periods(options, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
 
 
 def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:
     """Queue what has arrived for the workers."""
-    from flows.prefect_runs.deployment import queue_arrivals
-
     queued = asyncio.run(queue_arrivals(spec, ready, name=name))
     payload = {"deployment": queued.name, "pool": queued.pool, "submitted": list(queued.submitted)}
     facts = [("deployment", queued.name), ("queued", ", ".join(queued.submitted))]
@@ -237,9 +223,6 @@ def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: b
 
 
 def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
-    from console.backfill import granularity_of, missing
-    from contracts.periods.period import read_periods
-
     if written is None:
         return []
     return missing(spec, where, read_periods(written, granularity_of(spec)), supersede=False)
@@ -247,12 +230,6 @@ def _missing(spec: Path, where: Workspace, written: str | None) -> list[Period]:
 
 def _checked(cron: str | None) -> str | None:
     """Refuse a cron that never comes."""
-    from datetime import datetime
-
-    from cronsim import CronSim, CronSimError
-
-    from console.errors import UsageRefused
-
     if cron is None:
         return None
     try:
@@ -266,10 +243,6 @@ def _checked(cron: str | None) -> str | None:
 
 def _check_zone(timezone: str | None) -> None:
     """Refuse a time zone that nobody knows."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    from console.errors import UsageRefused
-
     try:
         ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

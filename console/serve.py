@@ -8,20 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
+from console.site.access_log import FILE, AccessLog
+from console.site.asking import Site
+from console.site.auditors import Auditors, TrustedProxy, add_auditor
+from console.site.desk import Desk
+from console.site.folders import Folders
+from console.site.public_address import PublicAddress
+from console.site.version import forecast, verify_version
 from contracts.errors import Finding, Refused, SpecRefused
+from privacy.ledger.view import LedgerView
 from tasks.storage.workspace.settings import Workspace
-
-if TYPE_CHECKING:
-    from console.site.asking import Site
-    from console.site.auditors import Auditors
-    from console.site.public_address import PublicAddress
+from tasks.verification.public_keys import read_public_key
 
 HOST = "127.0.0.1"
 PORT = 8350
@@ -96,6 +100,7 @@ def serve(
         payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
         payload |= {} if public is None else {"public_url": public.origin}
         answer(payload, lambda console: _tell(console, url, where, who, host), as_json=as_json)
+        # Starlette, once the address is on the terminal
         from console.site.server import run
 
         run(site, listening)
@@ -114,14 +119,6 @@ def make_site(
     Raises:
         LedgerUnavailable: there is no ledger, or it does not answer.
     """
-    from console.site.access_log import FILE, AccessLog
-    from console.site.asking import Site
-    from console.site.desk import Desk
-    from console.site.folders import Folders
-    from console.site.version import forecast, verify_version
-    from privacy.ledger.view import LedgerView
-    from tasks.verify import read_public_key
-
     key = read_public_key(workspace.public_key_file)
     threading.Thread(target=_warm, daemon=True).start()
     view = LedgerView(workspace.ledger_url)
@@ -153,7 +150,6 @@ def _auditors(file: Path | None, header: str | None, proxy: str | None) -> Audit
         raise SpecRefused([Finding("the command", "--auditor-header", found, "both or neither", remedy)])
     if file is None and header is None:
         return None
-    from console.site.auditors import Auditors, TrustedProxy
 
     trusted = None if header is None or proxy is None else TrustedProxy.read(header, proxy)
     return Auditors(file, trusted)
@@ -163,7 +159,6 @@ def _public(url: str | None) -> PublicAddress | None:
     """Read under which address readers meet the site, where that is said."""
     if url is None:
         return None
-    from console.site.public_address import PublicAddress
 
     return PublicAddress.read(url)
 
@@ -173,7 +168,6 @@ def _add_auditor(file: Path | None, name: str, *, as_json: bool) -> None:
     if file is None:
         found, allowed = "--add-auditor without --auditors", "the file that keeps the hashes"
         raise SpecRefused([Finding("the command", "--auditors", found, allowed)])
-    from console.site.auditors import add_auditor
 
     token = add_auditor(file, name)
     payload = {"auditor": name, "token": token, "file": str(file)}

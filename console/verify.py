@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from console.errors import VerificationFailed
 from console.key import key_to_verify_with
 from console.options import AsJson, At
+from console.progress import shown
 from console.render import answer
-from contracts.errors import Finding, Refused
-
-if TYPE_CHECKING:
-    from tasks.verification.outcomes import VerificationReport
+from contracts.errors import Finding
+from tasks import verify as verification
+from tasks.verification.outcomes import VerificationReport
 
 Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
 Key = Annotated[
@@ -32,12 +33,6 @@ Auditor = Annotated[
     Path | None,
     typer.Option("--auditor", metavar="FILE", help="The version's complete record, for auditors; held against it."),
 ]
-
-
-class VerificationFailed(Refused):
-    """A published version does not hold what it claims, or some of it could not be checked."""
-
-    exit_code = 5
 
 
 def verify(
@@ -64,9 +59,6 @@ def verify(
 
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
-    from console.progress import shown
-    from tasks import verify as verification
-
     chosen = key_to_verify_with(key, workspace)
     public_key = verification.read_public_key(chosen.file)
     with shown():
