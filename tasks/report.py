@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
+from typing import Any
 
 from contracts.canonical import readable_json
 from contracts.contract.column import Cells
@@ -20,7 +22,7 @@ from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.synthetic_files import write_synthetic_files
 from tasks.records.files.tidy_tables import WrittenFile, write_data, write_listed, write_measurement
 from tasks.records.groups.field import Run
-from tasks.records.page.page import PAGES, prepare, render_page
+from tasks.records.page.page import prepare, public_pages, render_page
 from tasks.records.record import build_record, public_copy
 from tasks.storage.progress import step
 
@@ -47,15 +49,16 @@ def report(facts: RunFacts, *, folder: Path, auditors: Auditors) -> None:
             bar.advance(0.7)
             record = build_record(Run(facts, files))
             commitment, complete = auditors.seal(record)
-            published = public_copy(record, commitment)
-            (folder / "record.json").write_bytes(readable_json(published))
+            written = readable_json(public_copy(record, commitment))
+            (folder / "record.json").write_bytes(written)
+            published: dict[str, Any] = json.loads(written)
             (folder / "croissant.json").write_bytes(readable_json(croissant(published, files)))
             for name, content in descriptions(published).items():
                 (folder / name).write_bytes(content)
-            views = prepare(published, facts, folder)
-            for code, name in PAGES.items():
-                (folder / name).write_text(render_page(published, facts, views, code), encoding="utf-8")
-            page = render_page(complete, facts, views, auditor=True)
+            views = prepare(published, lambda name: (folder / name).read_bytes())
+            for name, content in public_pages(published, views).items():
+                (folder / name).write_bytes(content)
+            page = render_page(complete, views, auditor=True)
             write_private(auditors.place(complete) / AUDITOR_PAGE, page.encode())
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error

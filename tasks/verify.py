@@ -18,7 +18,8 @@ The rules, in the order in which they are checked:
        a λ that was chosen on an earlier version is chosen again if that version lies beside this one; the rows of a
        synthetic version come out of its published model and seed, and keep what the contract declares impossible and
        in order
-   10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record says
+   10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record
+       says; they and the pages are what record and data files render to, where this very code rendered them
    11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
        choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
    12. (where an auditors' record is named) it is signed under the pinned key, the published record commits to it, and
@@ -40,6 +41,7 @@ from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.version_statements import Manifest, Proof, read_statement
+from tasks.records.page.page import PAGES
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
@@ -48,7 +50,7 @@ from tasks.verification.catalogue_digests import check_catalogue
 from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.data_files.rewriting import check_written
-from tasks.verification.descriptions import check_descriptions
+from tasks.verification.descriptions import check_descriptions, record_values
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.explanations import check_told
 from tasks.verification.files.version_folder import (
@@ -73,6 +75,7 @@ from tasks.verification.inclusion import (
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport
+from tasks.verification.pages import NOT_COMPARED, check_pages, words_of_this_code
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded
@@ -130,6 +133,7 @@ class _Verification:
         self._run: JournalledRun | None = None
         self._product: ProductChecks | None = None
         self._record: Any = None
+        self._other_words: tuple[str, ...] = ()
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
@@ -153,7 +157,7 @@ class _Verification:
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
-            cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold)),
+            cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold), *self._other_words),
         )
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
@@ -335,4 +339,11 @@ class _Verification:
         findings += check_catalogue(value, self._manifest, where=CATALOGUE)
         if self._record is None:
             return self._close(findings, ("registry entry, lineage and label: no readable record",))
-        return self._close(findings + check_descriptions(self._folder, self._record, self._manifest, self._sound))
+        findings += check_descriptions(self._folder, self._record, self._manifest, self._sound)
+        if not words_of_this_code(record_values(self._record)):
+            self._other_words = (NOT_COMPARED,)
+        elif not findings and all(done.passed for done in self._checks):
+            manifest, page = self._manifest, PAGES["en"]
+            stopped = self._tried(lambda: findings.extend(check_pages(self._folder, self._record, manifest)), page)
+            findings += [] if stopped is None else [stopped]
+        return self._close(findings)

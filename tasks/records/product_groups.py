@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from tasks.records.facts import RunFacts
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
 from tasks.records.groups.field import Group
 
 
-def groups_of(facts: RunFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    """Return the groups of a run's record: those of tables, unless rows or a model are published."""
-    if facts.classifier is not None:
+def groups_of(kind: str, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return the groups of a record: those of tables, unless rows or a model are published.
+
+    Args:
+        kind: the kind of the product.
+        groups: the groups of tables.
+    """
+    if kind == "model":
         return model_groups(groups)
-    return groups if facts.synthesis is None else synthetic_groups(groups)
+    return synthetic_groups(groups) if kind == "synthetic" else groups

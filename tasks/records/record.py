@@ -56,7 +56,7 @@ def build_record(run: Run) -> Record:
         Record: the full record, for auditors; `public_copy` makes the published one.
     Privacy: auditor-only fields hold private facts; no exact count is among them.
     """
-    groups = groups_of(run.facts, GROUPS)
+    groups = groups_of(run.facts.spec.product.kind, GROUPS)
     values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in groups}
     return {
         "schema": RECORD_SCHEMA,

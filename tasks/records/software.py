@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import re
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
@@ -62,11 +63,12 @@ def software() -> Software:
     """Describe the software of this process.
 
     Returns:
-        Software: `sudare` first, then the libraries that it declares, by name; no host name, no path.
+        Software: `sudare` first, then the libraries that it declares, by name, and zlib; no host name, no path.
     """
     commit, dirty = code_commit()
     names = ["sudare", *sorted(_declared("sudare"))]
     packages = {name: found for name in names if (found := _version(name)) is not None}
+    packages["zlib"] = zlib.ZLIB_RUNTIME_VERSION  # it packs the pages' pictures, and comes with Python or the system
     return Software(
         packages=packages,
         python=platform.python_version(),

@@ -1,9 +1,8 @@
 """Rule 10, beyond the catalogue entry: what other programs and people read beside the record agrees with it.
 
 `deployment.yaml`, `lineage.json` and `label.html` are made from record.json alone. Their main numbers are compared
-with the record's whatever made them. Where the very code that made them runs here (the digest of its source files is
-the record's), they are made again and compared byte for byte. record.html and record.ja.html show the data too: their
-checksums are all there is to check.
+with the record's whatever made them. Where the very code that made them runs here (`pages.words_of_this_code`), they
+are made again and compared byte for byte. record.html and record.ja.html show the data too: `pages.check_pages`.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import yaml
 from contracts.errors import Finding, SudareError
 from tasks.records.descriptions.description_files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
 from tasks.records.model.version_statements import Manifest
-from tasks.records.software import software
 from tasks.records.strict_json import LARGEST_JSON, read_json, shown
 from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.pages import words_of_this_code
 from tasks.verification.record_identity import DESCRIPTIONS
 
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"
@@ -39,12 +38,12 @@ def check_descriptions(
         manifest: the manifest.
         sound: names of the files whose checksums hold; others are not opened.
     """
-    fields = _fields(record)
+    fields = record_values(record)
     missing = sorted(DESCRIPTIONS - set(manifest.files))
     findings = [
         Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
     ]
-    again = fields.get("J.code") == software().code
+    again = words_of_this_code(fields)
     for name, make in FROM_RECORD.items():
         if name not in manifest.files or name not in sound:
             continue
@@ -70,7 +69,8 @@ def _made(make: Any, record: Any) -> bytes | None:
     return made
 
 
-def _fields(record: Any) -> dict[str, Any]:
+def record_values(record: Any) -> dict[str, Any]:
+    """Return the values of a record's fields by "letter.name"."""
     return {
         f"{letter}.{name}": field.get("value")
         for letter, group in record.get("groups", {}).items()

@@ -95,8 +95,8 @@ ALL_RULES: Final = (
     Rule(
         10,
         "descriptions",
-        "catalogue entry, registry entry, lineage and label say what the record says",
-        "catalogues and labels say something else than the record: go by the record",
+        "catalogue entry, registry entry, lineage, label and pages say what the record says",
+        "catalogues, labels or pages say something else than the record: go by the record",
     ),
     Rule(
         11,

@@ -36,7 +36,7 @@ def test_a_version_is_verified_without_the_libraries_of_the_publisher(
     kind: str, scenario: Scenario, tmp_path: Path
 ) -> None:
     """No database, orchestrator, engine or network is loaded; Polars is, where rule 9 writes a CSV file again."""
-    version = publish_version(scenario, tmp_path / "published")
+    version = publish_version(scenario, tmp_path / "published", here=True)
     key = tmp_path / "key.pub"
     key.write_text(version.key + "\n")
     command = [sys.executable, "-c", CHECKED, str(version.folder), str(key)]

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.publish import publish
 from tasks.records.auditor_copy import Auditors
+from tasks.records.facts import RunFacts
+from tasks.records.software import software
 from tasks.report import report
 from tasks.verification.outcomes import VerificationReport
 from tasks.verify import verify
-from tests.tasks.runs import Scenario
 
 SEED = bytes(range(32))
+
+
+class AnyScenario(Protocol):
+    """What a finished run of any kind of product is made from."""
+
+    seeded: bool
+    clock: str
+
+    def run(self, folder: Path) -> RunFacts:
+        """Make the run for real."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,10 +60,15 @@ class Version:
         return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
 
 
-def publish_version(scenario: Scenario, folder: Path) -> Version:
-    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG."""
+def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) -> Version:
+    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG.
+
+    Args:
+        here: whether the record names the very code that runs here, so that pages are compared byte for byte.
+    """
     scenario.seeded = False
     facts = scenario.run(folder)
+    facts = replace(facts, software=software()) if here else facts
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: scenario.clock)
     signer = Signer(SEED)
     auditors = Auditors(folder / "records", signer)

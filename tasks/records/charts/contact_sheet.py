@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -14,7 +15,6 @@ from contracts.contract.column import Column
 from contracts.domains.domain_terms import NULL_LABEL
 from contracts.domains.image import ImageDomain
 from tasks.records.charts.heat_map import address, png
-from tasks.records.facts import RunFacts
 
 MOST_CLASSES: Final = 24
 _LOOKED_AT: Final = 8192
@@ -46,25 +46,23 @@ class ContactSheet:
     height: int
 
 
-def contact_sheets(facts: RunFacts, data: Path) -> list[ContactSheet]:
+def contact_sheets(columns: Sequence[Column], label: str | None, data: bytes) -> list[ContactSheet]:
     """Draw a sheet for each column of pictures.
 
     Args:
-        facts: the run.
+        columns: the columns of the rows.
+        label: the column whose labels are the classes; None where any may be.
         data: the published rows, Parquet.
     Privacy: reads published rows only.
     """
-    plan, _ = facts.synthetic
-    columns = [facts.contract.column(name) for name in plan.asked.domain.columns]
     pictures = [column for column in columns if isinstance(column.domain, ImageDomain)]
     if not pictures:
         return []
-    named = getattr(plan.options, "label", None)
     classes = [c for c in columns if c.length == 1 and not c.ordered and 2 <= c.size <= MOST_CLASSES]
-    classes.sort(key=lambda column: column.name != named)
+    classes.sort(key=lambda column: column.name != label)
     by = classes[0] if classes else None
     names = [column.name for column in pictures] + ([] if by is None else [by.name])
-    batch = next(pq.ParquetFile(data).iter_batches(_LOOKED_AT, columns=names), None)
+    batch = next(pq.ParquetFile(pa.BufferReader(data)).iter_batches(_LOOKED_AT, columns=names), None)
     if batch is None or not batch.num_rows:
         return []
     labels = None if by is None else _labels(batch.column(by.name).to_pylist())

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.release.tables.levels import level_name
-from privacy.table_plans.plan import PlannedDraw
 from tasks.records.charts import charts
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
 from tasks.records.charts.heat_map import Axis, Map, draw_map
-from tasks.records.facts import RunFacts
-from tasks.records.outputs import DenseTable, ReleasedTable
-from tasks.records.page.suppression_view import below, drawn_empty, is_suppressed, suppression_facts
+from tasks.records.page.published_tables import PublishedCounts, PublishedTable
+from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
 from tasks.records.page.words import relative_error
 
 MOST_BARS = 60
@@ -140,54 +138,58 @@ class TableView:
     files: list[str]
 
 
-def dense_view(facts: RunFacts, values: dict[str, Any], number: int, table: DenseTable, share: Room) -> TableView:
-    """Prepare a table that has a count for every cell; arguments as for `views.table_views`."""
-    table = drawn_empty(table)
-    planned = facts.tables_plan.draw(table.measurement.key)
-    refined = table.refined.values
-    few = refined.size <= share.bars
-    heat = _heat(facts.contract, table) if refined.ndim == 2 and refined.size <= share.numbers else None
-    picture = _map(facts.contract, table, share.side) if heat is None else None
-    sketch = refined.ndim == 2 and heat is None and picture is None and refined.size <= share.colours
+def dense_view(table: PublishedCounts, contract: Contract, files: list[str], number: int, share: Room) -> TableView:
+    """Prepare a table that has a count for every cell.
+
+    Args:
+        table: the table.
+        contract: gives the labels.
+        files: paths of the version's data files.
+        number: its place on the page, from 1.
+        share: what it may take of the page.
+    """
+    counts, width = table.counts, table.half_width
+    few = counts.size <= share.bars
+    heat = _heat(contract, table) if counts.ndim == 2 and counts.size <= share.numbers else None
+    picture = _map(contract, table, share.side) if heat is None else None
+    sketch = counts.ndim == 2 and heat is None and picture is None and counts.size <= share.colours
     most = share.bars if few else min(share.bars, LARGEST_CELLS)
     return TableView(
         anchor=f"table-{number}",
         title=title_of(table),
         name=table.name,
-        cells=_cells(facts.contract, table),
-        draw=next(draw for draw in values["G.draws"] if draw["key"] == table.measurement.key),
-        processed=next(entry for entry in values["K.tables"] if entry["table"] == table.name),
-        noise=charts.noise_curve(planned.event, planned.half_width) if share.curves else Markup(""),
-        facts=_facts(table, facts.contract, planned),
-        bars=_bars(facts.contract, table, most) if heat is None else [],
+        cells=_cells(contract, table),
+        draw=table.draw,
+        processed=table.processed,
+        noise=charts.noise_curve(table.event, width) if share.curves else Markup(""),
+        facts=_facts(table, contract),
+        bars=_bars(contract, table, most) if heat is None else [],
         all_bars=few,
         heat=heat,
-        drawn_heat=charts.heat_map(refined, f"Refined counts of {table.name}") if sketch else None,
+        drawn_heat=charts.heat_map(counts, f"Refined counts of {table.name}") if sketch else None,
         map=picture,
-        rank=charts.rank_plot(refined, planned.half_width)
-        if share.curves and not few and heat is None
-        else Markup(""),
-        errors=error_plot(refined, planned.half_width) if share.curves else None,
-        sizes=size_rows(refined, planned.half_width, suppressed=below(table)) if refined.size > 12 else [],
-        files=[file["path"] for file in values["P.files"] if belongs(file["path"], table)],
+        rank=charts.rank_plot(counts, width) if share.curves and not few and heat is None else Markup(""),
+        errors=error_plot(counts, width) if share.curves else None,
+        sizes=size_rows(counts, width, suppressed=below(table)) if counts.size > 12 else [],
+        files=[path for path in files if belongs(path, table)],
     )
 
 
-def title_of(table: ReleasedTable) -> str:
+def title_of(table: PublishedTable) -> str:
     """Name a table by its columns, after the name that the spec gave it, if it gave one."""
     columns = " × ".join(table.columns)
     return columns if table.name == "_x_".join(table.columns) else f"{table.name}: {columns}"
 
 
-def belongs(path: str, table: ReleasedTable) -> bool:
+def belongs(path: str, table: PublishedTable) -> bool:
     """Say whether a file is of the table, or of one of its levels."""
-    names = [table.name, *(level_name(table.name, each.level.name) for each in table.levels)]
+    names = [table.name, *(level_name(table.name, level) for level in table.levels)]
     return path.partition("/")[2].rpartition(".")[0] in names
 
 
-def _cells(contract: Contract, table: DenseTable) -> str:
+def _cells(contract: Contract, table: PublishedCounts) -> str:
     """Say what the cells are."""
-    total = f"{table.refined.values.size:,} cells"
+    total = f"{table.counts.size:,} cells"
     if len(table.columns) == 1:
         return f"{total}, one for each value of {table.columns[0]}"
     return f"{total}: every combination of " + ", ".join(
@@ -195,15 +197,15 @@ def _cells(contract: Contract, table: DenseTable) -> str:
     )
 
 
-def _facts(table: DenseTable, contract: Contract, planned: PlannedDraw) -> list[tuple[str, str]]:
+def _facts(table: PublishedCounts, contract: Contract) -> list[tuple[str, str]]:
     """Count what is released: cells that are zero, larger than their noise, declared impossible."""
-    refined = table.refined.values
-    clear = int((refined > planned.half_width).sum())
+    refined = table.counts
+    clear = int((refined > table.half_width).sum())
     found = [
         ("sum of all cells", written(refined.sum())),
         ("cells above the reach of their noise", f"{clear:,}"),
     ]
-    if table.refined.suppressed is None:
+    if table.suppressed is None:
         found.append(("cells at zero", f"{int((refined == 0).sum()):,}"))
     else:
         found[0] = ("sum of the published cells", written(refined.sum()))
@@ -213,15 +215,15 @@ def _facts(table: DenseTable, contract: Contract, planned: PlannedDraw) -> list[
     return found + ([("cells declared impossible", f"{impossible:,}")] if impossible else [])
 
 
-def _bars(contract: Contract, table: DenseTable, most: int) -> list[BarRow]:
-    refined, noisy = table.refined.values, table.measurement.values
+def _bars(contract: Contract, table: PublishedCounts, most: int) -> list[BarRow]:
+    refined, noisy = table.counts, table.noisy
     flat = refined.reshape(-1)
     chosen = np.arange(flat.size) if flat.size <= most else np.argsort(-flat, kind="stable")[:most]
     if flat.size > most:  # of many cells the largest are shown, and how large suppressed ones are is not known
         chosen = np.array([cell for cell in chosen if not is_suppressed(table, int(cell))], dtype=np.int64)
     if not chosen.size:
         return []
-    lower, upper = (ends.reshape(-1) for ends in (table.refined.intervals.lower, table.refined.intervals.upper))
+    lower, upper = table.lower.reshape(-1), table.upper.reshape(-1)
     raw = np.clip(noisy.reshape(-1)[chosen], lower[chosen], upper[chosen])
     highest = max(float(upper[chosen].max()), 1.0)
     lowest = min(float(lower[chosen].min()), 0.0)
@@ -240,8 +242,8 @@ def bar_row(label: str, count: float, ends: tuple[int, int, int], scale: tuple[f
     return BarRow(label, written(count), f"{written(low)} to {written(high)}", charts.count_bar(count, ends, scale))
 
 
-def _label(contract: Contract, table: DenseTable, cell: int) -> str:
-    places = np.unravel_index(cell, table.refined.values.shape)
+def _label(contract: Contract, table: PublishedCounts, cell: int) -> str:
+    places = np.unravel_index(cell, table.counts.shape)
     labels = [contract.column(name).labels[int(place)] for name, place in zip(table.columns, places, strict=True)]
     return " · ".join(clipped_label(label) for label in labels)
 
@@ -251,9 +253,9 @@ def clipped_label(label: str) -> str:
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
-def _heat(contract: Contract, table: DenseTable) -> Heat | None:
+def _heat(contract: Contract, table: PublishedCounts) -> Heat | None:
     """Lay a two-way table out with the shorter side across; None where even that is too wide to read."""
-    values, gone = table.refined.values, table.refined.suppressed
+    values, gone = table.counts, table.suppressed
     gone = np.zeros(values.shape, np.bool_) if gone is None else gone
     down, across = table.columns
     turned = values.shape[1] > values.shape[0]
@@ -261,8 +263,8 @@ def _heat(contract: Contract, table: DenseTable) -> Heat | None:
         values, gone, down, across = values.T, gone.T, across, down
     if values.shape[1] > WIDEST_HEAT:
         return None
-    levels, ends = charts.heat_levels(values), table.refined.intervals
-    lower, upper = (end.T if turned else end for end in (ends.lower, ends.upper))
+    levels = charts.heat_levels(values)
+    lower, upper = (end.T if turned else end for end in (table.lower, table.upper))
     told = np.full(values.shape, values.size <= MOST_INTERVALS) & ~gone
 
     def cell(at: tuple[int, int]) -> HeatCell:
@@ -276,13 +278,13 @@ def _heat(contract: Contract, table: DenseTable) -> Heat | None:
     return Heat(across, down, [clipped_label(label) for label in contract.column(across).labels], rows)
 
 
-def _map(contract: Contract, table: DenseTable, side: int) -> Map | None:
+def _map(contract: Contract, table: PublishedCounts, side: int) -> Map | None:
     """Draw a table of two ordered columns, without the cells for missing values; None where there is no room."""
     if len(table.columns) != 2 or contract.ordered_axes(table.columns) != (0, 1):
         return None
     labels = [contract.column(name).labels for name in table.columns]
     labels = [each[:-1] if len(each) > 1 and each[-1] == NULL_LABEL else each for each in labels]
-    values = table.refined.values[: len(labels[0]), : len(labels[1])]
+    values = table.counts[: len(labels[0]), : len(labels[1])]
     if side < min(LEAST_SIDE, max(values.shape)):
         return None
     up, right = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,35 +18,21 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup, escape
 
+from tasks.records.page.sentence import SLOT, Sentence, sentence
+
 FOLDER: Final = Path(__file__).parent
 Code = Literal["en", "ja"]
 LANGUAGES: Final[tuple[Code, ...]] = ("en", "ja")
-NUMBER: Final = r"[-−±+\d.,×%<>e/ ]+?"
-"""What a slot {n#} takes: a number, however it is written."""
-_SLOT: Final = re.compile(r"\{(\w+)([#+!]?)\}")
-"""A slot {n} takes as little as it can, {n#} a number, {n+} as much as it can (a publisher's words may hold the very
-words that follow), and {n!} a clause of ours: where that has no translation, the whole sentence has none."""
-_TAKES: Final = {"": ".+?", "#": NUMBER, "+": ".+", "!": ".+?"}
+LONGEST: Final = 4000
+"""Longer texts are a publisher's own: no sentence of ours is as long."""
+MOST_PIECES: Final = 60
 _WORDS: Final = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 _ENDS: Final = re.compile(r"(?<=[.;:]) (?=\S)")
 _IN_DRAWING: Final = re.compile(r'(?<=aria-label=")[^"]*(?=")|(?<=>)[^<>]+(?=</text>)')
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence that the record may hold, and its translation.
-
-    Args:
-        pattern: matches the whole sentence; its groups are the slots.
-        start: what it begins with, before any slot.
-        to: the translation, with the same slots.
-        clauses: the slots that are clauses of ours.
-    """
-
-    pattern: re.Pattern[str]
-    start: str
-    to: str
-    clauses: frozenset[str]
+def unbounded(terms: int) -> None:
+    """Take note of no work."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,7 @@ class Language:
         fields: name and meaning of each field, by "A.title"; of the record's own language none.
         keys: names of the parts of values.
         sentences: English sentences with slots, and their translations.
+        spend: takes note of work, in terms, before it is done; it may raise, and so bound it.
     """
 
     code: Code
@@ -66,6 +53,7 @@ class Language:
     fields: Mapping[str, tuple[str, str]]
     keys: Mapping[str, str]
     sentences: tuple[tuple[str, str], ...]
+    spend: Callable[[int], None] = unbounded
 
     @property
     def own(self) -> bool:
@@ -74,13 +62,21 @@ class Language:
 
     @cached_property
     def _exact(self) -> dict[str, str]:
-        return {source: to for source, to in self.sentences if not _SLOT.search(source)}
+        return {source: to for source, to in self.sentences if not SLOT.search(source)}
 
     @cached_property
     def _patterns(self) -> tuple[Sentence, ...]:
         """The sentences with slots, those that say most first."""
-        slotted = [pair for pair in self.sentences if _SLOT.search(pair[0])]
-        return tuple(_sentence(*pair) for pair in sorted(slotted, key=lambda pair: -len(_SLOT.sub("", pair[0]))))
+        slotted = [pair for pair in self.sentences if SLOT.search(pair[0])]
+        return tuple(sentence(*pair) for pair in sorted(slotted, key=lambda pair: -len(SLOT.sub("", pair[0]))))
+
+    @cached_property
+    def _by_letter(self) -> dict[str, tuple[Sentence, ...]]:
+        """The sentences that a text may be, by its first letter; under no letter those that begin with a slot."""
+        letters = {form.texts[0][:1] for form in self._patterns} | {""}
+        return {
+            letter: tuple(form for form in self._patterns if form.texts[0][:1] in ("", letter)) for letter in letters
+        }
 
     def text(self, key: str, /, **slots: Any) -> Markup:
         """Return a text of the page; what fills its slots is escaped unless it is markup."""
@@ -121,11 +117,13 @@ class Language:
 
     def _parts(self, text: str) -> list[tuple[str, bool]]:
         """Translate a text, whole or sentence by sentence: parts, and whether each was translated."""
+        if len(text) > LONGEST:
+            return [(text, False)]
         whole = self.translate(text)
         if whole is not None:
             return [(whole, True)]
         pieces = _ENDS.split(text)
-        if len(pieces) == 1:
+        if not 1 < len(pieces) <= MOST_PIECES:
             return [(text, False)]
         for cut in range(len(pieces) - 1, 0, -1):
             first = self.translate(" ".join(pieces[:cut]))
@@ -137,26 +135,17 @@ class Language:
         """Translate one sentence; None where none of the catalogue fits."""
         if text in self._exact:
             return self._exact[text]
-        for sentence in self._patterns:
-            if text.startswith(sentence.start) and (found := sentence.pattern.fullmatch(text)):
-                filled = found.groupdict()
-                if any(self.translate(filled[name]) is None for name in sentence.clauses):
-                    continue
-                return sentence.to.format(**{name: self.plain(value) for name, value in filled.items()})
+        likely = self._by_letter.get(text[:1], self._by_letter[""])
+        self.spend(len(likely))
+        for form in likely:
+            if not text.startswith(form.texts[0]):
+                continue
+            self.spend(len(text) * len(form.texts))
+            filled = form.match(text)
+            if filled is None or any(self.translate(filled[name]) is None for name in form.clauses):
+                continue
+            return form.to.format(**{name: self.plain(value) for name, value in filled.items()})
         return None
-
-
-def _sentence(source: str, to: str) -> Sentence:
-    """Compile a sentence with slots."""
-    parts, at, clauses = [], 0, set()
-    for slot in _SLOT.finditer(source):
-        parts.append(re.escape(source[at : slot.start()]))
-        parts.append(f"(?P<{slot.group(1)}>{_TAKES[slot.group(2)]})")
-        clauses |= {slot.group(1)} if slot.group(2) == "!" else set()
-        at = slot.end()
-    parts.append(re.escape(source[at:]))
-    pattern = re.compile("".join(parts), re.DOTALL)
-    return Sentence(pattern, source[: source.index("{")], to, frozenset(clauses))
 
 
 def _marked(text: str, translated: bool) -> Markup:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, partial
@@ -13,15 +15,17 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from contracts.contract.contract import Contract
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
-from tasks.records.facts import RunFacts
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.page import words
-from tasks.records.page.language import Code, Language, language, spaced
+from tasks.records.page.dense_view import TableView
+from tasks.records.page.language import Code, Language, language, spaced, unbounded
 from tasks.records.page.lineage_graph import lineage_graph
+from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.style import style
-from tasks.records.page.synthetic_view import synthetic_view
+from tasks.records.page.synthetic_view import SyntheticView, synthetic_view
 from tasks.records.page.table_views import table_views
 from tasks.records.product_groups import groups_of
 from tasks.records.public_text import public_values
@@ -41,43 +45,62 @@ class Views:
     """The tables and pictures of a version, prepared once for the pages of all languages.
 
     Args:
+        kind: the kind of the product.
         tables: the tables of counts.
         synthetic: the synthetic rows; None where there are none.
     """
 
-    tables: Any
-    synthetic: Any
+    kind: str
+    tables: list[TableView]
+    synthetic: SyntheticView | None
 
 
-def prepare(record: dict[str, Any], facts: RunFacts, folder: Path) -> Views:
+def prepare(record: dict[str, Any], read: ReadFile) -> Views:
     """Prepare what the pages show of the data.
 
     Args:
-        record: the public record.
-        facts: the run; its released tables are drawn.
-        folder: the version's folder; has the published rows.
-    Privacy: reads the public copy of the record and released values only.
+        record: the public record, as it stands in record.json.
+        read: reads the version's files of data and measurements.
+    Privacy: reads published files only.
     """
-    values = public_values(record)
-    return Views(table_views(facts, values), synthetic_view(facts, values, folder))
+    values, replay = public_values(record), record["replay"]
+    kind, contract = replay["product"]["kind"], Contract.model_validate(replay["contract"])
+    return Views(
+        kind,
+        table_views(replay, values, contract, read) if kind == "tables" else [],
+        synthetic_view(record, values, contract, read) if kind == "synthetic" else None,
+    )
+
+
+def public_pages(
+    record: dict[str, Any], views: Views, *, spend: Callable[[int], None] = unbounded
+) -> dict[str, bytes]:
+    """Render the pages of a version, by their names, from what it publishes alone; arguments as for `render_page`."""
+    return {name: render_page(record, views, code, spend=spend).encode() for code, name in PAGES.items()}
 
 
 def render_page(
-    record: dict[str, Any], facts: RunFacts, views: Views, code: Code = "en", *, auditor: bool = False
+    record: dict[str, Any],
+    views: Views,
+    code: Code = "en",
+    *,
+    auditor: bool = False,
+    spend: Callable[[int], None] = unbounded,
 ) -> str:
     """Render a record as a page.
 
     Args:
         record: the public record, or for auditors the full one; all words and fields come from it.
-        facts: the run.
         views: its tables and pictures.
         code: the page's language.
         auditor: whether this is the page for auditors, which stays in the workspace.
+        spend: takes note of the work that texts make, in terms; it may raise, and so bound it.
     Returns:
         str: HTML, self-contained; every text is escaped.
     Privacy: shows what the record shows, and released values.
     """
-    values, lang = public_values(record), language(code)
+    record = arranged(record)
+    values, lang = public_values(record), replace(language(code), spend=spend)
     page: str = _template().render(
         record=record,
         v=values,
@@ -105,16 +128,34 @@ def render_page(
         lineage=lineage_graph(values, lang),
         tables=views.tables,
         synthetic=views.synthetic,
-        model=facts.classifier is not None,
-        groups=groups_of(facts, GROUPS),
+        model=views.kind == "model",
+        groups=groups_of(views.kind, GROUPS),
         confidence=round(100 * CONFIDENCE),
         digest=_digest,
         numbered=partial(_numbered, linked=not auditor),
-        expected_from=_expected_from(facts),
-        style=_page_style(facts, lang),
+        expected_from=_expected_from(record["replay"]),
+        style=_page_style(views, lang),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
     )
     return page if lang.own else _unspaced(page)
+
+
+def arranged(value: Any) -> Any:
+    """Put the parts of values into the order in which people read them; files have sorted keys.
+
+    What has no place in that order, such as the name of a column, comes last and stays sorted.
+    """
+    if isinstance(value, dict):
+        order = _key_order()
+        keys = sorted(value, key=lambda key: (order.get(key, len(order)), key))
+        return {key: arranged(value[key]) for key in keys}
+    return [arranged(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+@cache
+def _key_order() -> dict[str, int]:
+    names = json.loads((FOLDER / "key_order.json").read_text(encoding="utf-8"))
+    return {name: place for place, name in enumerate(names)}
 
 
 def _unspaced(page: str) -> str:
@@ -122,10 +163,10 @@ def _unspaced(page: str) -> str:
     return _BETWEEN.sub("", page)
 
 
-def _page_style(facts: RunFacts, lang: Language) -> Markup:
+def _page_style(views: Views, lang: Language) -> Markup:
     """Return the page's style sheets."""
     sheets = ["record.css"]
-    sheets += [] if facts.synthesis is None else ["synthetic.css"]
+    sheets += [] if views.synthetic is None else ["synthetic.css"]
     sheets += [] if lang.own else [f"record.{lang.code}.css"]
     return style(*(FOLDER / name for name in sheets))
 
@@ -140,12 +181,12 @@ def _numbered(path: str, *, linked: bool) -> Markup:
     return Markup('<a href="{}">{}</a>').format(path, number) if linked else Markup("{}").format(number)
 
 
-def _expected_from(facts: RunFacts) -> str:
+def _expected_from(replay: dict[str, Any]) -> str:
     """Say what the expected errors of refined tables were estimated from."""
-    earlier = facts.earlier_version
+    earlier = replay.get("reference")
     if earlier is None:
         return "estimated from the noisy counts"
-    return f"what this noise would err on the counts of {earlier.release} v{earlier.number}"
+    return f"what this noise would err on the counts of {earlier['release']} v{earlier['version']}"
 
 
 def _summed(one: str, other: str) -> str:

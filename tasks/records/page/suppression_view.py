@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from privacy.marginals.suppression import published_below
-from privacy.refine.intervals import Intervals
-from tasks.records.outputs import DenseTable
+from tasks.records.page.published_tables import PublishedCounts
 
 
-def drawn_empty(table: DenseTable) -> DenseTable:
-    """Return a table for drawing: suppressed cells have the count 0 and no interval; others stay as they are."""
-    gone = table.refined.suppressed
-    if gone is None:
-        return table
-    ends = Intervals(
-        *(np.where(gone, 0, side) for side in (table.refined.intervals.lower, table.refined.intervals.upper))
-    )
-    refined = replace(table.refined, values=np.where(gone, 0, table.refined.values), intervals=ends)
-    return replace(table, refined=refined)
+def below(table: PublishedCounts) -> str:
+    """Write what is known of a suppressed cell; empty without a minimum-frequency rule."""
+    return "" if table.suppressed is None else f"below {_rule(table)['threshold']:,}"
 
 
-def below(table: DenseTable) -> str:
-    """Write what is known of a suppressed cell."""
-    threshold = table.measurement.threshold
-    return "" if threshold is None else f"below {threshold.value:,}"
-
-
-def suppression_facts(table: DenseTable) -> list[tuple[str, str]]:
+def suppression_facts(table: PublishedCounts) -> list[tuple[str, str]]:
     """Say how many cells are suppressed, and how often the rule errs."""
-    threshold, gone = table.measurement.threshold, table.refined.suppressed
-    if threshold is None or gone is None:
+    if table.suppressed is None:
         return []
-    chance = published_below(threshold, table.measurement.event)
+    rule = _rule(table)
     return [
-        (f"cells suppressed, {below(table)}", f"{int(gone.sum()):,}"),
-        (f"probability that a cell whose exact count is below {threshold.k} is published", f"at most {chance}"),
+        (f"cells suppressed, {below(table)}", f"{int(table.suppressed.sum()):,}"),
+        (
+            f"probability that a cell whose exact count is below {rule['k']} is published",
+            f"at most {rule['published_although_below_k']}",
+        ),
     ]
 
 
-def is_suppressed(table: DenseTable, cell: int) -> bool:
+def is_suppressed(table: PublishedCounts, cell: int) -> bool:
     """Say whether a cell, by its row-major number, is suppressed."""
-    gone = table.refined.suppressed
-    return gone is not None and bool(gone.reshape(-1)[cell])
+    return table.suppressed is not None and bool(table.suppressed.reshape(-1)[cell])
+
+
+def _rule(table: PublishedCounts) -> dict[str, Any]:
+    """Return the minimum-frequency rule, as the record tells it."""
+    rule: dict[str, Any] = table.processed["minimum_frequency"]
+    return rule

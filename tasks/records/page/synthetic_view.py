@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from markupsafe import Markup
 
-from privacy.grant.measurement import SumMeasurement
-from privacy.learning.trained import Trained
-from privacy.marginals.uncertainty import half_width
-from privacy.table_plans.plan import CONFIDENCE
+from contracts.contract.contract import Contract
 from tasks.records.charts import charts
 from tasks.records.charts.contact_sheet import ContactSheet, contact_sheets
 from tasks.records.charts.pair_map import PairMap, pair_map
-from tasks.records.facts import RunFacts
-from tasks.records.files.synthetic_files import measurement_name
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
-from tasks.records.fitted_groups import sum_entries as sums
-from tasks.records.fitted_groups import training_entries as trainings
+from tasks.records.fitted_groups.sum_entries import NUMBERS
+from tasks.records.page.published_tables import ReadFile
+from tasks.records.public_text import Values
 
 MOST_ROWS: Final = 60
 
@@ -86,72 +82,82 @@ class SyntheticView:
     sheets: list[ContactSheet]
 
 
-def synthetic_view(facts: RunFacts, values: dict[str, Any], folder: Path) -> SyntheticView | None:
-    """Prepare the synthetic part of the page from released values; None for a release of tables."""
-    if facts.synthesis is None:
-        return None
-    drawn = facts.synthesis.fitted.measurements
-    largest = max((each.variance**0.5 for each in drawn), default=1.0)
-    shown = [
-        MeasuredRow(
-            " × ".join(each.clique) or "total",
-            f"{each.values.size:,}",
-            f"{each.variance**0.5:.3g}",
-            f"{half_width(each.event, CONFIDENCE):,}",
-            charts.share_bar(each.variance**0.5, largest),
-            f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
-        )
-        for each in drawn[:MOST_ROWS]
-    ]
+def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, read: ReadFile) -> SyntheticView:
+    """Prepare the part of the page about synthetic rows.
+
+    Args:
+        record: the public record of a version of synthetic rows.
+        values: its values.
+        contract: gives the columns.
+        read: reads the version's files.
+    """
+    measured, draws = values["K.measured"], {draw["key"]: draw for draw in values["G.draws"]}
+    marginals = [each for each in measured if draws[each["key"]]["what"] == "measurement"]
+    sums = [each for each in measured if "sums" in each]
+    trainings = [each for each in measured if "trained" in each]
+    largest = max((float(each["deviation"]) for each in marginals), default=1.0)
+    shown = [_measured_row(each, draws[each["key"]], largest) for each in marginals[:MOST_ROWS]]
+    summed = [_sum_row(each) for each in sums[:MOST_ROWS]]
     stated = values["K.expected_error"]
-    expected = [] if isinstance(stated, str) else list(stated.items())
-    files = [file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")]
-    sheets = contact_sheets(facts, folder / DATA / f"{facts.spec.release}.parquet")
-    summed = [_sum_row(each) for each in facts.synthesis.fitted.sums[:MOST_ROWS]]
-    trained = [_training_row(each, facts) for each in trainings.last_numbers(facts)]
-    more = len(facts.synthesis.measured) - len(shown) - len(summed)
-    return SyntheticView(shown, summed, trained, _counted(facts), more, _meetings(facts), expected, files, sheets)
+    columns, label = values["K.columns"], values["K.options"].get("label")
+    cliques = {draw["key"]: draw["clique"] for draw in record["replay"]["draws"]}
+    return SyntheticView(
+        measured=shown,
+        sums=summed,
+        trainings=[_training_row(each, draws) for each in trainings],
+        counted=_counted(marginals, sums, trainings),
+        more=len(marginals) + len(sums) - len(shown) - len(summed),
+        meetings=_meetings(columns, [(cliques[each["key"]], float(each["deviation"])) for each in marginals]),
+        expected=[] if isinstance(stated, str) else list(stated.items()),
+        files=[file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")],
+        sheets=contact_sheets(
+            [contract.column(name) for name in columns], label, read(f"{DATA}/{record['release']}.parquet")
+        ),
+    )
 
 
-def _counted(facts: RunFacts) -> str:
+def _measured_row(each: Mapping[str, Any], draw: Mapping[str, Any], largest: float) -> MeasuredRow:
+    deviation = float(each["deviation"])
+    return MeasuredRow(
+        each["columns"],
+        f"{each['cells']:,}",
+        f"{deviation:.3g}",
+        f"{draw['half_width_95']:,}",
+        charts.share_bar(deviation, largest),
+        each["file"],
+    )
+
+
+def _counted(marginals: Sequence[Any], sums: Sequence[Any], trainings: Sequence[Any]) -> str:
     """Say how many marginals, sums over rows and trainings there are."""
-    fitted = facts.synthetic[1].fitted
-    kinds = [("marginal", fitted.measurements), ("sum over rows", fitted.sums), ("training", fitted.trainings)]
+    kinds = [("marginal", marginals), ("sum over rows", sums), ("training", trainings)]
     many = {"marginal": "marginals", "sum over rows": "sums over rows", "training": "trainings"}
     parts = [f"{len(each)} {name if len(each) == 1 else many[name]}" for name, each in kinds if each]
     return " and ".join(parts) or "nothing"
 
 
-def _training_row(each: tuple[Trained, int], facts: RunFacts) -> TrainingRow:
-    trained, number = each
-    told = trainings.told(trained, number)
-    draws = sum(other is trained for other, _ in trainings.drawn(facts))
-    return TrainingRow(told["trained"], f"{told['cells']:,}", told["noise"], f"{draws:,}", told["file"])
+def _training_row(each: Mapping[str, Any], draws: Mapping[str, Any]) -> TrainingRow:
+    training = f"{each['key'].rpartition('/')[0]}/"
+    number = sum(key.startswith(training) for key in draws)
+    return TrainingRow(each["trained"], f"{each['cells']:,}", each["noise"], f"{number:,}", each["file"])
 
 
-def _sum_row(each: SumMeasurement) -> SumRow:
-    return SumRow(
-        sums.what(each.statistic),
-        sums.vectors(each.statistic),
-        f"{each.values.size:,}",
-        [(sums.NUMBERS[part], f"{deviation:.3g}") for part, deviation in sums.deviations(each).items()],
-        f"{MEASUREMENTS}/{measurement_name(each)}.parquet",
-    )
+def _sum_row(each: Mapping[str, Any]) -> SumRow:
+    noise = [(NUMBERS[part], f"{float(deviation):.3g}") for part, deviation in each["deviation"].items()]
+    return SumRow(each["sums"], each["vectors"], f"{each['cells']:,}", noise, each["file"])
 
 
-def _meetings(facts: RunFacts) -> PairMap | None:
+def _meetings(names: Sequence[str], measured: Sequence[tuple[list[str], float]]) -> PairMap | None:
     """Find the least noise with which each pair of columns, and each column, was measured."""
-    plan, made = facts.synthetic
-    if not made.fitted.measurements:
+    if not measured:
         return None
-    names = plan.asked.domain.columns
     least = np.full((len(names), len(names)), np.inf)
-    for each in made.fitted.measurements:
-        places = [names.index(name) for name in each.clique]
+    for clique, deviation in measured:
+        places = [names.index(name) for name in clique]
         for one in places:
             for other in places:
                 if one != other or len(places) == 1:
-                    least[one, other] = min(least[one, other], each.variance**0.5)
+                    least[one, other] = min(least[one, other], deviation)
     darkness = np.where(np.isfinite(least), 1.0 / np.maximum(least, 1e-9), 0.0)
     texts = [[f"{noise:.2g}" if np.isfinite(noise) else "" for noise in row] for row in least]
     return pair_map(names, darkness, texts, "Which columns were measured together; darker for less noise.")

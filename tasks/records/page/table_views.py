@@ -1,26 +1,23 @@
-"""The tables of the page, dense and sparse."""
+"""What the page shows of each table, dense or sparse."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from tasks.records.facts import RunFacts
-from tasks.records.outputs import SparseTable
+from contracts.contract.contract import Contract
 from tasks.records.page.dense_view import TableView, dense_view, room
+from tasks.records.page.published_tables import PublishedList, ReadFile, read_tables
 from tasks.records.page.sparse_view import sparse_view
+from tasks.records.public_text import Values
 
 
-def table_views(facts: RunFacts, values: dict[str, Any]) -> list[TableView]:
-    """Prepare every table.
-
-    Args:
-        facts: the run; its tables are released values.
-        values: the public record's values.
-    """
-    share = room(max(1, len(facts.tables)))
+def table_views(replay: Mapping[str, Any], values: Values, contract: Contract, read: ReadFile) -> list[TableView]:
+    """Prepare every table; arguments as for `read_tables`. One table at a time is in memory."""
+    share, files = room(max(1, len(replay["tables"]))), [file["path"] for file in values["P.files"]]
     return [
-        sparse_view(facts, values, number, table, share)
-        if isinstance(table, SparseTable)
-        else dense_view(facts, values, number, table, share)
-        for number, table in enumerate(facts.tables, 1)
+        sparse_view(table, contract, files, number, share)
+        if isinstance(table, PublishedList)
+        else dense_view(table, contract, files, number, share)
+        for number, table in enumerate(read_tables(replay, values, contract, read), 1)
     ]
