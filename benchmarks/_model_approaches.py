@@ -22,7 +22,7 @@ from benchmarks._model_runs import DELTA, scored, trained
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import PICTURES, Row, Setting, machine
-from privacy.grant.queries import parameters as perturbing
+from privacy.grant.samplers import parameters as perturbing
 from privacy.learning.feed_forward import Array
 
 EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)

@@ -22,7 +22,7 @@ from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
 from privacy.grant.arguments.training_arguments import Training
-from privacy.grant.queries import private_training as training_module
+from privacy.grant.samplers import private_training as training_module
 from privacy.learning.trained import Trained, Vector
 from privacy.learning.training import State
 

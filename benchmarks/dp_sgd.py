@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from benchmarks.results import Row, Setting, machine, write
-from privacy.grant.queries.private_training import noisy_step
+from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import FixedDeviation, FixedMean, LatentModel, parameters_of

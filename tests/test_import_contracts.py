@@ -14,7 +14,7 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("console", "flows", "tasks", "privacy", "contracts")
 NOISE: Final = "Only the door draws noise (law 1)"
-QUERIES: Final = "Only the grant has queries drawn (law 1)"
+SAMPLERS: Final = "Only the grant samples (law 1)"
 SITES: Final = "Only the grant has shares of sites drawn (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
 CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
@@ -27,11 +27,13 @@ REFUSED: Final = (
     ("privacy.generators.added", "privacy.noise.discrete_laplace", NOISE),
     ("privacy.grant.added", "privacy.noise.discrete_gaussian", NOISE),
     ("privacy.grant.arguments.added", "privacy.noise.box_muller", NOISE),
+    ("privacy.grant.queries.added", "privacy.noise.geometric", NOISE),
     ("privacy.ledger.added", "privacy.noise.random_bytes", NOISE),
-    ("privacy.classifiers.added", "privacy.grant.queries.marginal", QUERIES),
-    ("privacy.grant.added", "privacy.grant.queries.row_sums", QUERIES),
+    ("privacy.classifiers.added", "privacy.grant.samplers.marginal", SAMPLERS),
+    ("privacy.grant.queries.added", "privacy.grant.samplers.marginal", SAMPLERS),
+    ("privacy.grant.added", "privacy.grant.samplers.row_sums", SAMPLERS),
     ("tasks.products.added", "privacy.grant.sites.count_shares", SITES),
-    ("privacy.grant.queries.added", "privacy.grant.sites.sum_shares", SITES),
+    ("privacy.grant.samplers.added", "privacy.grant.sites.sum_shares", SITES),
     ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
     ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
     ("privacy.generators.added", "privacy.ledger.terms", FITTED),
@@ -42,7 +44,7 @@ REFUSED: Final = (
     ("privacy.accounting.added", "privacy.ledger.terms", ROOMS),
 )
 ALLOWED: Final = (
-    ("privacy.grant.queries.permitted", "privacy.noise.bernoulli"),
+    ("privacy.grant.samplers.permitted", "privacy.noise.bernoulli"),
     ("privacy.grant.sites.permitted", "privacy.noise.lattice_shares"),
 )
 

@@ -23,7 +23,7 @@ from benchmarks.games import float32_noise
 from benchmarks.games.attackers import claimed
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.queries.private_training import noisy_step
+from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier

@@ -21,8 +21,8 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import DiscreteLaplace
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.queries.marginal import choice, noisy_counts
-from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.grant.samplers.marginal import choice, noisy_counts
+from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, NoiseEvent, noise_event

@@ -20,7 +20,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
 from privacy.games.lower_bound import Method
-from privacy.grant.queries.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
+from privacy.grant.samplers.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas
 from privacy.learning.layout import Codes, ColumnLayout, RowLayout
 from privacy.learning.perturbed import DeltaTraining, ParameterRelease, PlainTraining, VectorEvent

@@ -20,7 +20,7 @@ from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.queries.row_sums import noisy_sums
+from privacy.grant.samplers.row_sums import noisy_sums
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Labels
 from privacy.learning.layout import Codes, RowLayout

@@ -13,7 +13,7 @@ from benchmarks.games.attackers import Whole
 from contracts.release.tables.product import Refine
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.queries.marginal import noisy_counts
+from privacy.grant.samplers.marginal import noisy_counts
 from privacy.marginals.sensitivity import LaplaceNoise, NoiseEvent, noise_event
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.refine.tables import refine_table

@@ -20,7 +20,7 @@ from benchmarks.games.rows import LAYOUT, NOBODY, ONE
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
-from privacy.grant.queries.private_training import noisy_step
+from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.layout import Codes
 from privacy.learning.learners import Classifier

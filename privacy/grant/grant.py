@@ -31,8 +31,8 @@ from privacy.grant.arguments.exact_types import (
     check_counts,
     check_depth,
     check_noise,
-    check_rule,
     check_sums,
+    rebuilt,
 )
 from privacy.grant.arguments.training_arguments import checked_training
 from privacy.grant.durable_draws import DrawOnce, Values
@@ -44,10 +44,13 @@ from privacy.grant.measurement import (
     SparseMeasurement,
     SumMeasurement,
 )
-from privacy.grant.queries.marginal import choice, noisy_counts
-from privacy.grant.queries.parameters import Told, perturbed, silent
-from privacy.grant.queries.row_sums import noisy_sums
-from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.query import Handle, Query, Relation, ResultT
+from privacy.grant.samplers.kinds import SAMPLERS
+from privacy.grant.samplers.marginal import choice
+from privacy.grant.samplers.parameters import Told, perturbed, silent
+from privacy.grant.samplers.row_sums import noisy_sums
+from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.grant.sites.site_draws import FederatedDraws
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
@@ -65,7 +68,6 @@ from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
-from privacy.marginals.suppression import threshold_for
 from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes
 from privacy.refine.sparse import SparseTable
@@ -124,6 +126,28 @@ class Grant(FederatedDraws):
         """Show whose grant it is."""
         return f"Grant({self._charge.request.run_key})"
 
+    def draw(self, query: Query[ResultT], *, key: str) -> ResultT:
+        """Draw what a query asks for, or replay it if this run has drawn it already.
+
+        Args:
+            query: of a kind that a sampler is registered for; the grant draws for a copy of it.
+            key: name of the draw, unique inside the run.
+        Raises:
+            ValueError: a query of another making; nothing was drawn.
+            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
+            LedgerRefusal: the run has drawn something else under this key.
+        Privacy: the cost of `query.event` in the account's calculus, inside what the charge has reserved.
+        """
+        own = rebuilt("query", query, tuple(SAMPLERS))
+        sampler, request = SAMPLERS[type(own)], self._charge.request
+        relation = Relation(request.adjacency, request.rows_per_unit)
+        event = own.event(relation)
+        asked = Asked(key, own.clique, event, own.identity(relation))
+        made = partial(sampler.sample, own, event=event, source=self._random_bytes)
+        draw = self._once.drawn(asked, own.handles, lambda: tuple(map(_opened, own.handles)), made)
+        answer: ResultT = sampler.result(own, event, draw)
+        return answer
+
     def measure(
         self,
         counts: PrivateCounts,
@@ -146,19 +170,7 @@ class Grant(FederatedDraws):
             LedgerRefusal: the run has drawn something else under this key.
         Privacy: the event's cost in the account's calculus, inside what the charge has reserved.
         """
-        check_counts(counts, PrivateCounts)
-        check_noise(noise)
-        check_rule(minimum_frequency)
-        request, source = self._charge.request, self._random_bytes
-        event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        threshold = None if minimum_frequency is None else threshold_for(minimum_frequency, event)
-        about: dict[str, Any] = {} if threshold is None else {"published_from": threshold.value}
-        if counts.coarsening is not None:
-            about["coarsening"] = counts.coarsening.to_json()
-        asked = Asked(key, counts.clique, event, about)
-        made = partial(noisy_counts, event=event, threshold=threshold, source=source)
-        draw = self._once.drawn(asked, (counts,), counts._count, made)
-        return Measurement(key, draw.clique, draw.values, event, variance(event), draw.number, draw.sha256, threshold)
+        return self.draw(MarginalQuery(counts, noise, minimum_frequency), key=key)
 
     def measure_sparse(
         self, counts: SparseCounts, *, noise: LaplaceNoise, key: str, until: Depth
@@ -251,7 +263,7 @@ class Grant(FederatedDraws):
             rounding of float32 gradients (docs/derivations.md, section 4).
         """
         training = checked_training(rows, learner, plan, execution, self._charge.request)
-        from privacy.grant.queries.private_training import train  # torch takes seconds to import
+        from privacy.grant.samplers.private_training import train  # torch takes seconds to import
 
         return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
 
@@ -307,3 +319,8 @@ class Grant(FederatedDraws):
         )
         index = int(draw.values[0])
         return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)
+
+
+def _opened(handle: Handle) -> Any:
+    """Return the exact numbers behind a handle; here and nowhere else (law 1)."""
+    return handle._read() if isinstance(handle, PrivateRows) else handle._count()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,12 +15,15 @@ from contracts.contract.cell_codes import ImpossibleCells
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
+from privacy.grant.arguments.exact_types import rebuilt
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.query import Query, Relation
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
@@ -136,6 +140,77 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
         with pytest.raises(ValueError, match=message):
             ask()
     assert counted.opened == 0
+
+
+@dataclass(frozen=True)
+class WithTuple:
+    """A frozen value with a part of several."""
+
+    codes: tuple[int, ...]
+
+
+class Chatty(MarginalQuery):
+    """A query with code of its own."""
+
+
+@dataclass(frozen=True)
+class Cheap(Query[int]):
+    """A kind that no sampler is registered for, and that says that it costs nothing."""
+
+    counts: PrivateCounts
+
+    @property
+    def handles(self) -> tuple[PrivateCounts]:
+        return (self.counts,)
+
+    @property
+    def clique(self) -> Clique:
+        return self.counts.clique
+
+    def event(self, relation: Relation) -> Any:
+        return ZeroConcentrated(Fraction(0))
+
+    def identity(self, relation: Relation) -> dict[str, Any]:
+        return {}
+
+
+def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count_is_read(place: Place) -> None:
+    """The registered classes themselves, each part exactly as its class declares it, also behind a frozen value."""
+    _, grant = opened(place)
+    counted = Counted(ZEROS)
+    changed, noise = MarginalQuery(counted.handle, GaussianNoise(ONE / 100)), GaussianNoise(ONE / 100)
+    object.__setattr__(noise, "rho", LooseFraction(1))
+    object.__setattr__(changed, "noise", noise)
+    spied = replace(counted.handle, coarsening=Spy("level", (2,), np.array([0, 0, 1])))
+    queries: list[tuple[Any, str]] = [
+        (Chatty(counted.handle, NOISE), "query must be MarginalQuery itself, not Chatty"),
+        (Cheap(counted.handle), "query must be MarginalQuery itself, not Cheap"),
+        (changed, "query.noise.rho must be Fraction itself, not LooseFraction"),
+        (MarginalQuery(spied, NOISE), "query.counts.coarsening must be Coarsening itself, not Spy"),
+    ]
+    for query, message in queries:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            grant.draw(query, key="k")
+    assert counted.opened == 0
+
+
+def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Place) -> None:
+    _, grant = opened(place)
+    query = MarginalQuery(Counted(ZEROS).handle, NOISE)
+    copied = rebuilt("query", query, (MarginalQuery,))
+    assert copied == query
+    assert copied is not query
+    assert copied.noise is not query.noise
+    drawn, again = grant.draw(query, key="k"), Counted(ZEROS)
+    np.testing.assert_array_equal(grant.measure(again.handle, noise=NOISE, key="k").values, drawn.values)
+    assert again.opened == 0
+
+
+def test_a_part_that_the_walk_does_not_know_is_refused() -> None:
+    """Fails closed: a tuple could hold anything."""
+
+    with pytest.raises(ValueError, match=r"value\.codes must be tuple itself"):
+        rebuilt("value", WithTuple((1, 2)), (WithTuple,))
 
 
 def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:

@@ -22,7 +22,7 @@ from contracts.release.tables.product import Refine
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal

@@ -23,7 +23,7 @@ from privacy.accounting.events import (
 )
 from privacy.accounting.scale import scaled
 from privacy.classifiers.perturbation_options import parameter_epsilon
-from privacy.grant.queries.parameters import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
+from privacy.grant.samplers.parameters import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
 from privacy.learning.errors import CannotTrain
 from privacy.learning.feed_forward import as_layers, initial_vector
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining

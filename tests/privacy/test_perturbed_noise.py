@@ -23,8 +23,8 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteLaplaceVector
 from privacy.games.distinguishing import distinguish
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.queries import parameters as perturbing
-from privacy.grant.queries.parameters import clamped_steps, noisy_epochs, vectors_of
+from privacy.grant.samplers import parameters as perturbing
+from privacy.grant.samplers.parameters import clamped_steps, noisy_epochs, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining, VectorEvent

@@ -16,7 +16,7 @@ from scipy.stats import beta, norm
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.accounting.second_backend import pld_epsilon
-from privacy.grant.queries.private_training import noisy_step
+from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd

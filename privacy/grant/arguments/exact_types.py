@@ -9,8 +9,10 @@ public interface; docs/derivations.md, section 9.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from typing import Any, Final
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Moments, Statistic
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.refine.sparse_depth import Depth
@@ -31,6 +33,48 @@ LARGEST_PREDICTION: Final = 2**53
 """No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""
 LARGEST_DISTANCE: Final = 2**62
 """The largest number of a prediction times its cells: the sum of all differences stays inside 64 bits too [rows]."""
+HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateRows})
+"""What only a grant opens; opaque."""
+SCALARS: Final = frozenset({Fraction, int, str, bool, NoneType, MinimumFrequency})
+"""What has no parts that this module walks; a minimum-frequency rule is checked by its own model."""
+
+
+def rebuilt(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """Return a copy of a value, field by field, in which each part has exactly the type that its class declares.
+
+    A frozen dataclass is made again from its parts, which checks them again: what was changed behind it, or cached in
+    it, does not come along. A handle is opaque and stays what it is. A declaration that this walk does not know (a
+    tuple, an array) is refused, so that no part goes by unseen.
+
+    Args:
+        name: of the value, for messages.
+        value: what a caller gave.
+        allowed: the types that it may have; no subclass of them.
+    Raises:
+        ValueError: a value, or a part of it, of another type.
+    """
+    if type(value) not in allowed:
+        kinds = " or ".join(kind.__name__ for kind in allowed)
+        raise ValueError(f"{name} must be {kinds} itself, not {type(value).__name__}")
+    if type(value) in HANDLES:
+        if (coarsening := getattr(value, "coarsening", None)) is not None:
+            _exactly(f"{name}.coarsening", coarsening, Coarsening)
+        return value
+    if type(value) in SCALARS:
+        return value
+    if not is_dataclass(value):
+        raise ValueError(f"{name}: {type(value).__name__} is neither a frozen value nor a handle")
+    kind: Any = type(value)
+    declared = get_type_hints(kind)
+    parts = {each.name: getattr(value, each.name) for each in fields(kind)}
+    return kind(
+        **{each: rebuilt(f"{name}.{each}", part, _alternatives(declared[each])) for each, part in parts.items()}
+    )
+
+
+def _alternatives(declared: Any) -> tuple[Any, ...]:
+    """Return the types that a declaration allows."""
+    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
 
 
 def check_counts(counts: object, kind: type) -> None:
@@ -48,12 +92,6 @@ def check_noise(noise: object) -> None:
             _exactly("noise: its amount", amount, Fraction)
         case _:
             raise ValueError(f"noise must be LaplaceNoise or GaussianNoise, not {type(noise).__name__}")
-
-
-def check_rule(rule: object) -> None:
-    """Refuse a minimum-frequency rule of another making."""
-    if rule is not None:
-        _exactly("minimum_frequency", rule, MinimumFrequency)
 
 
 def check_depth(until: object, inverse_scale: Fraction) -> None:

@@ -1,1 +1,1 @@
-"""How each kind of query is counted and drawn."""
+"""What may be asked of a grant, a file for each kind: free values, which nothing here draws."""

@@ -1,41 +1,56 @@
-"""From exact counts to what may be written down: only a grant calls this (law 1)."""
+"""The query for a noisy marginal, at its own or at a coarser resolution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.sensitivity import NoiseEvent
-from privacy.marginals.suppression import Threshold
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
-from privacy.noise.exponential_mechanism import exponential_mechanism
-from privacy.noise.random_bytes import RandomBytes
+from contracts.release.tables.minimum_frequency import MinimumFrequency
+from privacy.grant.measurement import Measurement
+from privacy.grant.queries.query import Query, Relation
+from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, NoiseEvent, noise_event
+from privacy.marginals.suppression import Threshold, threshold_for
 
 
-def noisy_counts(
-    exact: NDArray[np.int64], *, event: NoiseEvent, threshold: Threshold | None, source: RandomBytes
-) -> NDArray[np.int64]:
-    """Add the event's noise to every cell, and suppress what is below the threshold of a minimum-frequency rule."""
-    match event:
-        case DiscreteLaplace(inverse_scale=inverse_scale):
-            noise = discrete_laplace(exact.size, inverse_scale=inverse_scale, source=source)
-        case DiscreteGaussian(sigma_squared=sigma_squared):
-            noise = discrete_gaussian(exact.size, sigma_squared=sigma_squared, source=source)
-        case _:
-            assert_never(event)
-    noisy = exact + noise.reshape(exact.shape)
-    return noisy if threshold is None else threshold.censored(noisy)
+@dataclass(frozen=True)
+class MarginalQuery(Query[Measurement]):
+    """A noisy marginal.
 
+    Args:
+        counts: handle on the exact marginal.
+        noise: the kind of noise and its cost.
+        minimum_frequency: the rule under which small noisy counts are suppressed before they are written down.
+    """
 
-def choice(
-    scores: Sequence[Fraction], *, epsilon: Fraction, sensitivity: Fraction, source: RandomBytes
-) -> NDArray[np.int64]:
-    """Choose by exact scores; the place of the choice, shape (1,)."""
-    chosen = exponential_mechanism(scores, epsilon=epsilon, sensitivity=sensitivity, source=source)
-    return np.array([chosen], dtype=np.int64)
+    counts: PrivateCounts
+    noise: LaplaceNoise | GaussianNoise
+    minimum_frequency: MinimumFrequency | None = None
+
+    @property
+    def handles(self) -> tuple[PrivateCounts]:
+        """The exact marginal."""
+        return (self.counts,)
+
+    @property
+    def clique(self) -> Clique:
+        """The marginal's columns."""
+        return self.counts.clique
+
+    def event(self, relation: Relation) -> NoiseEvent:
+        """Return the event of the noise, its scale calibrated to how far one unit moves a marginal."""
+        return noise_event(self.noise, adjacency=relation.adjacency, rows_per_unit=relation.rows_per_unit)
+
+    def threshold(self, event: NoiseEvent) -> Threshold | None:
+        """Return from which noisy count on a cell is published; None without a rule."""
+        return None if self.minimum_frequency is None else threshold_for(self.minimum_frequency, event)
+
+    def identity(self, relation: Relation) -> Mapping[str, Any]:
+        """Return the threshold and the resolution, where there are such."""
+        identity: dict[str, Any] = {}
+        if (threshold := self.threshold(self.event(relation))) is not None:
+            identity["published_from"] = threshold.value
+        if self.counts.coarsening is not None:
+            identity["coarsening"] = self.counts.coarsening.to_json()
+        return identity

@@ -1,0 +1,1 @@
+"""How each kind of query is counted and drawn; the grant alone imports it."""
