@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from privacy.refine.empirical_bayes import Lattice
 from privacy.refine.posterior import Floats
@@ -48,6 +47,9 @@ def mixture_priors(histograms: NDArray[np.int64], predictions: Floats, frame: La
 
 def components(predictions: Floats, frame: Lattice) -> Floats:
     """Return the mass of each component on the grid of truths, shape (rows, components, truths)."""
+    # SciPy takes a second to load, and a checker often needs none of it.
+    from scipy.special import betainc
+
     truths = frame.truths
     upper = np.append((truths[1:] + truths[:-1] - 1) // 2, 2**53).astype(np.float64)
     parts = np.zeros((predictions.size, len(SHAPES) + 2, truths.size))

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from privacy.refine.posterior import STEP, Floats, check_total
 
@@ -75,6 +74,9 @@ def split_budget(
     Privacy: reads public parameters only.
     Source: Hay et al. 2010 for the passes; the split is ours, by numerical minimisation.
     """
+    # SciPy takes a second to load, and a checker often needs none of it.
+    from scipy.optimize import minimize
+
     if not sizes or min(sizes) < 1 or any(fine < coarse for coarse, fine in pairwise(sizes)):
         raise ValueError("sizes must be at least 1 and must not decrease")
     if len(weights) != len(sizes) or not np.isfinite(weights).all() or min(weights) < 0 or not any(weights):

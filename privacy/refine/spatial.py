@@ -20,7 +20,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from privacy.refine.count_mixture import mixture_priors
 from privacy.refine.empirical_bayes import (
@@ -218,6 +217,9 @@ def _priors(histograms: NDArray[np.int64], mixed: int, frame: Lattice, unit: flo
 
 def _quiet_predictions(histograms: NDArray[np.int64], frame: Lattice, unit: float) -> Floats:
     """Return the mean of each quiet row's noisy values, made increasing with the level around the cells."""
+    # SciPy takes a second to load, and a checker often needs none of it.
+    from scipy.optimize import isotonic_regression
+
     counts = histograms.sum(axis=1)
     centres = frame.low + frame.width * np.arange(frame.bins) + (frame.width - 1) / 2
     means = histograms @ centres / np.maximum(counts, 1)

@@ -16,7 +16,6 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import convolve1d
 
 from privacy.accounting.events import DiscreteLaplace
 from privacy.marginals.uncertainty import variance
@@ -42,6 +41,9 @@ def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: Noise
     Returns:
         Shape of estimates [units²].
     """
+    # SciPy takes a second to load, and a checker often needs none of it.
+    from scipy.ndimage import convolve1d
+
     rows, bins = estimates.shape
     reach = beyond.size
     wide = np.hstack([np.repeat(estimates[:, :1], reach, axis=1), estimates, np.tile(beyond, (rows, 1))])
