@@ -19,7 +19,7 @@ from benchmarks.results import Row, Setting, machine
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event, PoissonSampledGaussian
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PoissonSampledGaussian, PrivacyEvent
 from privacy.accounting.second_backend import pld_epsilon
 
 TABLES: Final = 100
@@ -42,7 +42,7 @@ def rows() -> list[Row]:
 
 def _rows(delta: Fraction) -> list[Row]:
     """Compare all figures at one delta."""
-    events: list[Event] = [*[LAPLACE] * TABLES, *[GAUSSIAN] * TABLES, *[TRAINING] * MODELS]
+    events: list[PrivacyEvent] = [*[LAPLACE] * TABLES, *[GAUSSIAN] * TABLES, *[TRAINING] * MODELS]
     best, order = best_epsilon(events, delta)
     theirs = _library(RdpAccountant(neighboring_relation=_ADD_OR_REMOVE), float(delta))
     responses = _library_with_responses(float(delta))
@@ -77,7 +77,7 @@ def _rows(delta: Fraction) -> list[Row]:
     ]
 
 
-def _losses(listed: str, events: list[Event], delta: Fraction, about: dict[str, Setting]) -> Row:
+def _losses(listed: str, events: list[PrivacyEvent], delta: Fraction, about: dict[str, Setting]) -> Row:
     """Show both programs' privacy loss distributions; ours takes the discrete Laplace as it is."""
     ours = pld_epsilon(events, delta)
     theirs = _library(dp_accounting.pld.PLDAccountant(_ADD_OR_REMOVE), float(delta))

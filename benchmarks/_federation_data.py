@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Table
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
+from privacy.arrays import Unsigned
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier, learner_slots
 from privacy.learning.network import Relu, perceptron
 from privacy.learning.optimizer import Adam
@@ -35,8 +36,8 @@ class Split:
     """
 
     layout: RowLayout
-    sites: tuple[Codes, ...]
-    test: Codes
+    sites: tuple[Unsigned, ...]
+    test: Unsigned
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -77,7 +78,7 @@ def learner(layout: RowLayout, *, rate: float, hidden: tuple[int, ...], seed: in
     return Classifier(network, LABEL, Adam(rate, decay="linear"), seed)
 
 
-def accuracy(trained: Classifier, layout: RowLayout, parameters: Vector, codes: Codes) -> float:
+def accuracy(trained: Classifier, layout: RowLayout, parameters: Vector, codes: Unsigned) -> float:
     """Return the share of rows whose label the network tells."""
     vectors: NDArray[Any] = layout.vectors(codes)
     head = next(each for each in layout.heads if each.column == LABEL)

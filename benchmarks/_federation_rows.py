@@ -29,10 +29,10 @@ from benchmarks._neural_rows import learned, positive
 from benchmarks._neural_tables import Codes, Table, folds_of
 from benchmarks.results import Row, Setting, machine
 from privacy.federation.coordinator import Attempts
-from privacy.federation.in_process import Answer, InProcessSites
+from privacy.federation.in_process import InProcessSites, SiteAnswer
 from privacy.federation.phased_rounds import contribute_phase, run_phases
 from privacy.federation.plan import Trust
-from privacy.generators.generator import Asked
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
 from privacy.ledger.errors import AttemptLost
@@ -113,11 +113,11 @@ def _across(train: Table, trust: Trust, seed: int) -> Codes:
     parts = [train.some(np.flatnonzero(owners == place)) for place in range(len(SITES))]
     rows_about = tuple(len(part) for part in parts)
     across = Across(SITES, rows_about, trust, ROUNDS, BATCH, Fraction(1), reserve=0, sums_reserve=0)
-    asked = Asked(train.domain, {}, "add_remove", 1, EPSILON, DELTA, None, train.layout)
+    asked = SynthesisTask(train.domain, {}, "add_remove", 1, EPSILON, DELTA, None, train.layout)
     options = PhasedOptions(label=LABEL, rows_about=sum(rows_about), learning_rate=RATE)
     phased = P3gmAcross(asked, options, across)
     with TemporaryDirectory() as folder:
-        place, answers = Path(folder), dict[str, Answer]()
+        place, answers = Path(folder), dict[str, SiteAnswer]()
         for name, part in zip(SITES, parts, strict=True):
             answers[name] = _answer(phased, ArrayRows(part), grant_of(place / name, phased.plan.record_events))
         sums, trained = run_phases(
@@ -137,6 +137,6 @@ def _owners(train: Table, seed: int) -> Codes:
     return owned(train, np.random.default_rng(seed))
 
 
-def _answer(phased: P3gmAcross, rows: ArrayRows, grant: Any) -> Answer:
+def _answer(phased: P3gmAcross, rows: ArrayRows, grant: Any) -> SiteAnswer:
     handles = (rows.rows(), rows.rows(phased.trained_layout.names))
     return lambda call: contribute_phase(grant, phased, *handles, call, plan=phased.plan, key="fed", execution=CPU)

@@ -16,7 +16,8 @@ from benchmarks._federation_data import SITES, Split, Vector
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import Event
+from privacy.accounting.events import PrivacyEvent
+from privacy.arrays import Unsigned
 from privacy.federation.averaging import averaged
 from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
@@ -24,12 +25,12 @@ from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Classifier
 from privacy.learning.optimizer import Adam
 from privacy.learning.plan import Schedule
 from privacy.learning.rows import PrivateRows
-from privacy.learning.training import Session, State, initial_state
+from privacy.learning.training import Session, TrainingState, initial_state
 from privacy.ledger.errors import AttemptLost
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
@@ -89,7 +90,7 @@ def central(split: Split, learner: Classifier, rounds: Rounds, trust: Trust, fol
     return model.parameters
 
 
-def pooled(layout: RowLayout, codes: Codes, learner: Classifier, rounds: Rounds, folder: Path) -> Vector:
+def pooled(layout: RowLayout, codes: Unsigned, learner: Classifier, rounds: Rounds, folder: Path) -> Vector:
     """Train on rows in one place, at the same epsilon."""
     batch = min(rounds.batch, len(codes))
     schedule = Schedule(len(codes), batch, Fraction(rounds.steps * batch, len(codes)), checkpoints=1, reserve=0)
@@ -110,7 +111,7 @@ def local(split: Split, learner: Classifier, rounds: Rounds, folder: Path) -> tu
 
 
 def without_privacy(
-    layout: RowLayout, sites: Sequence[Codes], learner: Classifier, *, rounds: int, batch: int, seed: int
+    layout: RowLayout, sites: Sequence[Unsigned], learner: Classifier, *, rounds: int, batch: int, seed: int
 ) -> Vector:
     """FedAvg: each site an epoch of its own from the common model, then the average. No privacy: a baseline only."""
     generator, rows = np.random.default_rng(seed), [len(codes) for codes in sites]
@@ -122,9 +123,14 @@ def without_privacy(
 
 
 def _epoch(
-    layout: RowLayout, codes: Codes, learner: Classifier, common: Vector, batch: int, generator: np.random.Generator
+    layout: RowLayout,
+    codes: Unsigned,
+    learner: Classifier,
+    common: Vector,
+    batch: int,
+    generator: np.random.Generator,
 ) -> Vector:
-    start = State(common, initial_state(learner).moments, np.empty(0, np.float32))
+    start = TrainingState(common, initial_state(learner).moments, np.empty(0, np.float32))
     session = Session(learner, layout, start, step=0, steps=1, execution=CPU)
     order = generator.permutation(len(codes))
     for place in range(0, len(order), batch):
@@ -134,12 +140,12 @@ def _epoch(
     return session.state().parameters
 
 
-def private(layout: RowLayout, codes: Codes) -> PrivateRows:
+def private(layout: RowLayout, codes: Unsigned) -> PrivateRows:
     """Return the handle on some rows."""
     return PrivateRows(layout, _HASH, _CONTRACT, lambda: codes)
 
 
-def grant_of(folder: Path, events: tuple[Event, ...]) -> Grant:
+def grant_of(folder: Path, events: tuple[PrivacyEvent, ...]) -> Grant:
     """Open a ledger with an account that holds the events, and return the grant of their charge."""
     folder.mkdir(parents=True)
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")

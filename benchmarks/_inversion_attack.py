@@ -22,8 +22,9 @@ from benchmarks._neural_tables import Table
 from benchmarks._plots import sheets
 from benchmarks.models import DELTA
 from benchmarks.results import PICTURES, Row, machine
+from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.evaluation.model_inversion import Array, inverted, likeness
+from privacy.evaluation.model_inversion import inverted, likeness
 
 CLASSES: Final = 10
 ALONE: Final = 9
@@ -107,26 +108,26 @@ def _one(kind: str, train: Table, test: Table, chosen: NDArray[np.int64], drawn:
     return Row(what, rank, "share; 0.5 is guessing", target, holds, settings=about)
 
 
-def _smooth(moved: Array) -> Array:
+def _smooth(moved: Floats) -> Floats:
     """Smooth a picture."""
     return np.asarray(gaussian_filter(moved.reshape(SIDE, SIDE), SMOOTHED)).ravel()
 
 
-def _shown(moved: Array) -> Array:
+def _shown(moved: Floats) -> Floats:
     """Scale a difference for drawing: grey where the class says nothing, its largest change black or white."""
     return 0.5 + moved / max(2 * float(np.abs(moved).max()), 1e-12)
 
 
-def _means(table: Table) -> Array:
+def _means(table: Table) -> Floats:
     pixels, labels = _pixels(table), table.labels()
     return np.stack([pixels[labels == cell].mean(axis=0) for cell in range(CLASSES)])
 
 
-def _pixels(table: Table) -> Array:
+def _pixels(table: Table) -> Floats:
     return np.asarray(table.values["picture"], dtype=np.float64) / 255
 
 
-def _like_each(*, found_of: list[Array], rows: Table) -> float:
+def _like_each(*, found_of: list[Floats], rows: Table) -> float:
     """Return the mean likeness of found pictures to records of their digit, the same number of each."""
     pixels, labels = _pixels(rows), rows.labels()
     middle = pixels.mean(axis=0)

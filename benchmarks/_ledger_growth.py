@@ -35,7 +35,7 @@ from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.store.ledger_rows import to_text
-from privacy.ledger.terms import AccountState, Part
+from privacy.ledger.terms import AccountState, ChargePart
 
 SMALL: Final = 1_000
 LARGE: Final = 1_000_000
@@ -146,7 +146,7 @@ def enter(
 ) -> AccountState:
     """Enter one whole run: charged, opened, drawn, published; return the account after it."""
     asked, write = request(run.key, release=run.release, draws=run.draws), collected.execute
-    priced = Admission(("people", account.terms.days), (account,), (Part(ACCOUNT, _AMOUNT),))
+    priced = Admission(("people", account.terms.days), (account,), (ChargePart(ACCOUNT, _AMOUNT),))
     take(writing, journal, asked, priced, unopened={}, again=False)
     collected.rows[schema.charges][-1].update(status="published", security="csprng")
     journal.append(writing, "grant_opened", {"run_key": run.key, "security": "csprng"}, subject=run.key)

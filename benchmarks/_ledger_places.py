@@ -12,7 +12,7 @@ from contracts.canonical import digest
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.events import DiscreteLaplace, Event
+from privacy.accounting.events import DiscreteLaplace, PrivacyEvent
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
@@ -56,7 +56,7 @@ def request(
     run_key: str, *, release: str = "people-tables", draws: int = 1, epsilon: Fraction = EPSILON
 ) -> ChargeRequest:
     """Return a release of so many draws of Laplace noise, which cost epsilon together."""
-    events: tuple[Event, ...] = (DiscreteLaplace(epsilon / draws, (1,)),) * draws
+    events: tuple[PrivacyEvent, ...] = (DiscreteLaplace(epsilon / draws, (1,)),) * draws
     return ChargeRequest(
         run_key=run_key,
         account=ACCOUNT,

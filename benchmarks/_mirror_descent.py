@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from privacy.marginals.factor import Array
+from privacy.arrays import Floats
 from privacy.marginals.fit_objective import FitObjective
 
 
@@ -58,5 +58,5 @@ def accelerated(objective: FitObjective) -> Iterator[float]:
         yield objective.loss(mirror)
 
 
-def _half_square(objective: FitObjective, difference: Array) -> float:
+def _half_square(objective: FitObjective, difference: Floats) -> float:
     return float(np.sum(difference**2 / (2 * objective.variance)))

@@ -22,8 +22,8 @@ from benchmarks._model_runs import DELTA, scored, trained
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import PICTURES, Row, Setting, machine
+from privacy.arrays import Floats
 from privacy.grant.samplers import parameters as perturbing
-from privacy.learning.feed_forward import Array
 
 EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)
 JOINT: Final = (1.0, 10.0, 100.0)
@@ -109,10 +109,10 @@ def _row(what: str, options: Mapping[str, Any], found: Sequence[Mapping[str, flo
 @contextmanager
 def _trained_once() -> Iterator[None]:
     """Remember trainings without noise by all that they follow from; the noise is drawn anew each time."""
-    real: Callable[..., Array] = perturbing.train_plainly
-    found: dict[str, Array] = {}
+    real: Callable[..., Floats] = perturbing.train_plainly
+    found: dict[str, Floats] = {}
 
-    def remembered(vector: Array, widths: tuple[int, ...], rows: Array, targets: Array, **named: Any) -> Array:
+    def remembered(vector: Floats, widths: tuple[int, ...], rows: Floats, targets: Floats, **named: Any) -> Floats:
         mark = sha256(vector.tobytes() + rows.tobytes() + targets.tobytes())
         mark.update(repr((widths, sorted(named.items()))).encode())
         if mark.hexdigest() not in found:

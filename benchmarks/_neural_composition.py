@@ -21,7 +21,7 @@ from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
 from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_epsilon
 from privacy.accounting.curves import renyi
-from privacy.accounting.events import Event, Gaussian, PoissonSampledGaussian
+from privacy.accounting.events import Gaussian, PoissonSampledGaussian, PrivacyEvent
 from privacy.accounting.second_backend import pld_epsilon
 
 SUMS: Final = 7
@@ -84,7 +84,7 @@ def composition() -> list[Row]:
 def _epsilons(multiplier: Fraction) -> dict[str, float]:
     """Compose by all three."""
     training = PoissonSampledGaussian(multiplier, SAMPLING, STEPS)
-    events: list[Event] = [*[SUM] * SUMS, training]
+    events: list[PrivacyEvent] = [*[SUM] * SUMS, training]
     half = math.log(2 / float(DELTA))
     rho = SUMS / (2 * float(SUM.noise_multiplier) ** 2)
     apart = rho + 2 * math.sqrt(rho * half) + _moments(training, half)
@@ -94,7 +94,7 @@ def _epsilons(multiplier: Fraction) -> dict[str, float]:
     return {"zCDP + moments accountant": apart, "RDP": best_epsilon(events, DELTA)[0], "PLD": tightest}
 
 
-def _moments(training: Event, log_of_delta: float) -> float:
+def _moments(training: PrivacyEvent, log_of_delta: float) -> float:
     """Convert as Abadi et al. 2016, theorem 2.2, with the best real order."""
     low, high = math.log(float(SMALLEST_ORDER) - 1), math.log(min(float(LARGEST_ORDER) - 1, 1000.0))
     orders = [1 + math.exp(low + (high - low) * step / 400) for step in range(401)]

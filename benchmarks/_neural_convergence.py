@@ -21,10 +21,11 @@ from benchmarks._neural_fit import DELTA, EPSILON, ArrayRows, Kept, Method, char
 from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
+from privacy.arrays import Singles
 from privacy.grant.arguments.training_arguments import Training
 from privacy.grant.samplers import private_training as training_module
-from privacy.learning.trained import Trained, Vector
-from privacy.learning.training import State
+from privacy.learning.trained import Trained
+from privacy.learning.training import TrainingState
 
 SHOWN: Final = 10
 """Points of a line."""
@@ -142,7 +143,7 @@ class _Earlier:
         parameters: of an earlier checkpoint.
     """
 
-    def __init__(self, grant: Any, parameters: Vector) -> None:
+    def __init__(self, grant: Any, parameters: Singles) -> None:
         self._grant, self._parameters = grant, parameters
 
     def __getattr__(self, name: str) -> Any:
@@ -155,12 +156,12 @@ class _Earlier:
 
 
 @contextmanager
-def _recorded() -> Iterator[list[Vector]]:
+def _recorded() -> Iterator[list[Singles]]:
     """Note the parameters of each checkpoint, in order."""
     real = training_module._check_converged
-    found: list[Vector] = []
+    found: list[Singles] = []
 
-    def checked(state: State, training: Training, place: int, key: str) -> None:
+    def checked(state: TrainingState, training: Training, place: int, key: str) -> None:
         found.append(state.trained.copy())
         real(state, training, place, key)
 

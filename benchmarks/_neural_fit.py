@@ -22,17 +22,18 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_free import FREE, NoNoise, registered
 from benchmarks._neural_tables import Table
+from contracts.contract.impossible_cells import Clique
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
-from privacy.accounting.events import Event
-from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan
+from privacy.accounting.events import PrivacyEvent
+from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 
@@ -184,7 +185,7 @@ class Charged:
         made: the generator.
     """
 
-    asked: Asked
+    asked: SynthesisTask
     options: Any
     plan: GeneratorPlan
     grant: Grant
@@ -199,12 +200,12 @@ def charged(method: Method, table: Table, folder: Path, *, seed: int, epsilon: F
     """Plan, and charge an account of a ledger in `folder`."""
     made = generator(registered(method.generator))
     options = made.options.model_validate(dict(method.options))
-    asked = Asked(table.domain, {}, "add_remove", 1, epsilon, delta, None, table.layout)
+    asked = SynthesisTask(table.domain, {}, "add_remove", 1, epsilon, delta, None, table.layout)
     plan = made.plan(asked, options)
     return Charged(asked, options, plan, opened(folder, plan.events, seed=seed, epsilon=epsilon, delta=delta), made)
 
 
-def opened(folder: Path, events: Sequence[Event], *, seed: int, epsilon: Fraction, delta: Fraction) -> Grant:
+def opened(folder: Path, events: Sequence[PrivacyEvent], *, seed: int, epsilon: Fraction, delta: Fraction) -> Grant:
     """Open a ledger and an account that pays, reserve the events, and open the grant."""
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
     calculus = RenyiCalculus(best_order(epsilon, delta))

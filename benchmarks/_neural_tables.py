@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 
 Values = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 Codes = NDArray[np.integer[Any]]
@@ -153,9 +153,9 @@ class Table:
         return RowLayout(tuple(column.layout(name) for name, column in self.columns.items()))
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> CellDomain:
         """The columns and their codes; a picture's are one pixel's."""
-        return Domain(tuple(self.columns), tuple(column.size for column in self.columns.values()))
+        return CellDomain(tuple(self.columns), tuple(column.size for column in self.columns.values()))
 
     def some(self, rows: NDArray[np.int64]) -> Table:
         """Return some of the rows."""

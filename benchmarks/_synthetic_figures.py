@@ -14,7 +14,7 @@ from benchmarks._synthetic_paper import EPSILON, METHODS, TRIALS
 from benchmarks._synthetic_peers import Made
 from benchmarks._synthetic_steps import chosen_pairs, composition
 from benchmarks.results import FOLDER, Row, Setting, machine
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.mutual_information import mutual_information
 
 FIGURES: Final = FOLDER / "synthetic"
@@ -40,7 +40,7 @@ def errors_by_method(bench: Bench, table: Categorical) -> None:
     about = {"all pairs": {name: (mean(errors), stdev(errors)) for name, errors in kept.items()}}
     path = FIGURES / f"{table.name}-information-error.svg"
     bars(path, f"{table.name}, epsilon 1: error of mutual information", "nats", about)
-    real = Rows(table.columns, table.shape, table.codes)
+    real = EncodedRows(table.columns, table.shape, table.codes)
     maps = {"real": _information(real)}
     maps |= {name: _information(made[name][0].rows) for name in ("aim-k2", "aim-noinit", "privbayes")}
     heat(FIGURES / f"{table.name}-information.svg", f"{table.name}: mutual information [nats]", table.columns, maps)
@@ -151,7 +151,7 @@ def _chosen(bench: Bench, table: Categorical, runs: Sequence[Made]) -> list[Row]
     return rows
 
 
-def _information(rows: Rows) -> list[list[float | None]]:
+def _information(rows: EncodedRows) -> list[list[float | None]]:
     found = mutual_information(rows)
     return [
         [None if left == right else float(found[left, right]) for right in range(len(found))]

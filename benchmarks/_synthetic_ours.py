@@ -35,13 +35,13 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
-from privacy.generators.generator import Asked, Fitted
+from privacy.generators.generator import Fitted, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals import counts as counts_module
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots.snapshot_counts import SnapshotCounts
@@ -168,8 +168,8 @@ def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) 
     """Reserve the plan's events, open the grant, and fit."""
     made = generator(wanted.method)
     options = made.options.model_validate(dict(wanted.options))
-    asked = Asked(
-        Domain.of(contract),
+    asked = SynthesisTask(
+        CellDomain.of(contract),
         {},
         contract.adjacency,
         contract.unit.max_rows_per_unit,

@@ -17,7 +17,7 @@ from subprocess import PIPE, run
 from typing import Any, Final
 
 from benchmarks._synthetic_data import Categorical, read_codes
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import compare
 from tasks.evaluation.predictors import accuracies
 
@@ -62,7 +62,7 @@ class Made:
     """
 
     name: str
-    rows: Rows
+    rows: EncodedRows
     report: Mapping[str, Any]
 
 
@@ -119,7 +119,7 @@ class Runs:
         """Compare made-up rows with the real ones, which are public here; what was compared is remembered."""
         kept = self._kept / f"{made.name}.{'predicted' if predict else 'compared'}.json"
         if not kept.exists():
-            real = Rows(table.columns, table.shape, table.codes)
+            real = EncodedRows(table.columns, table.shape, table.codes)
             reached = accuracies(made.rows, real, target=table.target) if predict else {}
             kept.write_text(json.dumps(compare(real, made.rows, accuracies=reached).scores.to_json()))
         found: Mapping[str, Any] = json.loads(kept.read_text())
@@ -139,4 +139,4 @@ class Runs:
                 raise SystemExit(f"{name} failed; see {self._kept / name}.log")
             report.write_text(done.stdout.strip().splitlines()[-1])
         codes = read_codes(out, table.columns)
-        return Made(name, Rows(table.columns, table.shape, codes), json.loads(report.read_text()))
+        return Made(name, EncodedRows(table.columns, table.shape, codes), json.loads(report.read_text()))

@@ -15,7 +15,7 @@ from benchmarks._synthetic_data import Categorical
 from benchmarks._synthetic_paper import ACCURACY, LEARNERS
 from benchmarks._synthetic_peers import Made
 from benchmarks.results import Row, Setting, machine
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import compare
 
 Codes = NDArray[np.integer[Any]]
@@ -73,7 +73,7 @@ def gap(table: str, learner: str, measured: float, claimed: float) -> Row:
 
 def accuracy_of_the_real(bench: Bench, table: Categorical) -> list[Row]:
     """Train on the real rows themselves: what no imitation can be expected to exceed."""
-    real = Made(f"real-{table.name}", Rows(table.columns, table.shape, table.codes), {})
+    real = Made(f"real-{table.name}", EncodedRows(table.columns, table.shape, table.codes), {})
     reached = bench.runs.scores(real, table, predict=True)["accuracy"]
     settings = machine("scikit-learn", "xgboost-cpu") | {"rows": len(table.codes)}
     return [
@@ -172,9 +172,9 @@ def bootstrap(table: Categorical) -> list[Row]:
     def apart() -> Codes:
         return np.stack([random.permutation(codes[:, place]) for place in range(codes.shape[1])], axis=1)
 
-    real, rows = Rows(table.columns, table.shape, codes), []
+    real, rows = EncodedRows(table.columns, table.shape, codes), []
     for name, make in (("a bootstrap of the rows", drawn), ("columns permuted independently", apart)):
-        scores = [compare(real, Rows(table.columns, table.shape, make())).scores for _ in range(BOOTSTRAPS)]
+        scores = [compare(real, EncodedRows(table.columns, table.shape, make())).scores for _ in range(BOOTSTRAPS)]
         for alpha in scores[0].errors:
             found = [score.errors[alpha].mean for score in scores]
             what = f"{table.name}, {name}, no privacy, {alpha}-way error"
@@ -185,7 +185,7 @@ def bootstrap(table: Categorical) -> list[Row]:
     return rows
 
 
-def _expected(real: Rows, alpha: int) -> float:
+def _expected(real: EncodedRows, alpha: int) -> float:
     """Return what a bootstrap's error is expected to be, each cell's count taken as normal."""
     errors = []
     for clique in combinations(range(len(real.columns)), alpha):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks._synthetic_peers import Peer
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import DiscreteGaussian, Event, event_from_json
+from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, event_from_json
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.evaluation.errors import counts_error
 from privacy.marginals.estimation import estimate
@@ -84,7 +84,7 @@ def chosen_pairs(steps: Sequence[dict[str, Any]]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(step["clique"]) for step in steps if len(step["clique"]) == 2)
 
 
-def _listed(events: Sequence[Event]) -> list[list[Any]]:
+def _listed(events: Sequence[PrivacyEvent]) -> list[list[Any]]:
     """Return the measurements' noise multipliers with how often, as the script of prv_accountant reads them."""
     counts: Counter[float] = Counter()
     for event in events:

@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks._mirror_descent import accelerated, plain
 from benchmarks._synthetic_data import Categorical, adult
 from benchmarks.results import Row, Setting, machine, write
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
-from privacy.marginals.estimation import Estimate, estimate
+from contracts.contract.impossible_cells import Clique
+from privacy.marginals.domain import CellDomain
+from privacy.marginals.estimation import MarginalEstimate, estimate
 from privacy.marginals.fit_objective import FitObjective
 from privacy.marginals.measured import Measured, combine
 from privacy.marginals.sampling import sample
@@ -83,7 +83,12 @@ def _case(table: Categorical, cap: float, sigma: float) -> list[Row]:
 
 
 def _mirror_rows(
-    domain: Domain, measured: list[Measured], fit: Estimate, cold: float, name: str, settings: dict[str, Setting]
+    domain: CellDomain,
+    measured: list[Measured],
+    fit: MarginalEstimate,
+    cold: float,
+    name: str,
+    settings: dict[str, Setting],
 ) -> list[Row]:
     methods: dict[str, Callable[[FitObjective], Iterator[float]]] = {"plain": plain, "accelerated": accelerated}
     rows = []
@@ -105,10 +110,10 @@ def _until(losses: Iterator[float], goal: float) -> tuple[float, int, float]:
     raise AssertionError("a descent does not end")
 
 
-def _measured(table: Categorical, cap: float, sigma: float) -> tuple[Domain, list[Measured]]:
+def _measured(table: Categorical, cap: float, sigma: float) -> tuple[CellDomain, list[Measured]]:
     """Return the noisy one-way tables and pairs."""
     columns = tuple(table.labels)
-    domain = Domain(columns, tuple(len(labels) for labels in table.labels.values()))
+    domain = CellDomain(columns, tuple(len(labels) for labels in table.labels.values()))
     pairs = sorted(combinations(columns, 2), key=lambda pair: -_dependence(table, domain, pair))
     chosen: list[Clique] = []
     for pair in pairs:
@@ -123,13 +128,13 @@ def _measured(table: Categorical, cap: float, sigma: float) -> tuple[Domain, lis
     return domain, measured
 
 
-def _counts(table: Categorical, domain: Domain, clique: Clique) -> np.ndarray:
+def _counts(table: Categorical, domain: CellDomain, clique: Clique) -> np.ndarray:
     shape = domain.sizes(clique)
     codes = tuple(table.codes[:, domain.place(name)] for name in clique)
     return np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _dependence(table: Categorical, domain: Domain, pair: Clique) -> float:
+def _dependence(table: Categorical, domain: CellDomain, pair: Clique) -> float:
     """Return the L1 distance of a pair's counts from independence."""
     counts = _counts(table, domain, pair)
     return float(np.abs(counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()).sum())

@@ -66,8 +66,8 @@ def release_plainly(
     from tasks.products.tables.table_measurement import measure
     from tasks.products.tables.table_refinement import refine
     from tasks.publish import publish
-    from tasks.records.auditor_copy import Auditors
-    from tasks.records.facts import Made
+    from tasks.records.auditor_copy import AuditorCopies
+    from tasks.records.facts import Outputs
     from tasks.records.ledger_facts import gather
     from tasks.records.software import software
     from tasks.report import report
@@ -89,19 +89,19 @@ def release_plainly(
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
         if isinstance(plan, ModelPlan):
-            made = Made(classifier=train_classifier(grant, plan, table, contract, run.path, key))
+            made = Outputs(classifier=train_classifier(grant, plan, table, contract, run.path, key))
         elif isinstance(plan, SyntheticPlan):
             product = spec_.synthetic_product
-            made = Made(synthesis=synthesize(grant, product, plan, table, contract, run.path, key))
+            made = Outputs(synthesis=synthesize(grant, product, plan, table, contract, run.path, key))
         else:
             measurements = measure(grant, plan, table, contract)
-            made = Made(tuple(measurements), refine(spec_.tables_product, plan, contract, measurements))
+            made = Outputs(tuple(measurements), refine(spec_.tables_product, plan, contract, measurements))
 
         signer = Signer(workspace.signing_seed())
 
         def write_files(folder: Path, version: VersionEntry) -> None:
             facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
-            report(facts, folder=folder, auditors=Auditors(workspace.records, signer))
+            report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
         publish(ledger, signer, key, request.store(workspace), write_files)
         run.published = True

@@ -31,11 +31,10 @@ from benchmarks._neural_data import acs, adult, bank
 from benchmarks._neural_tables import Number, Table
 from benchmarks.results import Row, Setting, machine, write
 from contracts.release.tables.product import Refine
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.total import NoisySum, estimate_total, table_sum
@@ -91,7 +90,7 @@ def made_up(cells: int) -> dict[str, Counts]:
     }
 
 
-def noise(event: NoiseEvent, shape: tuple[int, ...], source: SeededBytes) -> Counts:
+def noise(event: CountNoise, shape: tuple[int, ...], source: SeededBytes) -> Counts:
     """Draw the event's noise."""
     if isinstance(event, DiscreteGaussian):
         return discrete_gaussian(prod(shape), sigma_squared=event.sigma_squared, source=source).reshape(shape)
@@ -99,7 +98,7 @@ def noise(event: NoiseEvent, shape: tuple[int, ...], source: SeededBytes) -> Cou
 
 
 def refined(
-    noisy: Counts, terms: Refine, event: NoiseEvent, total: int | NoisySum, ordered: tuple[int, ...]
+    noisy: Counts, terms: Refine, event: CountNoise, total: int | NoisySum, ordered: tuple[int, ...]
 ) -> Counts:
     """Refine as a release does: onto the average of its noisy sums, or onto a whole number."""
     possible = np.zeros(noisy.shape, np.bool_)
@@ -107,7 +106,7 @@ def refined(
     return np.asarray(made.values, np.int64)
 
 
-def own_total(noisy: Counts, event: NoiseEvent) -> NoisySum:
+def own_total(noisy: Counts, event: CountNoise) -> NoisySum:
     """Return the total that a release of this table alone estimates."""
     return estimate_total([table_sum(noisy, np.zeros(noisy.shape, np.bool_), event)])
 
@@ -189,7 +188,7 @@ def _counted(made: Table, names: Sequence[str]) -> Small:
 def methods(tables: dict[int, list[Small]], draws: int, base: dict[str, Setting]) -> list[Row]:
     """Compare every method with none, and `auto` with the best method for each table."""
     rows = []
-    kinds: list[tuple[str, Callable[[], NoiseEvent]]] = [
+    kinds: list[tuple[str, Callable[[], CountNoise]]] = [
         ("Laplace, epsilon 0.1", lambda: DiscreteLaplace(Fraction(1, 10), (1,))),
         ("Laplace, epsilon 1", lambda: DiscreteLaplace(Fraction(1), (1,))),
         ("Gaussian, sigma 5", lambda: DiscreteGaussian(Fraction(25), (1,))),
@@ -204,7 +203,7 @@ def methods(tables: dict[int, list[Small]], draws: int, base: dict[str, Setting]
     return rows
 
 
-def _errors(table: Small, event: NoiseEvent, draws: int) -> dict[str, float]:
+def _errors(table: Small, event: CountNoise, draws: int) -> dict[str, float]:
     """Return the mean RMSE of each method that fits the table."""
     source = SeededBytes(SEED)
     fit = {name: terms for name, terms in METHODS.items() if name != "neighbourhood" or table.ordered}

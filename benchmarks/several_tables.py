@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from benchmarks.refinement import SEED, STANDARD_ERRORS, Counts, made_up, noise
 from benchmarks.results import Row, Setting, machine, write
 from contracts.release.tables.product import Refine
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.hierarchy import quadtree, split_budget
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.total import estimate_total, table_sum
@@ -47,7 +46,7 @@ Errors = NDArray[np.float64]
 
 def several(base: dict[str, Setting]) -> list[Row]:
     """Give the rows of releases whose tables are refined one by one."""
-    kinds: list[tuple[str, NoiseEvent, bool]] = [
+    kinds: list[tuple[str, CountNoise, bool]] = [
         *((f"epsilon {float(each):g}", DiscreteLaplace(each, (1,)), True) for each in EPSILONS),
         *((f"sigma² {float(each):g}", DiscreteGaussian(each, (1,)), True) for each in SIGMAS_SQUARED),
         *((f"epsilon {each}, fractions", DiscreteLaplace(Fraction(each), (1,)), False) for each in (1, 10)),
@@ -78,7 +77,7 @@ def _same_rows(cells: Sequence[int]) -> dict[str, list[Counts]]:
     return tables
 
 
-def one_by_one(truths: Sequence[Counts], event: NoiseEvent, terms: Refine, source: SeededBytes) -> Errors:
+def one_by_one(truths: Sequence[Counts], event: CountNoise, terms: Refine, source: SeededBytes) -> Errors:
     """Measure the tables of a release once, and refine each as the release does."""
     noisy = [truth + noise(event, truth.shape, source) for truth in truths]
     zeros = [np.zeros(truth.shape, np.bool_) for truth in truths]
@@ -122,7 +121,7 @@ def agreeing(base: dict[str, Setting]) -> list[Row]:
 def together(
     truths: Sequence[Counts],
     cliques: Sequence[tuple[str, ...]],
-    event: NoiseEvent,
+    event: CountNoise,
     terms: Refine,
     source: SeededBytes,
 ) -> Errors:
@@ -147,7 +146,7 @@ def levels(base: dict[str, Setting]) -> list[Row]:
         for integers in (True, False):
 
             def made(
-                mesh: Counts, source: SeededBytes, events: Sequence[NoiseEvent] = events, integers: bool = integers
+                mesh: Counts, source: SeededBytes, events: Sequence[CountNoise] = events, integers: bool = integers
             ) -> Errors:
                 truths = [mesh.reshape(-1)]
                 for parent in reversed(parents):

@@ -33,8 +33,8 @@ from tasks.products.charge_request import run_key
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.publish import publish
-from tasks.records.auditor_copy import Auditors
-from tasks.records.facts import Made
+from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.facts import Outputs
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.report import report
@@ -83,9 +83,9 @@ def _published(workspace: Workspace, name: str) -> Path:
     key = run_key(spec, contract, table)
     refined = refine(spec.tables_product, plan, contract, measured)
     version = ledger.allocate_version(key)
-    facts = gather(ledger, spec, contract, plan, version, Made(tuple(measured), refined), (), software())
+    facts = gather(ledger, spec, contract, plan, version, Outputs(tuple(measured), refined), (), software())
     signer = Signer(workspace.signing_seed())
-    auditors = Auditors(workspace.records, signer)
+    auditors = AuditorCopies(workspace.records, signer)
     made = publish(
         ledger,
         signer,

@@ -14,7 +14,7 @@ from rich.text import Text
 from console.progress import shown
 from console.render import answer, print_facts
 from contracts.errors import Finding, SpecRefused
-from flows.evaluation.shadow_attack import Asked, attack_release
+from flows.evaluation.shadow_attack import AttackRequest, attack_release
 from tasks.evaluation.attack_files import KINDS, AttackReport, broken_claim, sentences
 from tasks.storage.workspace.settings import Workspace
 
@@ -38,7 +38,9 @@ def attack_command(
 ) -> None:
     """Attack, show what was found, and end with exit 5 where the claim does not hold."""
     public = _public_rows(holdout, others)
-    asked = Asked(attack, extent["--attribute"], extent["--releases"] or RELEASES, extent["--minutes"] or MINUTES)
+    asked = AttackRequest(
+        attack, extent["--attribute"], extent["--releases"] or RELEASES, extent["--minutes"] or MINUTES
+    )
     with shown():
         report, files = attack_release(
             what, public, asked, because=because, workspace=workspace, at=datetime.now(UTC), period=period

@@ -20,7 +20,7 @@ from privacy.ledger.terms import AccountState
 from tasks.checkpoints import proofs_in, published_checkpoints
 from tasks.verification.public_keys import read_public_key
 
-Account = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
+AccountArgument = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
 Proofs = Annotated[
     list[Path] | None,
     typer.Option("--proof", metavar="FILE", help="Also hold the journal against this PROOF.json, kept elsewhere."),
@@ -33,7 +33,9 @@ class JournalBroken(Refused):
     exit_code = 5
 
 
-def show(account: Account = None, exact: Exact = False, workspace: At = None, as_json: AsJson = False) -> None:
+def show(
+    account: AccountArgument = None, exact: Exact = False, workspace: At = None, as_json: AsJson = False
+) -> None:
     """Show what was released, what an account can still give, how many scheduled runs fit, and when it runs out.
 
     Every ε is a release's own: what it claims, or what one more may claim. The account adds up losses in units of its
@@ -65,7 +67,7 @@ def show(account: Account = None, exact: Exact = False, workspace: At = None, as
 
 
 def history(
-    account: Account = None,
+    account: AccountArgument = None,
     verify: Annotated[bool, typer.Option("--verify", help="Also check the journal; exit 5 when it fails.")] = False,
     proof: Proofs = None,
     seconds: Annotated[

@@ -22,8 +22,8 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, b
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 
-Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
-Population = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
+AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
+PopulationOption = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
 By = Annotated[str | None, typer.Option(help="Column that tells a row's day, for releases by period (`source.by`).")]
 Block = Annotated[str, typer.Option(help="The days that it is about: 1994, 2026-Q1, 2026-10, A..B, or lifetime.")]
 
@@ -35,7 +35,7 @@ class CalculusKind(StrEnum):
     renyi = "renyi"
 
 
-class Adjacency(StrEnum):
+class AdjacencyOption(StrEnum):
     """What neighbouring tables are."""
 
     add_remove = "add_remove"
@@ -43,12 +43,12 @@ class Adjacency(StrEnum):
 
 
 def open_account(
-    account: Account,
-    population: Population,
+    account: AccountName,
+    population: PopulationOption,
     unit: Annotated[str, typer.Option(help="The privacy unit: row, or the name of an id column.")],
     epsilon: Annotated[str, typer.Option(help="The cap on ε; after the first charge it never changes.")],
     calculus: Annotated[CalculusKind, typer.Option(help="How losses add up.")],
-    adjacency: Annotated[Adjacency, typer.Option(help="The neighbour relation that every charge must use.")],
+    adjacency: Annotated[AdjacencyOption, typer.Option(help="The neighbour relation that every charge must use.")],
     delta: Annotated[str, typer.Option(help="The δ at which the cap is stated; above 0 for renyi.")] = "0",
     order: Annotated[
         str | None, typer.Option(help="Rényi order; the one at which most noise fits without it.")
@@ -147,7 +147,7 @@ def bind(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="FILE or folder, FILE::TABLE, ADDRESS or ADDRESS::TABLE.")
     ],
-    population: Population,
+    population: PopulationOption,
     block: Block,
     by: By = None,
     workspace: At = None,
@@ -177,7 +177,7 @@ def bind(
     answer(payload, lambda console: console.print(told), as_json=as_json)
 
 
-def close_account(account: Account, workspace: At = None, as_json: AsJson = False) -> None:
+def close_account(account: AccountName, workspace: At = None, as_json: AsJson = False) -> None:
     """Close an account for new charges; what it lost stays written.
 
     Examples:

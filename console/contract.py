@@ -20,11 +20,11 @@ from contracts.reading.yaml_lines import located
 
 WARNED = 2
 
-File = Annotated[Path, typer.Argument(metavar="CONTRACT", help="A contract (ODCS 3 YAML).")]
+ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT", help="A contract (ODCS 3 YAML).")]
 
 
 def lint(
-    contract_file: File,
+    contract_file: ContractFile,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes: exit 2.")] = False,
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Also look at the `select:` of this release spec.")

@@ -15,7 +15,7 @@ from contracts.errors import Finding, Refused
 from contracts.reading.scalars import listed, nearest
 from tasks.storage.workspace.contract_registry import Registry
 
-Folder = Annotated[
+RegistryFolder = Annotated[
     Path | None,
     typer.Option("--registry", metavar="DIR", help="The registry; without it the workspace's folder `contracts`."),
 ]
@@ -27,7 +27,7 @@ class NotRegistered(Refused):
 
 def register(
     contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT", help="A contract (ODCS 3 YAML).")],
-    registry: Folder = None,
+    registry: RegistryFolder = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,7 +50,7 @@ def register(
     answer(payload, people, as_json=as_json)
 
 
-def list_contracts(registry: Folder = None, workspace: At = None, as_json: AsJson = False) -> None:
+def list_contracts(registry: RegistryFolder = None, workspace: At = None, as_json: AsJson = False) -> None:
     """List the registered contracts with their last version.
 
     Examples:
@@ -74,7 +74,7 @@ def list_contracts(registry: Folder = None, workspace: At = None, as_json: AsJso
 
 def history(
     contract: Annotated[str, typer.Argument(metavar="ID", help="Id of the contract.")],
-    registry: Folder = None,
+    registry: RegistryFolder = None,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:

@@ -24,7 +24,7 @@ from tasks.evaluation.public_rows import PUBLIC
 from tasks.evaluation.score_pages import beside
 from tasks.storage.workspace.settings import Workspace
 
-Version = Annotated[
+EvaluatedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version; with --attack a release spec too.")
 ]
 Against = Annotated[
@@ -75,7 +75,7 @@ PRIVATE = (
 
 
 def evaluate(
-    version_dir: Version,
+    version_dir: EvaluatedVersion,
     against: Against = None,
     holdout: Holdout = None,
     public_because: Because = None,

@@ -25,15 +25,15 @@ from tasks.federation.flower_processes import Certificates
 from tasks.federation.site_keys import key_file, site_key
 from tasks.storage.workspace.settings import federation_environment
 
-FederationSpec = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
-SiteFile = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
+FederationArgument = Annotated[Path, typer.Argument(metavar="FEDERATION", help="The federation spec (YAML).")]
+SiteFileArgument = Annotated[Path, typer.Argument(metavar="SITE", help="The site file (YAML).")]
 LinkIsClosed = Annotated[
     bool, typer.Option("--link-is-closed", help="Say that nobody but the parties can reach the link.")
 ]
 Authority = Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="The certificate authority (PEM).")]
 
 
-def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
+def plan(federation: FederationArgument, as_json: AsJson = False) -> None:
     """Say what a federation costs whom, without data.
 
     Examples:
@@ -89,7 +89,7 @@ def plan(federation: FederationSpec, as_json: AsJson = False) -> None:
     answer(payload, people, as_json=as_json)
 
 
-def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> None:
+def key(site_file: SiteFileArgument, workspace: At = None, as_json: AsJson = False) -> None:
     """Make this site's key, unless it has one, and print its public half for the federation spec.
 
     The link takes no node but those whose keys the spec names, and each as
@@ -113,7 +113,7 @@ def key(site_file: SiteFile, workspace: At = None, as_json: AsJson = False) -> N
 
 
 def run(
-    federation: FederationSpec,
+    federation: FederationArgument,
     host: Annotated[str, typer.Option(help="Where sites reach this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port of the link.")] = 9092,
     ca: Authority = None,
@@ -141,13 +141,13 @@ def run(
           --ca ca.pem --certificate server.pem --key server.key --link-is-closed
     """
     # torch and Flower, which take seconds: not for `key` and `plan`
-    from flows.federation.federated_run import Network
+    from flows.federation.federated_run import SiteNetwork
     from flows.federation.federated_run import federation as federate
 
     keyed = bool(load_federation(federation).keys)
     certificates = _certificates(host, ca, certificate, key, closed=link_is_closed, keyed=keyed)
     where = workspace_at(workspace)
-    network = Network(federation_environment(), host, port, certificates, joining, answering, between)
+    network = SiteNetwork(federation_environment(), host, port, certificates, joining, answering, between)
     quiet = Console(stderr=True)
     with Stop(), prefect_server(where) as prefect:
         prefect.wait()
@@ -185,7 +185,7 @@ def run(
 
 
 def site(
-    site_file: SiteFile,
+    site_file: SiteFileArgument,
     link: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the coordinator is.")] = "127.0.0.1:9092",
     ca: Authority = None,
     link_is_closed: LinkIsClosed = False,
@@ -233,7 +233,7 @@ def site(
 
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What was released.")],
-    federation: FederationSpec,
+    federation: FederationArgument,
     key: Annotated[Path, typer.Option(metavar="FILE", help="The coordinator's public key.")],
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,7 @@ from console.options import AsJson, At, Spec, workspace_at
 from console.render import answer, table
 from contracts.periods.period import Period, last_complete, period_of, read_periods
 from flows.periods.clock import today
-from flows.periods.states import Standing, first_published, standings
+from flows.periods.states import PeriodStanding, first_published, standings
 
 
 def gaps(
@@ -61,7 +61,7 @@ def _chosen(spec: Path, written: str | None, where: Any) -> tuple[Period, ...]:
     return read_periods(f"{begin}..{last}", granularity)
 
 
-def _object(standing: Standing, *, private: bool) -> dict[str, Any]:
+def _object(standing: PeriodStanding, *, private: bool) -> dict[str, Any]:
     told = {
         "period": str(standing.period),
         "release": standing.release,

@@ -16,10 +16,10 @@ from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.settings import Workspace, user_folder
 from tasks.verification.public_keys import remember_own
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
+NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 
 
-def init(directory: Folder = Path(), as_json: AsJson = False) -> None:
+def init(directory: NewFolder = Path(), as_json: AsJson = False) -> None:
     """Make a workspace: settings, ledger, keys and release store.
 
     Examples:

@@ -17,13 +17,13 @@ from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace, is_workspace_told, user_folder
 from tasks.verification.public_keys import PIN, is_own, pin_key, read_public_key
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
+KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The publisher's public key, got another way.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of another key that is pinned.")]
 User = Annotated[bool, typer.Option("--user", help="Pin it for all folders outside workspaces, even inside one.")]
 
 
 def pin(
-    file: File, replace: Replace = False, user: User = False, workspace: At = None, as_json: AsJson = False
+    file: KeyFile, replace: Replace = False, user: User = False, workspace: At = None, as_json: AsJson = False
 ) -> None:
     """Keep a publisher's key, so that `sudare verify` needs no --key.
 

@@ -13,15 +13,15 @@ from console.render import answer
 from privacy.ledger.backup import dump
 from privacy.ledger.backup import restore as fill
 from privacy.ledger.books import forget_marks
-from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.checkpoints import proofs_in, published_checkpoints
 from tasks.storage.workspace.settings import FILE, Workspace
 from tasks.verification.public_keys import read_public_key
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
+CopyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
 
 
-def backup(file: File, workspace: At = None, as_json: AsJson = False) -> None:
+def backup(file: CopyFile, workspace: At = None, as_json: AsJson = False) -> None:
     """Copy the ledger into a new file: one committed state, whichever database it is in.
 
     The file tells which releases were made of which sources: keep it like
@@ -36,7 +36,7 @@ def backup(file: File, workspace: At = None, as_json: AsJson = False) -> None:
     answer({"file": str(file), "entries": entries}, lambda console: console.print(told), as_json=as_json)
 
 
-def restore(file: File, proof: Proofs = None, workspace: At = None, as_json: AsJson = False) -> None:
+def restore(file: CopyFile, proof: Proofs = None, workspace: At = None, as_json: AsJson = False) -> None:
     """Fill an empty ledger (SQLite or PostgreSQL) with a copy, once the copy is checked.
 
     A copy that does not know of a version in the release store (or of one
@@ -63,7 +63,7 @@ def restore(file: File, proof: Proofs = None, workspace: At = None, as_json: AsJ
     answer(payload, lambda console: console.print(told, soft_wrap=True), as_json=as_json)
 
 
-def _seen(workspace: Workspace, proofs: list[Path]) -> tuple[str | None, list[Checkpoint]]:
+def _seen(workspace: Workspace, proofs: list[Path]) -> tuple[str | None, list[SignedCheckpoint]]:
     """Return the public key, if there is one, and what published versions have seen of the ledger.
 
     Raises:

@@ -53,7 +53,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[
+VersionFlag = Annotated[
     bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
 ]
 app = typer.Typer(
@@ -66,7 +66,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def options(version: Version = False) -> None:
+def options(version: VersionFlag = False) -> None:
     """Differentially private releases of confidential tables, charged to a ledger and checkable offline."""
 
 

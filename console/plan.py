@@ -17,12 +17,12 @@ from console.render import answer, print_facts, table
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
+from privacy.accounting.events import CountNoise
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.accounts.admission import fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.forecast import runs_left
-from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import threshold_for
 from privacy.table_plans.plan import TablesPlan
 from privacy.table_plans.sparse_plan import SparsePlan
@@ -147,7 +147,7 @@ def _needs(plan: TablesPlan) -> dict[str, Any]:
     }
 
 
-def _threshold(plan: TablesPlan, event: NoiseEvent) -> dict[str, int]:
+def _threshold(plan: TablesPlan, event: CountNoise) -> dict[str, int]:
     """Return the least noisy count that a minimum-frequency rule lets out, if there is such a rule."""
     rule = plan.minimum_frequency
     return {} if rule is None else {"published_from": threshold_for(rule, event).value}

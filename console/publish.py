@@ -12,14 +12,14 @@ from contracts.release.source import written_address
 from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.settings import blocks_of
 
-Release = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
+ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="Name of the release.")]
 Credentials = Annotated[
     str | None, typer.Option(help="Name of the credentials, as in a spec; without it those of the environment.")
 ]
 
 
 def publish(
-    release: Release,
+    release: ReleaseName,
     to: Annotated[str, typer.Option(help="Where to: s3://BUCKET/PREFIX or postgresql://HOST/DATABASE.")],
     version: Annotated[int | None, typer.Option(help="Which version; the newest without it.")] = None,
     credentials: Credentials = None,

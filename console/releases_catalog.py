@@ -16,7 +16,7 @@ from contracts.errors import Finding, Refused
 from tasks.release_catalogue import address, catalogue, describe
 
 
-class Form(StrEnum):
+class CatalogueOption(StrEnum):
     """The forms of a catalogue."""
 
     croissant = "croissant"
@@ -29,7 +29,9 @@ class CatalogUnwritable(Refused):
 
 def catalog(
     to: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it (JSON-LD); replaced as a whole.")],
-    form: Annotated[Form, typer.Option("--format", help="Croissant datasets, or DCAT-AP 3.")] = Form.croissant,
+    form: Annotated[
+        CatalogueOption, typer.Option("--format", help="Croissant datasets, or DCAT-AP 3.")
+    ] = CatalogueOption.croissant,
     base_url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Where the store is served; addresses are relative to FILE without it."),
@@ -55,7 +57,7 @@ def catalog(
     made = catalogue(versions, before=address(store, to, base_url), form=form.value, publisher=publisher)
     _write(to, readable_json(made))
     payload = {"file": str(to), "versions": [each.name for each in versions], "left_out": list(left_out)}
-    undeclared = form is Form.dcat and publisher is None
+    undeclared = form is CatalogueOption.dcat and publisher is None
 
     def people(console: Console) -> None:
         console.print(f"{len(versions)} versions are in {to}")

@@ -16,18 +16,23 @@ from privacy.generators.rows import seed_text
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.sample import sample as sample_rows
 
-Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]
-Rows = Annotated[int, typer.Option("--rows", help="How many rows.")]
+SampledVersion = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]
+RowsOption = Annotated[int, typer.Option("--rows", help="How many rows.")]
 To = Annotated[Path, typer.Option("--to", metavar="FILE", help="A new .parquet or .csv file.")]
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=LABEL", help="Only rows with this label; again for more of them."),
 ]
-Seed = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and told without it.")]
+SeedOption = Annotated[str | None, typer.Option("--seed", help="32 hex digits; drawn and told without it.")]
 
 
 def sample(
-    version_dir: Version, rows: Rows, to: To, where: Where = None, seed: Seed = None, as_json: AsJson = False
+    version_dir: SampledVersion,
+    rows: RowsOption,
+    to: To,
+    where: Where = None,
+    seed: SeedOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sample further rows from the model of a synthetic version, under a condition too; it costs no privacy.
 

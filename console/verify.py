@@ -17,7 +17,9 @@ from contracts.errors import Finding
 from tasks import verify as verification
 from tasks.verification.outcomes import VerificationReport
 
-Version = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")]
+VerifiedVersion = Annotated[
+    Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
+]
 Key = Annotated[
     Path | None,
     typer.Option(
@@ -36,7 +38,7 @@ Auditor = Annotated[
 
 
 def verify(
-    version_dir: Version,
+    version_dir: VerifiedVersion,
     key: Key = None,
     deep: Deep = False,
     auditor: Auditor = None,

@@ -46,8 +46,8 @@ from tasks.products.tables import table_measurement as measuring
 from tasks.products.tables import table_refinement as refining
 from tasks.products.tables.reference_version import earlier_version
 from tasks.publish import Publication, published
-from tasks.records.auditor_copy import Auditors
-from tasks.records.facts import Made
+from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.facts import Outputs
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.storage.object_store import StoreAway
@@ -172,20 +172,20 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     key = run_key(spec, contract, table)
     with engine_failures_entered(ledger, key):
         if isinstance(plan, SyntheticPlan):
-            made = Made(
+            made = Outputs(
                 synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key)
             )
         elif isinstance(plan, ModelPlan):
-            made = Made(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
+            made = Outputs(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
         else:
             measurements = measure(run, grant, plan, table, contract)
-            made = Made(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
+            made = Outputs(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
 
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())
         when = run.began, now_to_the_second()
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
-        report(run, facts, folder=folder, auditors=Auditors(workspace.records, signer))
+        report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
 
     signer = Signer(workspace.signing_seed())
     return publish(run, ledger, signer, key, request.store(workspace), write)

@@ -20,7 +20,7 @@ from contracts.release.tables.product import AUTO
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.calibration import Room
+from privacy.generators.calibration import MultiplierRange
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import Charge
@@ -126,7 +126,7 @@ def _fitted(spec: ReleaseSpec, contract: Contract, **noise: Any) -> Request:
     raise TypeError("tables of counts are not fitted")
 
 
-def _rooms(request: Request, workspace: Workspace) -> tuple[Room, ...]:
+def _rooms(request: Request, workspace: Workspace) -> tuple[MultiplierRange, ...]:
     """Say what each account that would pay has left; nothing where the charge will be refused, later and in words."""
     from tasks.products.charge_request import request_for
 
@@ -135,7 +135,7 @@ def _rooms(request: Request, workspace: Workspace) -> tuple[Room, ...]:
             accounts = ledger.price(request_for(request.spec, request.contract, request.plan)).accounts
         except LedgerRefusal:
             return ()
-    return tuple(Room(state.terms.calculus, state.remaining) for state in accounts)
+    return tuple(MultiplierRange(state.terms.calculus, state.remaining) for state in accounts)
 
 
 def _pays_a_pure_account(spec: ReleaseSpec, contract: Contract, workspace: Workspace) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contracts.errors import Finding
-from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.version_statements import Proof, read_statement
 from tasks.verification.inclusion import check_signature
 
 
-def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[Checkpoint], list[Finding]]:
+def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[list[SignedCheckpoint], list[Finding]]:
     """Read the signed checkpoint of each PROOF.json.
 
     Args:
@@ -21,7 +21,7 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
     Returns:
         tuple: the checkpoints whose signature holds, and a finding for each file without one.
     """
-    checkpoints: list[Checkpoint] = []
+    checkpoints: list[SignedCheckpoint] = []
     findings: list[Finding] = []
     for path in proofs:
         proof, wrong = _read(path)
@@ -33,7 +33,7 @@ def published_checkpoints(proofs: Iterable[Path], *, public_key: str) -> tuple[l
         findings += wrong
         if proof is not None and not wrong:
             held = proof.checkpoint
-            checkpoints.append(Checkpoint(str(path), held.ledger, held.size, held.root, held.head))
+            checkpoints.append(SignedCheckpoint(str(path), held.ledger, held.size, held.root, held.head))
     return checkpoints, findings
 
 

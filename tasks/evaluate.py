@@ -15,7 +15,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.reading.scalars import listed, nearest
 from contracts.sql.code_sql import identifier
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
 from privacy.private_table import PrivateTable
@@ -111,7 +111,7 @@ def check_target(columns: Sequence[str], target: str | None) -> None:
 
 
 def _scored(
-    real: Rows, imitation: Rows, target: str | None, *, shares: bool, stage: Callable[[str], None]
+    real: EncodedRows, imitation: EncodedRows, target: str | None, *, shares: bool, stage: Callable[[str], None]
 ) -> PrivateScores:
     """Score the made-up rows, and beside them the yardsticks."""
     reached, best = {}, {}

@@ -33,7 +33,7 @@ from tasks.storage.snapshot.snapshot import (
     keyed_hash,
     private_folder,
 )
-from tasks.storage.sources.days import Days
+from tasks.storage.sources.days import SourceDays
 from tasks.storage.sources.delivery import Advance, deliver, explanation
 from tasks.storage.sources.image_checks import check_pictures
 from tasks.storage.sources.open_source import open_source
@@ -54,7 +54,7 @@ def ingest(
     key: bytes,
     memory_limit: str,
     goes_on: Callable[[PrivateTable], bool] = lambda table: False,
-    days: Days | None = None,
+    days: SourceDays | None = None,
 ) -> PrivateTable:
     """Read a source into the snapshot of a run, or take up the finished snapshot of an earlier attempt.
 
@@ -109,7 +109,7 @@ def _make(
     origin: Origin,
     source: Source,
     types: dict[str, ValueType],
-    days: Days | None,
+    days: SourceDays | None,
     contract: Contract,
     folder: Path,
     key: bytes,

@@ -25,7 +25,7 @@ from tasks.records.descriptions.croissant import CONTEXT
 from tasks.storage.version_folders import version_folder
 from tasks.verification.files.version_folder import read_manifest
 
-Form = Literal["croissant", "dcat"]
+CatalogueFormat = Literal["croissant", "dcat"]
 CROISSANT = "croissant.json"
 _DCAT_CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -105,7 +105,7 @@ def address(store: Path, catalogue: Path, base_url: str | None) -> str:
 
 
 def catalogue(
-    versions: Sequence[Described], *, before: str, form: Form, publisher: str | None = None
+    versions: Sequence[Described], *, before: str, form: CatalogueFormat, publisher: str | None = None
 ) -> dict[str, Any]:
     """Describe all versions in one JSON-LD document.
 

@@ -13,7 +13,7 @@ from contracts.errors import StoreUnwritable
 from contracts.release.tables.levels import level_name
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
-from tasks.records.auditor_copy import Auditors, write_private
+from tasks.records.auditor_copy import AuditorCopies, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.facts import RunFacts
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 AUDITOR_PAGE = "record.auditor.html"
 
 
-def report(facts: RunFacts, *, folder: Path, auditors: Auditors) -> None:
+def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
     """Write everything that a version holds but for its manifest and proof.
 
     Args:

@@ -28,7 +28,7 @@ from tasks.validation.distinct_values import lay_out
 
 if TYPE_CHECKING:
     from privacy.counting_engine import CountingEngine
-    from tasks.validation.expectations import Verdict
+    from tasks.validation.expectations import CheckVerdict
 
 logger = logging.getLogger(__name__)
 
@@ -82,14 +82,14 @@ def _run(
     folder: Path,
     memory_limit: str,
     advance: Callable[[float], None],
-) -> tuple[tuple[Verdict, ...], list[dict[str, Any]]]:
+) -> tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]:
     """Attach the snapshot read-only, lay its values out, run the suites."""
     from tasks.validation.expectations import run_suites
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")
 
-    def evaluate() -> tuple[tuple[Verdict, ...], list[dict[str, Any]]]:
+    def evaluate() -> tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]:
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
         values = lay_out(connection, contract, listed)
         advance(LAID_OUT)
@@ -112,7 +112,7 @@ def _write(folder: Path, results: list[dict[str, Any]]) -> None:
         raise trouble(error, folder, "writing the result of validation") from None
 
 
-def _refuse_unrun(verdicts: tuple[Verdict, ...], folder: Path) -> None:
+def _refuse_unrun(verdicts: tuple[CheckVerdict, ...], folder: Path) -> None:
     """Raise for checks that ended in an exception: that is a mistake of ours, not of the data."""
     unrun = [each.check.name for each in verdicts if each.failed_to_run]
     if unrun:

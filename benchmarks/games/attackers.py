@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Event
-from privacy.games.distinguishing import Scores
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent
+from privacy.arrays import Floats
 
 Whole = NDArray[np.int64]
 Pair = tuple[Whole, Whole]
 """Exact counts without and with the canary."""
 
 
-def log_odds(noisy: Whole, pair: Pair, event: DiscreteLaplace | DiscreteGaussian) -> Scores:
+def log_odds(noisy: Whole, pair: Pair, event: DiscreteLaplace | DiscreteGaussian) -> Floats:
     """Return the log-likelihood ratio of outputs, with the canary over without.
 
     Args:
@@ -34,7 +34,7 @@ def log_odds(noisy: Whole, pair: Pair, event: DiscreteLaplace | DiscreteGaussian
     return np.asarray(centred @ change / float(event.sigma_squared))
 
 
-def claimed(events: Sequence[Event], delta: Fraction | float) -> float:
+def claimed(events: Sequence[PrivacyEvent], delta: Fraction | float) -> float:
     """Return the epsilon that a release of these events claims at delta."""
     return best_epsilon(events, delta)[0]
 

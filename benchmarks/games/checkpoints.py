@@ -21,21 +21,21 @@ from numpy.typing import NDArray
 
 from benchmarks.games import float32_noise
 from benchmarks.games.attackers import claimed
-from privacy.games.distinguishing import Scores
+from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
 from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.learning.plan import TrainingPlan
-from privacy.learning.training import Session, State, initial_state
+from privacy.learning.training import Session, TrainingState, initial_state
 from privacy.noise.lattice_gaussian import lattice_of, on_lattice
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.noise.row_normals import normals_from
 
-Step = Callable[[Session, Codes, TrainingPlan, RandomBytes], None]
+Step = Callable[[Session, Unsigned, TrainingPlan, RandomBytes], None]
 TRIALS: Final = 100
 DELTA: Final = 1e-5
 ROWS: Final = 30
@@ -58,7 +58,7 @@ def plan_of(steps: int) -> TrainingPlan:
     return TrainingPlan(Fraction(1), Fraction(ROWS), steps, Fraction(1), Fraction(40), 1, reserve=0)
 
 
-def table(there: bool) -> Codes:
+def table(there: bool) -> Unsigned:
     """Return the rows, with the canary as the last one or without it."""
     random = np.random.default_rng(3)
     pictures = random.integers(0, 256, (ROWS + 1, WIDTH)).astype(np.uint8)
@@ -66,19 +66,19 @@ def table(there: bool) -> Codes:
     return np.concatenate([pictures, kinds], axis=1)[: ROWS + there]
 
 
-def shipped_step(session: Session, codes: Codes, plan: TrainingPlan, source: RandomBytes) -> None:
+def shipped_step(session: Session, codes: Unsigned, plan: TrainingPlan, source: RandomBytes) -> None:
     """Make a step as a grant does."""
     noisy_step(session, codes, plan=plan, clipped_to=plan.clipped_to(SIZE), source=source)
 
 
-def float32_step(session: Session, codes: Codes, plan: TrainingPlan, source: RandomBytes) -> None:
+def float32_step(session: Session, codes: Unsigned, plan: TrainingPlan, source: RandomBytes) -> None:
     """Make a step with noise from float32."""
     total = session.clipped_sum(codes, bound=plan.clipped_to(SIZE), normals=normals_from(source))
     float32_noise.add_noise(total, standard_deviation=plan.standard_deviation, source=source)
     session.advance(total, expected_batch_size=float(plan.expected_batch_size))
 
 
-def published(codes: Codes, plan: TrainingPlan, step: Step, source: RandomBytes) -> list[State]:
+def published(codes: Unsigned, plan: TrainingPlan, step: Step, source: RandomBytes) -> list[TrainingState]:
     """Train, and return the state before the first step and after each."""
     states = [START]
     session = _session(START, 0, plan)
@@ -88,7 +88,7 @@ def published(codes: Codes, plan: TrainingPlan, step: Step, source: RandomBytes)
     return states
 
 
-def impossible(states: Sequence[State], plan: TrainingPlan) -> tuple[int, int]:
+def impossible(states: Sequence[TrainingState], plan: TrainingPlan) -> tuple[int, int]:
     """Count pairs that float32 noise cannot have made, had the canary not been there, and had it been there."""
     told = [0, 0]
     for place in range(plan.steps):
@@ -102,7 +102,7 @@ def impossible(states: Sequence[State], plan: TrainingPlan) -> tuple[int, int]:
     return told[0], told[1]
 
 
-def solved(before: State, after: State, place: int, plan: TrainingPlan) -> NDArray[np.float64]:
+def solved(before: TrainingState, after: TrainingState, place: int, plan: TrainingPlan) -> NDArray[np.float64]:
     """Return the noisy sum between two states in whole lattice steps; NaN where several would give the second."""
     lattice, batch = lattice_of(plan.standard_deviation), float(plan.expected_batch_size)
     first = LEARNER.optimizer.first if isinstance(LEARNER.optimizer, Adam) else 0.0
@@ -119,11 +119,11 @@ def solved(before: State, after: State, place: int, plan: TrainingPlan) -> NDArr
     return np.where(hits == 1, found, np.nan)
 
 
-def _session(state: State, place: int, plan: TrainingPlan) -> Session:
+def _session(state: TrainingState, place: int, plan: TrainingPlan) -> Session:
     return Session(LEARNER, LAYOUT, state, step=place, steps=plan.steps, execution=Execution("cpu"))
 
 
-def _play(there: bool, trials: int, *, plan: TrainingPlan, step: Step) -> Scores:
+def _play(there: bool, trials: int, *, plan: TrainingPlan, step: Step) -> Floats:
     torch.set_num_threads(1)
     source = SecureBytes()
     told = [impossible(published(table(there), plan, step, source), plan) for _ in range(trials)]

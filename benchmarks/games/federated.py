@@ -27,17 +27,16 @@ from benchmarks.games.sums import Repeated, second_moment
 from benchmarks.games.training import LEARNER, START
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.arrays import Floats, Unsigned
 from privacy.federation.counting import CountingPlan
-from privacy.federation.in_process import Answer, InProcessSites
+from privacy.federation.in_process import InProcessSites, SiteAnswer
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, Contribution, HasSites, lifted, residues_of
 from privacy.federation.summing_plan import SumBounds, SummingPlan
-from privacy.games.distinguishing import Scores
 from privacy.games.game import Game
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.sites.sum_shares import _noisy_sums
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic
@@ -122,7 +121,7 @@ def _summing_plan(statistic: Statistic, sites_a_person: int) -> SummingPlan:
     return SummingPlan((bounds,), "add_remove", 1, SITES, (1_000_000,) * 3, trust, reserve=0)
 
 
-def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Statistic) -> Scores:
+def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Statistic) -> Floats:
     """Add up what two sites send, so often, and weigh it by the noise that is left without the third's."""
     many, source = cast(Statistic, Repeated(statistic, trials)), SecureBytes()
     rows = ONE if there else NOBODY
@@ -137,7 +136,7 @@ def _training_plan(trust: Trust) -> FederatedPlan:
     return FederatedPlan(training, SITES, (1, 1, 1), trust)
 
 
-def _rounds(there: bool, trials: int, *, plan: FederatedPlan) -> Scores:
+def _rounds(there: bool, trials: int, *, plan: FederatedPlan) -> Floats:
     """Make a round so often; return how far what the two see went along the canary's gradient [clipping norms]."""
     torch.set_num_threads(1)
     session = Session(LEARNER, LAYOUT, START, step=0, steps=1, execution=CPU)
@@ -148,7 +147,7 @@ def _rounds(there: bool, trials: int, *, plan: FederatedPlan) -> Scores:
     return np.asarray(seen @ unit * plan.lattice / float(plan.training.clipping_norm))
 
 
-def _answers(plan: FederatedPlan, rows_at: Mapping[str, Codes]) -> dict[str, Answer]:
+def _answers(plan: FederatedPlan, rows_at: Mapping[str, Unsigned]) -> dict[str, SiteAnswer]:
     """Return the sites of one training, each with a grant of its own."""
 
     def answer(call: Call, grant: Grant, rows: PrivateRows) -> Contribution:
@@ -164,7 +163,7 @@ def _answers(plan: FederatedPlan, rows_at: Mapping[str, Codes]) -> dict[str, Ans
     }
 
 
-def _seen(plan: HasSites, answers: Mapping[str, Answer], number: int, attempt: str = "0") -> NDArray[np.int64]:
+def _seen(plan: HasSites, answers: Mapping[str, SiteAnswer], number: int, attempt: str = "0") -> NDArray[np.int64]:
     """Make an attempt; return its sum less what the colluding site says that it sent."""
     told: list[Contribution | None] = []
 
@@ -181,7 +180,7 @@ def _seen(plan: HasSites, answers: Mapping[str, Answer], number: int, attempt: s
     return lifted(collected.residues - own)
 
 
-def _asked_often(there: bool, trials: int, *, plan: CountingPlan, forgets: bool) -> Scores:
+def _asked_often(there: bool, trials: int, *, plan: CountingPlan, forgets: bool) -> Floats:
     """Ask for attempts of one table, some again; return the sum of all that came, in rows, above what is expected."""
     found = []
     with ExitStack() as kept:

@@ -32,17 +32,17 @@ from benchmarks.games.grant import (
 )
 from benchmarks.games.rows import DOMAIN, LAYOUT, NOBODY, ONE
 from contracts.contract.contract import Adjacency
-from privacy.games.distinguishing import Scores
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
-from privacy.games.lower_bound import Method
-from privacy.generators.generator import Asked, Fitted
+from privacy.games.lower_bound import BoundMethod
+from privacy.generators.generator import Fitted, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import unpacked
-from privacy.learning.training import Session, State, initial_state, state_size
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.learning.training import Session, TrainingState, initial_state, state_size
+from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import SecureBytes
 from privacy.noise.row_normals import normals_from
 
@@ -60,8 +60,8 @@ _ROUNDED: Final = 1e-3
 class Source:
     """The rows of one table, handed out as a snapshot would."""
 
-    asked: Asked
-    codes: Codes
+    asked: SynthesisTask
+    codes: Unsigned
 
     def exact(self, clique: Clique) -> NDArray[np.int64]:
         """Count a marginal."""
@@ -97,24 +97,24 @@ class Attack:
 
     name: str
     options: Mapping[str, Any]
-    crowd: Codes
-    canary: Codes
+    crowd: Unsigned
+    canary: Unsigned
     adjacency: Adjacency = "add_remove"
-    instead: Codes = field(default_factory=lambda: _row(0, 2, 1))
+    instead: Unsigned = field(default_factory=lambda: _row(0, 2, 1))
 
     @cached_property
-    def tables(self) -> tuple[Codes, Codes]:
+    def tables(self) -> tuple[Unsigned, Unsigned]:
         """Without and with the canary."""
         other = self.crowd if self.adjacency == "add_remove" else np.concatenate([self.crowd, self.instead])
         return other, np.concatenate([self.crowd, self.canary])
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> SynthesisTask:
         """What the generator is asked for."""
         total = len(self.tables[1]) if self.adjacency == "replace_one" else None
-        return Asked(DOMAIN, {}, self.adjacency, 1, EPSILON, DELTA, total, LAYOUT)
+        return SynthesisTask(DOMAIN, {}, self.adjacency, 1, EPSILON, DELTA, total, LAYOUT)
 
-    def play(self, there: bool, trials: int, *, look: Look, grant: type[UnrecordedGrant] = UnrecordedGrant) -> Scores:
+    def play(self, there: bool, trials: int, *, look: Look, grant: type[UnrecordedGrant] = UnrecordedGrant) -> Floats:
         """Fit so often; return what the attacker makes of each fit."""
         torch.set_num_threads(1)
         made_by = generator(self.name)
@@ -159,7 +159,7 @@ def pulled(attack: Attack, fitted: Fitted, _rows: int) -> float:
     """Return the trained sum of gradients along the canary's: Adam's released first moment [clipping norms]."""
     trained = fitted.trainings[0]
     learner, start = trained.learner, initial_state(trained.learner)
-    state = State.of(learner, unpacked(trained.checkpoint, state_size(learner)))
+    state = TrainingState.of(learner, unpacked(trained.checkpoint, state_size(learner)))
     session = Session(learner, trained.layout, start, step=0, steps=1, execution=Execution("cpu"))
     codes = LAYOUT.selected(attack.canary, trained.layout.names)
     direction = session.clipped_sum(codes, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
@@ -197,7 +197,7 @@ def definite(attack: Attack, fitted: Fitted, _rows: int) -> float:
     return float(min(np.linalg.eigvalsh(squares[0])[0] + _ROUNDED, 0.0))
 
 
-def _row(*codes: int) -> Codes:
+def _row(*codes: int) -> Unsigned:
     return np.array([codes], np.uint8)
 
 
@@ -213,7 +213,7 @@ def game_on(
     look: Look,
     grant: type[UnrecordedGrant] = UnrecordedGrant,
     seen: Look = all_of_it,
-    method: Method = "clopper_pearson",
+    method: BoundMethod = "clopper_pearson",
 ) -> Game:
     """Play a generator and its twin.
 

@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from privacy.accounting.amounts import ATTO, PICO
-from privacy.accounting.events import Event
-from privacy.generators.generator import Asked, GeneratorPlan
-from privacy.grant.durable_draws import Values
+from privacy.accounting.events import PrivacyEvent
+from privacy.arrays import Unsigned
+from privacy.generators.generator import GeneratorPlan, SynthesisTask
+from privacy.grant.durable_draws import DrawnValues
 from privacy.grant.grant import Grant
-from privacy.grant.measurement import Asked as AskedDraw
+from privacy.grant.measurement import DrawRequest as AskedDraw
 from privacy.grant.measurement import Measurement, SumMeasurement
-from privacy.learning.layout import Codes
 from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
@@ -52,7 +52,7 @@ class _Book:
         asked: AskedDraw,
         private: Sequence[Any],
         read: Callable[[], Any],
-        make: Callable[[Any], Values],
+        make: Callable[[Any], DrawnValues],
         **_reserve: Any,
     ) -> Draw:
         """Read and draw."""
@@ -73,7 +73,7 @@ class UnrecordedGrant(Grant):
         plan: what it plans to spend.
     """
 
-    def __init__(self, asked: Asked, plan: GeneratorPlan) -> None:
+    def __init__(self, asked: SynthesisTask, plan: GeneratorPlan) -> None:
         self._charge = Charge(_request(asked, plan), (), "opened", "csprng")
         self._random_bytes = SecureBytes()
         self._once = _Book()  # type: ignore[assignment]
@@ -86,7 +86,7 @@ class UnrecordedSite(Grant):
         events: what its draws cost.
     """
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[PrivacyEvent]) -> None:
         request = request_of(events, epsilon=PICO, delta=ATTO // 10**6)
         self._charge = Charge(request, (), "opened", "csprng")
         self._random_bytes = SecureBytes()
@@ -164,7 +164,7 @@ class WishartAxes(UnrecordedGrant):
         return replace(told, values=exact + np.rint(matrix[on, above] * weights).astype(np.int64))
 
 
-def private_rows(asked: Asked, codes: Codes, names: Sequence[str] | None = None) -> PrivateRows:
+def private_rows(asked: SynthesisTask, codes: Unsigned, names: Sequence[str] | None = None) -> PrivateRows:
     """Return a handle on rows, of all columns or some."""
     if asked.layout is None:
         raise ValueError("the question has no layout")
@@ -179,13 +179,13 @@ def _louder(noise: Noise) -> Noise:
     return GaussianNoise(4 * noise.rho)
 
 
-def _request(asked: Asked, plan: GeneratorPlan) -> ChargeRequest:
+def _request(asked: SynthesisTask, plan: GeneratorPlan) -> ChargeRequest:
     request = request_of(plan.events, epsilon=int(asked.epsilon * PICO), delta=int(Fraction(asked.delta) * ATTO))
     relation = {"adjacency": asked.adjacency, "rows_per_unit": asked.rows_per_unit}
     return replace(request, **relation, public_total=asked.public_total)
 
 
-def request_of(events: Sequence[Event], *, epsilon: int, delta: int) -> ChargeRequest:
+def request_of(events: Sequence[PrivacyEvent], *, epsilon: int, delta: int) -> ChargeRequest:
     """Return what a game asks a ledger for: one row a unit, under add_remove.
 
     Args:

@@ -20,8 +20,8 @@ from benchmarks.games.grant import ACCOUNT, CONTRACT, HASH, RUN, SOURCE, request
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, PureCalculus
-from privacy.accounting.events import Event
-from privacy.games.distinguishing import Scores
+from privacy.accounting.events import PrivacyEvent
+from privacy.arrays import Floats
 from privacy.games.game import Game
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
@@ -38,12 +38,12 @@ _COUNT: Final = 7
 def whole_grant() -> Game:
     """One charge, drawn once and replayed; the twin forgets its draws and draws again."""
 
-    def shipped(there: bool, trials: int) -> Scores:
+    def shipped(there: bool, trials: int) -> Floats:
         with TemporaryDirectory() as folder:
             drawn = [_drawn(Path(folder), there, trials) for _ in range(RESUMED)]
         return _odds(drawn)
 
-    def twin(there: bool, trials: int) -> Scores:
+    def twin(there: bool, trials: int) -> Floats:
         drawn = []
         for _ in range(RESUMED):
             with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def whole_grant() -> Game:
 
 @contextmanager
 def opened(
-    folder: Path, events: Sequence[Event], calculus: Calculus, *, epsilon: int, delta: int
+    folder: Path, events: Sequence[PrivacyEvent], calculus: Calculus, *, epsilon: int, delta: int
 ) -> Iterator[Ledger]:
     """Open a ledger in a folder, or open it again, and reserve what a run needs; `RUN` is the run.
 
@@ -90,7 +90,7 @@ def _drawn(folder: Path, there: bool, cells: int) -> Whole:
         return open_grant(ledger, RUN).measure(counts, noise=_NOISE, key="place").values
 
 
-def _odds(drawn: list[Whole]) -> Scores:
+def _odds(drawn: list[Whole]) -> Floats:
     """Add up the likelihoods of what was given, each thing once."""
     different = list({each.tobytes(): each for each in drawn}.values())
     return np.asarray(sum(np.abs(each - _COUNT) - np.abs(each - _COUNT - 1) for each in different), dtype=np.float64)

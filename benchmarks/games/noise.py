@@ -18,14 +18,14 @@ from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Adjacency
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from privacy.accounting.events import DiscreteLaplace
-from privacy.games.distinguishing import Scores
+from privacy.accounting.events import CountNoise, DiscreteLaplace
+from privacy.arrays import Floats
 from privacy.games.game import Game
 from privacy.grant.samplers.marginal import choice, noisy_counts
 from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, score_of
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, NoiseEvent, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
 from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes
 from privacy.refine.sparse_depth import Depth
@@ -51,7 +51,7 @@ def _outputs(
     trials: int,
     *,
     pair: Pair,
-    event: NoiseEvent,
+    event: CountNoise,
     source: RandomBytes,
     threshold: Threshold | None = None,
 ) -> Whole:
@@ -60,7 +60,7 @@ def _outputs(
     return noisy_counts(exact, event=event, threshold=threshold, source=source)
 
 
-def _likelihood(there: bool, trials: int, *, pair: Pair, noise: NoiseEvent) -> Scores:
+def _likelihood(there: bool, trials: int, *, pair: Pair, noise: CountNoise) -> Floats:
     """Play a marginal: the attacker weighs all cells by the noise that is drawn."""
     return log_odds(_outputs(there, trials, pair=pair, event=noise, source=SecureBytes()), pair, noise)
 
@@ -69,8 +69,8 @@ def _marginal(
     what: str,
     threat: str,
     pair: Pair,
-    event: NoiseEvent,
-    twin: NoiseEvent,
+    event: CountNoise,
+    twin: CountNoise,
     broken: str,
     *,
     epsilon: float,
@@ -121,7 +121,7 @@ def _gaussian(adjacency: Adjacency, changes: Mapping[int, int], moved: str) -> G
     return _marginal(what, threat, _pair(changes), event, halved(event), HALF, epsilon=epsilon, delta=DELTA)
 
 
-def _event(noise: LaplaceNoise | GaussianNoise, adjacency: Adjacency, rows: int = 1) -> NoiseEvent:
+def _event(noise: LaplaceNoise | GaussianNoise, adjacency: Adjacency, rows: int = 1) -> CountNoise:
     return noise_event(noise, adjacency=adjacency, rows_per_unit=rows)
 
 
@@ -134,12 +134,12 @@ def several_tables() -> Game:
         each = zip(pairs, sources, strict=True)
         return [_outputs(there, trials, pair=pair, event=event, source=source) for pair, source in each]
 
-    def shipped(there: bool, trials: int) -> Scores:
+    def shipped(there: bool, trials: int) -> Floats:
         source = SecureBytes()
         tables = drawn(there, trials, [source] * 3)
         return np.asarray(sum(log_odds(table, pair, event) for table, pair in zip(tables, pairs, strict=True)))
 
-    def twin(there: bool, trials: int) -> Scores:
+    def twin(there: bool, trials: int) -> Floats:
         seed = secrets.randbits(60)
         one, other, _ = drawn(there, trials, [SeededBytes(seed) for _ in pairs])
         return (one - other)[:, 0].astype(np.float64)
@@ -157,12 +157,12 @@ def minimum_frequency() -> Game:
     threshold = threshold_for(MinimumFrequency.model_validate({"k": 10, "t": 0}), event)
     pair = (np.array([9]), np.array([10]))
 
-    def shipped(there: bool, trials: int) -> Scores:
+    def shipped(there: bool, trials: int) -> Floats:
         source = SecureBytes()
         seen = _outputs(there, trials, pair=pair, event=event, source=source, threshold=threshold)
         return seen[:, 0].astype(np.float64)
 
-    def twin(there: bool, trials: int) -> Scores:
+    def twin(there: bool, trials: int) -> Floats:
         seen = _outputs(there, trials, pair=pair, event=event, source=SecureBytes())[:, 0]
         return np.full(trials, -1e6) if pair[there][0] < threshold.k else seen.astype(np.float64)
 
@@ -178,7 +178,7 @@ def sparse_table() -> Game:
     threshold = 3
     until = Depth(event.inverse_scale, threshold, threshold, None, ImpossibleCells(()))
 
-    def listed(there: bool, trials: int, only_populated: bool) -> Scores:
+    def listed(there: bool, trials: int, only_populated: bool) -> Floats:
         codes = np.arange(trials, dtype=np.int64) * 4
         counts = np.full(trials if there else 0, 1, dtype=np.int64)
         populated = (codes[: counts.size], counts)
@@ -207,7 +207,7 @@ def private_choice() -> Game:
     ]
     sensitivity = max(candidate.score.sensitivity("add_remove", 1) for candidate in candidates)
 
-    def chosen(there: bool, trials: int, allowed: Fraction) -> Scores:
+    def chosen(there: bool, trials: int, allowed: Fraction) -> Floats:
         source = SecureBytes()
         draw: Callable[[], Whole] = partial(choice, exact[there], epsilon=epsilon, sensitivity=allowed, source=source)
         return np.array([1.0 - draw()[0] for _ in range(trials)])

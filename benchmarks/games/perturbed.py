@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.games.attackers import claimed
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
-from privacy.games.distinguishing import Scores
+from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
-from privacy.games.lower_bound import Method
+from privacy.games.lower_bound import BoundMethod
 from privacy.grant.samplers.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
 from privacy.learning.feed_forward import as_layers, batch_deltas
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.perturbed import DeltaTraining, ParameterRelease, PlainTraining, VectorEvent
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
@@ -40,7 +40,7 @@ LAYOUT: Final = RowLayout(
     )
 )
 """Nine inputs, eight of them always 1, and two classes: a network without a hidden layer has 20 parameters."""
-ROWS: Final[Mapping[bool, Codes]] = {
+ROWS: Final[Mapping[bool, Unsigned]] = {
     True: np.array([[*[1] * _ALWAYS, 1, 0]], np.uint8),
     False: np.array([[*[1] * _ALWAYS, 0, 1]], np.uint8),
 }
@@ -53,7 +53,7 @@ STATE: Final = np.concatenate([_WEIGHTS, -_WEIGHTS, np.zeros(2)])
 _TOO_FAST: Final = 100.0
 HALF: Final = "half the noise"
 _PLAIN: Final = PlainTraining("kind", _WIDTHS, 1, 1, 1.0, 0.0, 1)
-Play = Callable[[Codes, RandomBytes], Scores]
+Play = Callable[[Unsigned, RandomBytes], Floats]
 
 
 def parameters() -> Game:
@@ -63,7 +63,7 @@ def parameters() -> Game:
     inputs = _ALWAYS + 1
     along = np.array([*[1.0] * inputs, *[-1.0] * inputs, 1.0, -1.0])
 
-    def drawn(codes: Codes, source: RandomBytes, event: VectorEvent) -> Scores:
+    def drawn(codes: Unsigned, source: RandomBytes, event: VectorEvent) -> Floats:
         return noisy_parameters(codes, release=release, layout=LAYOUT, event=event, source=source).astype(float)
 
     rows = {there: np.array([[*[1] * inputs, 0 if there else 1]], np.uint8) for there in (True, False)}
@@ -92,13 +92,15 @@ def _changing(count: int, noise: LaplaceNoise | GaussianNoise) -> tuple[DeltaTra
     return training, training.event(noise, rows_per_unit=1)
 
 
-def _epochs(codes: Codes, source: RandomBytes, *, training: DeltaTraining, event: VectorEvent) -> Scores:
+def _epochs(codes: Unsigned, source: RandomBytes, *, training: DeltaTraining, event: VectorEvent) -> Floats:
     """Train as it is shipped; return the parameters that are released."""
     drawn = noisy_epochs(codes, training=training, layout=LAYOUT, event=event, state=STATE, source=source)
     return drawn.view(np.float64)
 
 
-def _all_in_every_batch(codes: Codes, source: RandomBytes, *, training: DeltaTraining, event: VectorEvent) -> Scores:
+def _all_in_every_batch(
+    codes: Unsigned, source: RandomBytes, *, training: DeltaTraining, event: VectorEvent
+) -> Floats:
     """Train with batches that are not disjoint."""
     vector, (rows, targets) = STATE.copy(), vectors_of(codes, LAYOUT, training.training.label)
     for _ in range(training.batches):
@@ -106,7 +108,7 @@ def _all_in_every_batch(codes: Codes, source: RandomBytes, *, training: DeltaTra
     return vector
 
 
-def _played(play: Play) -> Callable[[bool, int], Scores]:
+def _played(play: Play) -> Callable[[bool, int], Floats]:
     """Weigh parameters by how the change of one row differs from the other's."""
     moves = {}
     for there, codes in ROWS.items():
@@ -114,7 +116,7 @@ def _played(play: Play) -> Callable[[bool, int], Scores]:
     return partial(_scores, rows=ROWS, play=play, along=moves[False] - moves[True])
 
 
-def _scores(there: bool, trials: int, *, rows: Mapping[bool, Codes], play: Play, along: Scores) -> Scores:
+def _scores(there: bool, trials: int, *, rows: Mapping[bool, Unsigned], play: Play, along: Floats) -> Floats:
     """Train so often on one of the tables."""
     source = SecureBytes()
     return np.stack([play(rows[there], source) for _ in range(trials)]) @ along
@@ -127,9 +129,9 @@ def _and_half(event: VectorEvent) -> tuple[VectorEvent, VectorEvent]:
     return event, DiscreteLaplaceVector(2 * event.inverse_scale, event.move, event.times)
 
 
-def _game(name: str, event: VectorEvent, plays: list[Callable[[bool, int], Scores]], broken: str) -> Game:
+def _game(name: str, event: VectorEvent, plays: list[Callable[[bool, int], Floats]], broken: str) -> Game:
     threat = "a table of one row or of another one; the released parameters are seen"
-    how: Method = "gaussian" if isinstance(event, DiscreteGaussian) else "clopper_pearson"
+    how: BoundMethod = "gaussian" if isinstance(event, DiscreteGaussian) else "clopper_pearson"
     claim = claimed([event], DELTA)
     return Game(name, threat, claim, DELTA, TRIALS, plays[0], plays[1], broken, method=how, twin_method=how)
 

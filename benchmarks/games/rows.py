@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
-from privacy.marginals.domain import Domain
+from privacy.arrays import Unsigned
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.marginals.domain import CellDomain
 
 _LEVELS: Final = np.linspace(0, 1, 3)[:, None]
 LAYOUT: Final = RowLayout(
@@ -17,10 +18,10 @@ LAYOUT: Final = RowLayout(
         ColumnLayout("kind", "category", np.eye(3)),
     )
 )
-DOMAIN: Final = Domain(LAYOUT.names, (3, 3, 3))
+DOMAIN: Final = CellDomain(LAYOUT.names, (3, 3, 3))
 """27 cells."""
-NOBODY: Final[Codes] = np.empty((0, 3), np.uint8)
-ONE: Final[Codes] = np.array([[2, 2, 2]], np.uint8)
+NOBODY: Final[Unsigned] = np.empty((0, 3), np.uint8)
+ONE: Final[Unsigned] = np.array([[2, 2, 2]], np.uint8)
 """The canary: a row at the end of every column."""
-OTHER: Final[Codes] = np.array([[0, 0, 0]], np.uint8)
+OTHER: Final[Unsigned] = np.array([[0, 0, 0]], np.uint8)
 """Another one, as far from it as can be."""

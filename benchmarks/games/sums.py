@@ -18,12 +18,12 @@ from benchmarks.games.attackers import Whole, claimed, halved, log_odds
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE, OTHER
 from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian
-from privacy.games.distinguishing import Scores
+from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
 from privacy.grant.samplers.row_sums import noisy_sums
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Labels
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.groups import Everyone, LabelCodes
+from privacy.learning.layout import RowLayout
 from privacy.learning.moments import ON, Moments
 from privacy.learning.statistics import Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
@@ -43,7 +43,7 @@ class Repeated:
     statistic: Statistic
     times: int
 
-    def total(self, codes: Codes, layout: RowLayout) -> Whole:
+    def total(self, codes: Unsigned, layout: RowLayout) -> Whole:
         """Add up over rows once, and repeat it."""
         return np.tile(self.statistic.total(codes, layout), self.times)
 
@@ -54,8 +54,8 @@ def ball(bound: Fraction = Fraction(1, 2), bits: int = BITS) -> Embedding:
 
 
 def weighed(
-    there: bool, trials: int, *, tables: tuple[Codes, Codes], statistic: Statistic, event: DiscreteGaussian
-) -> Scores:
+    there: bool, trials: int, *, tables: tuple[Unsigned, Unsigned], statistic: Statistic, event: DiscreteGaussian
+) -> Floats:
     """Play sums over rows, weighed along the exact difference of the two tables."""
     many = cast(Statistic, Repeated(statistic, trials))
     outputs = noisy_sums(tables[there], statistic=many, layout=LAYOUT, event=event, source=SecureBytes())
@@ -67,7 +67,7 @@ def weighed(
 def _game(
     name: str,
     statistic: Statistic,
-    twin: Callable[[bool, int], Scores] | None = None,
+    twin: Callable[[bool, int], Floats] | None = None,
     broken: str = "half the noise",
     *,
     adjacency: Adjacency = "add_remove",
@@ -100,11 +100,11 @@ def axes_clipped() -> Game:
 
 def class_moments(adjacency: Adjacency) -> Game:
     """Counts, sums and second moments of each class: all of `class_gaussian`'s last draw."""
-    statistic = Moments(ball(), Labels("kind", 3), ("counts", "sums", "full"))
+    statistic = Moments(ball(), LabelCodes("kind", 3), ("counts", "sums", "full"))
     return _game("moments of classes", statistic, adjacency=adjacency)
 
 
-def wishart(there: bool, trials: int) -> Scores:
+def wishart(there: bool, trials: int) -> Floats:
     """Play axes with Wishart noise in place of symmetric Gaussian noise: d + 1 degrees, scale 3 / (2 epsilon).
 
     Such noise is positive definite. So what is left when the canary's matrix is taken off an output is positive
@@ -126,7 +126,7 @@ def second_moment() -> Moments:
     return Moments(ball(), Everyone(), ("full",))
 
 
-def _matrix(statistic: Moments, codes: Codes) -> NDArray[np.float64]:
+def _matrix(statistic: Moments, codes: Unsigned) -> NDArray[np.float64]:
     """Return the exact second moment, symmetric [lattice units squared]."""
     squares = statistic.blocks(statistic.total(codes, LAYOUT)).squares
     assert squares is not None

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
 from privacy.games.inference import Leak, allowed_area, guesses, leak, nearness, shadow, shadow_leak
-from privacy.generators.generator import Asked
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.registry import generator
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 
 Rows = NDArray[np.int32]
 Make = Callable[[Rows, int], Rows]
@@ -60,7 +60,7 @@ class Surrogate:
     """
 
     rows: Rows
-    domain: Domain
+    domain: CellDomain
 
     @property
     def members(self) -> Rows:
@@ -82,12 +82,12 @@ def surrogate(seed: int = 1) -> Surrogate:
         codes.append(column.indices.to_numpy())
         sizes.append(len(column.dictionary))
     rows = np.stack(codes, axis=1).astype(np.int32)
-    return Surrogate(np.random.default_rng(seed).permutation(rows), Domain(COLUMNS, tuple(sizes)))
+    return Surrogate(np.random.default_rng(seed).permutation(rows), CellDomain(COLUMNS, tuple(sizes)))
 
 
-def synthesizer(name: str, domain: Domain, **options: Any) -> Make:
+def synthesizer(name: str, domain: CellDomain, **options: Any) -> Make:
     """Return a shipped generator as a function from rows to rows."""
-    asked = Asked(domain, {}, "add_remove", 1, EPSILON, DELTA, None)
+    asked = SynthesisTask(domain, {}, "add_remove", 1, EPSILON, DELTA, None)
     made_by = generator(name)
     chosen = made_by.options(**options)
     plan = made_by.plan(asked, chosen)

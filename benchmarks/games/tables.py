@@ -11,10 +11,11 @@ import numpy as np
 
 from benchmarks.games.attackers import Whole
 from contracts.release.tables.product import Refine
-from privacy.games.distinguishing import Scores
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats
 from privacy.games.game import Game
 from privacy.grant.samplers.marginal import noisy_counts
-from privacy.marginals.sensitivity import LaplaceNoise, NoiseEvent, noise_event
+from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.refine.tables import refine_table
 
@@ -32,14 +33,14 @@ def refined() -> Game:
     return Game("refined table and its total", threat, 2.0, 0.0, TRIALS, *plays, "the total is exact")
 
 
-def _play(there: bool, trials: int, *, event: NoiseEvent, exact_total: bool) -> Scores:
+def _play(there: bool, trials: int, *, event: CountNoise, exact_total: bool) -> Floats:
     exact = _TABLE.copy()
     exact[_CANARY] += there
     source, terms = SecureBytes(), Refine.model_validate(_SPEC)
     return np.stack([_seen(exact, terms, event, exact_total, source) for _ in range(trials)])
 
 
-def _seen(exact: Whole, terms: Refine, event: NoiseEvent, exact_total: bool, source: RandomBytes) -> Scores:
+def _seen(exact: Whole, terms: Refine, event: CountNoise, exact_total: bool, source: RandomBytes) -> Floats:
     """Return what a reader of one release sees: the refined cell and the total, of which the attacker makes most."""
     draw = partial(noisy_counts, event=event, threshold=None, source=source)
     noisy, total = draw(exact), int(exact.sum() if exact_total else draw(exact.sum(keepdims=True)).item())

@@ -18,11 +18,10 @@ import torch
 from benchmarks.games.attackers import claimed
 from benchmarks.games.rows import LAYOUT, NOBODY, ONE
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.games.distinguishing import Scores
+from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
 from privacy.grant.samplers.private_training import noisy_step
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
@@ -47,7 +46,7 @@ def lattice_noise() -> Game:
     """The noise of a step alone: an entry of 0 or of the clipping norm."""
     event = PoissonSampledGaussian(Fraction(1), Fraction(1), 1)
 
-    def noisy(there: bool, trials: int, deviation: Fraction) -> Scores:
+    def noisy(there: bool, trials: int, deviation: Fraction) -> Floats:
         values = np.full(trials, float(there), np.float32)
         add_noise(values, standard_deviation=deviation, source=SecureBytes())
         return values.astype(np.float64)
@@ -92,13 +91,13 @@ def _plan(chance: Fraction, steps: int) -> TrainingPlan:
     return TrainingPlan(chance, Fraction(1), steps, _NORM, Fraction(1), steps, reserve=0)
 
 
-def _game(name: str, plan: TrainingPlan, twin: Callable[[bool, int], Scores], broken: str) -> Game:
+def _game(name: str, plan: TrainingPlan, twin: Callable[[bool, int], Floats], broken: str) -> Game:
     threat = "a table of one row, whose gradient is above the clipping norm, or of none; the parameters are seen"
     epsilon = claimed(plan.events, DELTA)
     return Game(name, threat, epsilon, DELTA, TRIALS, partial(_steps, plan=plan), twin, broken)
 
 
-def _steps(there: bool, trials: int, *, plan: TrainingPlan, clipped_to: float | None = None) -> Scores:
+def _steps(there: bool, trials: int, *, plan: TrainingPlan, clipped_to: float | None = None) -> Floats:
     """Train so often; return how far the parameters went along the canary's gradient [clipping norms]."""
     torch.set_num_threads(1)
     bound = plan.clipped_to(START.parameters.size) if clipped_to is None else clipped_to
@@ -109,7 +108,7 @@ def _steps(there: bool, trials: int, *, plan: TrainingPlan, clipped_to: float | 
     return np.asarray(went @ direction / RATE / float(plan.clipping_norm))
 
 
-def _trained(codes: Codes, plan: TrainingPlan, bound: float, source: RandomBytes) -> Scores:
+def _trained(codes: Unsigned, plan: TrainingPlan, bound: float, source: RandomBytes) -> Floats:
     session = _session(plan.steps)
     for _ in range(plan.steps):
         noisy_step(session, codes, plan=plan, clipped_to=bound, source=source)

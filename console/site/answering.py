@@ -26,11 +26,11 @@ _KINDS: Final = {
     "csv": "text/csv; charset=utf-8",
     "yaml": "text/plain; charset=utf-8",
 }
-Made = Callable[[Viewer], Page]
+PageMaker = Callable[[Viewer], Page]
 Opened = Callable[[Viewer], tuple[int, str, str | None]]
 
 
-class Answering:
+class PageRoutes:
     """Turns pages into answers: HTML for people, JSON under /api.
 
     Args:
@@ -51,7 +51,7 @@ class Answering:
             who = auditors.who(request.cookies.get(COOKIE), peer=peer, header=header)
         return Viewer(asked if asked in TEXTS else "en", who)
 
-    def page(self, request: Request, make: Made, *, status: int = 200) -> Response:
+    def page(self, request: Request, make: PageMaker, *, status: int = 200) -> Response:
         """Answer with a page, in the form that is asked for."""
         viewer = self.viewer(request)
         return self._sheltered(request, lambda: self.drawn(request, viewer, make(viewer), status=status))

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from fastapi import FastAPI, Query, Request
-from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from console.site import accounts, comparison, journal, releases, version
-from console.site.answering import Answering
+from console.site.answering import PageRoutes
 from console.site.asking import NotThere, Page, Site, Viewer
+from console.site.auditor_routes import PlaceInPath, ReleaseInPath
 from console.site.guard import Guard
 from console.site.public_address import is_our_host
 from console.site.rendering import says
@@ -33,11 +33,9 @@ _STATIC: Final = Path(__file__).parent / "static"
 _LARGEST: Final = 2**62
 _VERSION: Final = "/releases/{release}/v{number}"
 
-Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
-Number = Annotated[int, Query(ge=0, le=_LARGEST)]
-Release = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
-Place = Annotated[int, InPath(ge=0, le=_LARGEST)]
-Status = Literal["", "published", "superseded", "withdrawn"]
+TextQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+NumberQuery = Annotated[int, Query(ge=0, le=_LARGEST)]
+StatusQuery = Literal["", "published", "superseded", "withdrawn"]
 
 
 def make_app(site: Site) -> FastAPI:
@@ -61,7 +59,7 @@ def make_app(site: Site) -> FastAPI:
         names_auditors=None if proxy is None else proxy.header,
         knows=lambda host: is_our_host(site.public, listening=site.listening, host=host),
     )
-    answering = Answering(site)
+    answering = PageRoutes(site)
     _add_troubles(app, answering)
     _add_releases(app, site, answering)
     _add_version(app, site, answering)
@@ -78,7 +76,7 @@ def make_app(site: Site) -> FastAPI:
     return app
 
 
-def _add_troubles(app: FastAPI, answering: Answering) -> None:
+def _add_troubles(app: FastAPI, answering: PageRoutes) -> None:
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
         answer = answering.trouble(request, error.status_code)
@@ -91,10 +89,12 @@ def _add_troubles(app: FastAPI, answering: Answering) -> None:
         return answering.trouble(request, HTTPStatus.NOT_FOUND if in_path else HTTPStatus.BAD_REQUEST)
 
 
-def _add_releases(app: FastAPI, site: Site, answering: Answering) -> None:
+def _add_releases(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.api_route("/", methods=["GET", "HEAD"])
     @app.get("/api/releases")
-    def list_releases(request: Request, q: Text = "", status: Status = "", after: Text = "") -> Response:
+    def list_releases(
+        request: Request, q: TextQuery = "", status: StatusQuery = "", after: TextQuery = ""
+    ) -> Response:
         def make(_: Viewer) -> Page:
             return releases.releases_page(site, containing=q, status=status or None, after=after)
 
@@ -102,28 +102,28 @@ def _add_releases(app: FastAPI, site: Site, answering: Answering) -> None:
 
     @app.get("/releases/{release}")
     @app.get("/api/releases/{release}")
-    def one_release(request: Request, release: Release, before: Number | None = None) -> Response:
+    def one_release(request: Request, release: ReleaseInPath, before: NumberQuery | None = None) -> Response:
         return answering.page(request, lambda _: releases.release_page(site, release, before=before))
 
     @app.get("/releases/{release}/compare")
     @app.get("/api/releases/{release}/compare")
-    def compare(request: Request, release: Release, first: Number, second: Number) -> Response:
+    def compare(request: Request, release: ReleaseInPath, first: NumberQuery, second: NumberQuery) -> Response:
         return answering.page(request, lambda _: comparison.compare_page(site, release, first, second))
 
 
-def _add_version(app: FastAPI, site: Site, answering: Answering) -> None:
+def _add_version(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get(_VERSION)
     @app.get(f"/api{_VERSION}")
-    def overview(request: Request, release: Release, number: Place) -> Response:
+    def overview(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.version_page(site, viewer, release, number))
 
     @app.get(f"{_VERSION}/record")
-    def record(request: Request, release: Release, number: Place) -> Response:
+    def record(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.record_page(site, viewer, release, number))
 
     @app.get(f"{_VERSION}/tables")
     @app.get(f"/api{_VERSION}/tables")
-    def tables(request: Request, release: Release, number: Place, file: Text = "") -> Response:
+    def tables(request: Request, release: ReleaseInPath, number: PlaceInPath, file: TextQuery = "") -> Response:
         def make(viewer: Viewer) -> Page:
             return version.tables_page(site, viewer, release, number, file=file or None)
 
@@ -131,16 +131,16 @@ def _add_version(app: FastAPI, site: Site, answering: Answering) -> None:
 
     @app.get(f"{_VERSION}/files")
     @app.get(f"/api{_VERSION}/files")
-    def files(request: Request, release: Release, number: Place, after: Text = "") -> Response:
+    def files(request: Request, release: ReleaseInPath, number: PlaceInPath, after: TextQuery = "") -> Response:
         return answering.page(request, lambda viewer: version.files_page(site, viewer, release, number, after=after))
 
     @app.get(f"{_VERSION}/verify")
     @app.get(f"/api{_VERSION}/verify")
-    def verify(request: Request, release: Release, number: Place) -> Response:
+    def verify(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
 
     @app.api_route(f"{_VERSION}/files/{{name:path}}", methods=["GET", "HEAD"])
-    def file(request: Request, release: Release, number: Place, name: str) -> Response:
+    def file(request: Request, release: ReleaseInPath, number: PlaceInPath, name: str) -> Response:
         def opened(_: Viewer) -> tuple[int, str, str | None]:
             folder = version.folder_of(site, release, number)
             try:
@@ -151,32 +151,32 @@ def _add_version(app: FastAPI, site: Site, answering: Answering) -> None:
         return answering.file(request, opened)
 
 
-def _add_accounts(app: FastAPI, site: Site, answering: Answering) -> None:
+def _add_accounts(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/accounts")
     @app.get("/api/accounts")
-    def list_accounts(request: Request, after: Text = "") -> Response:
+    def list_accounts(request: Request, after: TextQuery = "") -> Response:
         return answering.page(request, lambda viewer: accounts.accounts_page(site, viewer, after=after))
 
     @app.get("/account")
     @app.get("/api/account")
-    def account(request: Request, name: Text, before: Number | None = None) -> Response:
+    def account(request: Request, name: TextQuery, before: NumberQuery | None = None) -> Response:
         def make(viewer: Viewer) -> Page:
             return accounts.account_page(site, viewer, name, before=before, says=says(viewer.language))
 
         return answering.page(request, make)
 
 
-def _add_journal(app: FastAPI, site: Site, answering: Answering) -> None:
+def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/journal")
     @app.get("/api/journal")
     def entries(
         request: Request,
-        kind: Text = "",
-        release: Text = "",
-        account: Text = "",
-        run: Text = "",
+        kind: TextQuery = "",
+        release: TextQuery = "",
+        account: TextQuery = "",
+        run: TextQuery = "",
         index: Annotated[str, Query(pattern=r"^[0-9]{0,18}$")] = "",
-        before: Number | None = None,
+        before: NumberQuery | None = None,
     ) -> Response:
         if index:
             prefix = "/api" if request.url.path.startswith("/api/") else ""
@@ -190,16 +190,16 @@ def _add_journal(app: FastAPI, site: Site, answering: Answering) -> None:
 
     @app.get("/journal/{sequence}")
     @app.get("/api/journal/{sequence}")
-    def entry(request: Request, sequence: Place) -> Response:
+    def entry(request: Request, sequence: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: journal.entry_page(site, viewer, sequence))
 
     @app.get("/checkpoints")
     @app.get("/api/checkpoints")
-    def checkpoints(request: Request, before: Number | None = None) -> Response:
+    def checkpoints(request: Request, before: NumberQuery | None = None) -> Response:
         return answering.page(request, lambda _: journal.checkpoints_page(site, before=before))
 
 
-def _add_rest(app: FastAPI, site: Site, answering: Answering) -> None:
+def _add_rest(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/health")
     @app.get("/api/health")
     def health(request: Request) -> Response:

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from console.site import version
-from console.site.answering import Answering, peer_of
+from console.site.answering import PageRoutes, peer_of
 from console.site.asking import NotThere, Page, Site, Viewer
 from console.site.auditor_pages import auditor_page, open_auditor_file
 from console.site.auditors import COOKIE, LASTING_SECONDS, Auditors
@@ -22,11 +22,11 @@ from console.site.public_address import PublicAddress, is_our_origin, must_be_se
 _LONGEST_FORM: Final = 4096
 _FORM_SECONDS: Final = 10.0
 _LARGEST: Final = 2**62
-Release = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
-Place = Annotated[int, InPath(ge=0, le=_LARGEST)]
+ReleaseInPath = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+PlaceInPath = Annotated[int, InPath(ge=0, le=_LARGEST)]
 
 
-def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: Answering) -> None:
+def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: PageRoutes) -> None:
     """Add the pages that only auditors see, and, where there are tokens, the login.
 
     Args:
@@ -42,11 +42,11 @@ def add_auditors(app: FastAPI, site: Site, auditors: Auditors, answering: Answer
         return answering.page(request, lambda viewer: auditor_page(site, viewer, before=before))
 
     @app.get("/releases/{release}/v{number}/auditor")
-    def of_version(request: Request, release: Release, number: Place) -> Response:
+    def of_version(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.auditor_version_page(site, viewer, release, number))
 
     @app.get("/releases/{release}/v{number}/auditor/{key:path}")
-    def private_file(request: Request, release: Release, number: Place, key: str) -> Response:
+    def private_file(request: Request, release: ReleaseInPath, number: PlaceInPath, key: str) -> Response:
         def opened(viewer: Viewer) -> tuple[int, str, str | None]:
             if viewer.auditor is None:
                 raise NotThere
@@ -67,7 +67,7 @@ def _note(site: Site, request: Request, event: str, *, auditor: str | None = Non
     site.access_log.write(event, peer=peer_of(request), auditor=auditor, path=path)
 
 
-def _add_login(app: FastAPI, site: Site, auditors: Auditors, answering: Answering) -> None:
+def _add_login(app: FastAPI, site: Site, auditors: Auditors, answering: PageRoutes) -> None:
     public = site.public
 
     def secure(request: Request) -> bool:

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from time import monotonic, time
 from typing import Any, Final, Literal
 
-State = Literal["done", "running", "waiting", "busy", "late", "failed"]
+TaskState = Literal["done", "running", "waiting", "busy", "late", "failed"]
 _NICE: Final = 10
 _KEPT: Final = 2_000
 
@@ -33,7 +33,7 @@ class Answer:
         at: when it was found [seconds since 1970].
     """
 
-    state: State
+    state: TaskState
     value: Any = None
     at: float = 0.0
 
@@ -53,7 +53,7 @@ class Desk:
     ) -> None:
         self._work, self._seconds, self._lasting, self._most = work, seconds, lasting, most_waiting
         self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
-        self._pending: dict[Hashable, State] = {}
+        self._pending: dict[Hashable, TaskState] = {}
         self._waiting: deque[tuple[Hashable, Any]] = deque()
         self._lock = threading.Condition()
         self._closed = False
@@ -148,7 +148,7 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
         except EOFError:
             return
         try:
-            answer: tuple[State, Any] = ("done", work(told))
+            answer: tuple[TaskState, Any] = ("done", work(told))
         except Exception:  # noqa: BLE001 - what went wrong may quote anything; the page says only that it did
             answer = ("failed", None)
         pipe.send(answer)

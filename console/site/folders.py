@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from privacy.ledger.terms import VersionEntry
 from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
 
-Standing = Literal["whole", "coming", "elsewhere", "changed"]
+FolderState = Literal["whole", "coming", "elsewhere", "changed"]
 _KEPT: Final = 64
 _LARGEST_MANIFEST: Final = 1 << 26
 
@@ -28,7 +28,7 @@ KeptT = TypeVar("KeptT")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ReleaseListing:
     """A file of a version.
 
     Args:
@@ -56,8 +56,8 @@ class Folder:
 
     entry: VersionEntry
     path: Path
-    standing: Standing
-    files: Mapping[str, Listed]
+    standing: FolderState
+    files: Mapping[str, ReleaseListing]
 
     @property
     def whole(self) -> bool:
@@ -123,7 +123,7 @@ class Folders:
 
     def __init__(self, store: Path) -> None:
         self._store = store
-        self._manifests: Kept[Mapping[str, Listed]] = Kept(_KEPT)
+        self._manifests: Kept[Mapping[str, ReleaseListing]] = Kept(_KEPT)
         self._records: Kept[dict[str, Any]] = Kept(_KEPT)
 
     def of(self, entry: VersionEntry) -> Folder:
@@ -187,18 +187,18 @@ class Kept(Generic[KeptT]):
                 self._held.popitem(last=False)
 
 
-def _files(manifest: bytes, digest: str) -> dict[str, Listed]:
+def _files(manifest: bytes, digest: str) -> dict[str, ReleaseListing]:
     listed = json.loads(manifest)["files"]
-    files = {name: Listed(name, each["bytes"], each["sha256"]) for name, each in sorted(listed.items())}
-    return {**files, MANIFEST: Listed(MANIFEST, len(manifest), digest)}
+    files = {name: ReleaseListing(name, each["bytes"], each["sha256"]) for name, each in sorted(listed.items())}
+    return {**files, MANIFEST: ReleaseListing(MANIFEST, len(manifest), digest)}
 
 
-def _with_proof(files: Mapping[str, Listed], path: Path) -> dict[str, Listed]:
+def _with_proof(files: Mapping[str, ReleaseListing], path: Path) -> dict[str, ReleaseListing]:
     try:
         size = (path / PROOF).lstat().st_size
     except OSError:
         return dict(files)
-    return {**files, PROOF: Listed(PROOF, size, None)}
+    return {**files, PROOF: ReleaseListing(PROOF, size, None)}
 
 
 def _small_file(path: Path) -> bytes | None:

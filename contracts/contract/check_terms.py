@@ -27,7 +27,7 @@ from typing import Literal
 
 from contracts.contract.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
 
-Kind = Literal["columns", "rows", "not_null", "castable", "in_set", "between"]
+CheckKind = Literal["columns", "rows", "not_null", "castable", "in_set", "between"]
 Parameter = str | int | tuple[str, ...]
 _READ_AS = {"integer": "integer", "decimal": "number", "date": "date", "image": "levels"}
 
@@ -45,7 +45,7 @@ class Check:
     """
 
     name: str
-    kind: Kind
+    kind: CheckKind
     column: str | None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     gate: bool = False

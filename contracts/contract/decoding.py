@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Words = Callable[[int, int], NDArray[np.uint64]]
     """Gives, for the number of a stream and a count, that many 64-bit words; streams are independent."""
 
-Kind = Literal["label", "integer", "number", "date", "boolean", "picture"]
+DecodedKind = Literal["label", "integer", "number", "date", "boolean", "picture"]
 ROUNDS: Final = 16
 _EXACT: Final = 2**53
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -42,7 +42,7 @@ _COLUMN, _ROUND = 6, 0
 
 
 @dataclass(frozen=True)
-class Form:
+class DecodedForm:
     """How a column's values are published.
 
     Args:
@@ -54,7 +54,7 @@ class Form:
     """
 
     name: str
-    kind: Kind
+    kind: DecodedKind
     values: tuple[str | None, ...] = ()
     scale: int = 0
     places: int = 1
@@ -71,7 +71,7 @@ class Decoded:
         missing: True where there is none.
     """
 
-    form: Form
+    form: DecodedForm
     numbers: NDArray[np.int64] | NDArray[np.uint8]
     missing: NDArray[np.bool_]
 
@@ -90,7 +90,7 @@ def decimals(column: Column) -> int:
     return max(0, *(-int(end.as_tuple().exponent) for pair in column.domain.bins for end in pair))
 
 
-def form_of(column: Column, scale: int) -> Form:
+def form_of(column: Column, scale: int) -> DecodedForm:
     """Say how a column is published.
 
     A listed domain keeps its logical type where all its labels are values of it, written in the one usual way.
@@ -98,19 +98,19 @@ def form_of(column: Column, scale: int) -> Form:
     domain = column.domain
     if isinstance(domain, CategoryDomain | MappingDomain):
         values = tuple(None if label == NULL_LABEL else label for label in column.labels)
-        kinds: dict[str, Kind] = {"integer": "integer", "date": "date", "boolean": "boolean"}
+        kinds: dict[str, DecodedKind] = {"integer": "integer", "date": "date", "boolean": "boolean"}
         kind = kinds.get(column.logical_type)
         typed = kind is not None and all(value is None or _is_usual(value, kind) for value in values)
-        return Form(column.name, kind if typed and kind is not None else "label", values)
+        return DecodedForm(column.name, kind if typed and kind is not None else "label", values)
     if isinstance(domain, ImageDomain):
-        return Form(column.name, "picture", places=domain.places)
+        return DecodedForm(column.name, "picture", places=domain.places)
     if isinstance(domain, DateDomain):
-        return Form(column.name, "date")
+        return DecodedForm(column.name, "date")
     whole = isinstance(domain, IntegerDomain) or (column.logical_type == "integer" and scale == 0)
-    return Form(column.name, "integer" if whole else "number", scale=scale)
+    return DecodedForm(column.name, "integer" if whole else "number", scale=scale)
 
 
-def _is_usual(value: str, kind: Kind) -> bool:
+def _is_usual(value: str, kind: DecodedKind) -> bool:
     """Say whether a label is a value of a type, in its one written form."""
     if kind == "boolean":
         return value.lower() in ("true", "false")
@@ -171,7 +171,7 @@ class Decoder:
             self._put_in_order(group, found, spans, piece, words)
         return tuple(found)
 
-    def _pictures(self, form: Form, codes: NDArray[np.integer]) -> Decoded:
+    def _pictures(self, form: DecodedForm, codes: NDArray[np.integer]) -> Decoded:
         """Take a column of pictures as it is."""
         import numpy as np
 

@@ -42,7 +42,7 @@ def load_contract(path: Path) -> Contract:
     Raises:
         ContractRefused: with every finding; each names file, line and field, what was found, what is allowed.
     """
-    reading = _Reading(located(path, refusal=ContractRefused))
+    reading = _OdcsReader(located(path, refusal=ContractRefused))
     contract = reading.contract()
     findings = reading.with_undeclared()
     if findings or contract is None:
@@ -66,7 +66,7 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-class _Reading:
+class _OdcsReader:
     """One reading of one file: collects findings, and the parts that could be read."""
 
     def __init__(self, document: Document) -> None:

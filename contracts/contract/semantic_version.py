@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 _VERSION = re.compile(r"(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
-Version = tuple[int, int, int]
+SemanticVersion = tuple[int, int, int]
 
 
-def read_version(text: str) -> Version | None:
+def read_version(text: str) -> SemanticVersion | None:
     """Return the three numbers of a version; None for a text of another form.
 
     Source: Semantic Versioning 2.0.0, without pre-release and build marks. Below 1.0.0 nothing is different.

@@ -20,9 +20,9 @@ from pydantic_core import PydanticCustomError
 from contracts.reading.scalars import FieldPath, Problem, nearest, parse_bound, parse_whole, refuse, show
 
 MAX_CELLS = 2**20
-Number = int | Decimal
-Pairs = tuple[tuple[Number, Number], ...]
-Bounds = tuple[Number, Number]
+ExactNumber = int | Decimal
+Pairs = tuple[tuple[ExactNumber, ExactNumber], ...]
+NumberRange = tuple[ExactNumber, ExactNumber]
 _FORMS = "{edges: [...]}, {width: ...} or a list of pairs"
 
 
@@ -35,10 +35,10 @@ def bin_index(pairs: Sequence[tuple[Any, Any]], value: Any) -> int:
 class BinReader:
     """Reads the bins of one kind of number; `step` is 1 for integers (bins are inclusive) and 0 for decimals."""
 
-    parse: Callable[[object], Number]
-    step: Number
+    parse: Callable[[object], ExactNumber]
+    step: ExactNumber
 
-    def read(self, written: object, bounds: Bounds | None) -> Pairs:
+    def read(self, written: object, bounds: NumberRange | None) -> Pairs:
         """Return the bins as pairs, or refuse them with every problem at once.
 
         Args:
@@ -51,7 +51,7 @@ class BinReader:
             return self._from_pairs(written, bounds)
         refuse([Problem(show(written), _FORMS)])
 
-    def _from_mapping(self, written: dict[object, object], bounds: Bounds | None) -> Pairs:
+    def _from_mapping(self, written: dict[object, object], bounds: NumberRange | None) -> Pairs:
         if list(written) == ["edges"]:
             return self._from_edges(written["edges"], bounds)
         if list(written) == ["width"]:
@@ -61,7 +61,7 @@ class BinReader:
             refuse([Problem(show(written), f"one of {_FORMS}")])
         refuse([Problem(f"the key {key!r}", _FORMS, nearest(key, ("edges", "width")), (key,)) for key in unknown])
 
-    def _number(self, value: object, at: FieldPath, problems: list[Problem]) -> Number | None:
+    def _number(self, value: object, at: FieldPath, problems: list[Problem]) -> ExactNumber | None:
         """Read one number; a refusal is added to the problems, at its place."""
         try:
             return self.parse(value)
@@ -70,7 +70,7 @@ class BinReader:
                 problems.append(Problem(problem.found, problem.allowed, problem.remedy, at))
             return None
 
-    def _from_edges(self, written: object, bounds: Bounds | None) -> Pairs:
+    def _from_edges(self, written: object, bounds: NumberRange | None) -> Pairs:
         if not isinstance(written, list | tuple) or len(written) < 2:
             refuse([Problem(show(written), "a list of at least two edges", at=("edges",))])
         problems: list[Problem] = []
@@ -86,7 +86,7 @@ class BinReader:
             problems = _uncovered(edges[0], edges[-1], bounds, (("edges", 0), ("edges", len(edges) - 1)))
         return self._checked(self._close(edges), problems)
 
-    def _from_width(self, written: object, bounds: Bounds | None) -> Pairs:
+    def _from_width(self, written: object, bounds: NumberRange | None) -> Pairs:
         problems: list[Problem] = []
         width = self._number(written, ("width",), problems)
         if width is not None and width <= 0:
@@ -105,22 +105,22 @@ class BinReader:
             refuse([Problem(f"{count} bins of width {width}", allowed, "choose a larger width", ("width",))])
         return self._checked(self._close((*self._ladder(low, width, count), high)), [])
 
-    def _ladder(self, low: Number, width: Number, count: int) -> tuple[Number, ...]:
+    def _ladder(self, low: ExactNumber, width: ExactNumber, count: int) -> tuple[ExactNumber, ...]:
         """Return the lower ends of `count` bins of equal width."""
         with localcontext() as context:
             context.prec = 80
             return tuple(self.parse(low + place * width) for place in range(count))
 
-    def _close(self, edges: Sequence[Number]) -> Pairs:
+    def _close(self, edges: Sequence[ExactNumber]) -> Pairs:
         """Turn edges into pairs; the last bin includes the last edge."""
         ends = [edge - self.step for edge in edges[1:-1]] + [edges[-1]]
         return tuple(zip(edges[:-1], ends, strict=True))
 
-    def _from_pairs(self, written: Sequence[object], bounds: Bounds | None) -> Pairs:
+    def _from_pairs(self, written: Sequence[object], bounds: NumberRange | None) -> Pairs:
         if not written:
             refuse([Problem("an empty list", _FORMS)])
         problems: list[Problem] = []
-        pairs: list[tuple[Number, Number]] = []
+        pairs: list[tuple[ExactNumber, ExactNumber]] = []
         for place, pair in enumerate(written):
             if not isinstance(pair, list | tuple) or len(pair) != 2:
                 problems.append(Problem(show(pair), "a pair [low, high]", at=(place,)))
@@ -135,7 +135,7 @@ class BinReader:
             problems = _uncovered(pairs[0][0], pairs[-1][1], bounds, ((0, 0), (len(pairs) - 1, 1)))
         return self._checked(tuple(pairs), problems)
 
-    def _misfits(self, pairs: Sequence[tuple[Number, Number]]) -> list[Problem]:
+    def _misfits(self, pairs: Sequence[tuple[ExactNumber, ExactNumber]]) -> list[Problem]:
         """Name every bin that is empty, and every gap or overlap between neighbours."""
         problems = []
         for place, (low, high) in enumerate(pairs):
@@ -165,7 +165,9 @@ class BinReader:
         return pairs
 
 
-def _uncovered(first: Number, last: Number, bounds: Bounds | None, at: tuple[FieldPath, FieldPath]) -> list[Problem]:
+def _uncovered(
+    first: ExactNumber, last: ExactNumber, bounds: NumberRange | None, at: tuple[FieldPath, FieldPath]
+) -> list[Problem]:
     """Name the ends at which the bins miss the bounds."""
     if bounds is None:
         return []

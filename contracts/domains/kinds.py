@@ -26,7 +26,7 @@ from contracts.domains.image import ImageDomain
 from contracts.domains.notation import DayNotation, NumberNotation, check_format, check_zone, number_notation
 from contracts.domains.spellings import one_value_problems
 from contracts.reading.scalars import (
-    Bounds,
+    BoundPair,
     Days,
     Label,
     Problem,
@@ -44,7 +44,7 @@ from contracts.reading.scalars import (
 )
 
 
-class _Listed(DeclaredDomain):
+class _ListedValues(DeclaredDomain):
     """A domain of named categories, with or without an `other` for everything else."""
 
     other: Label | None = None
@@ -91,7 +91,7 @@ class _Listed(DeclaredDomain):
         return one_value_problems(meanings, (at,))
 
 
-class CategoryDomain(_Listed):
+class CategoryDomain(_ListedValues):
     """Values that are their own categories."""
 
     kind: Literal["categories"]
@@ -115,7 +115,7 @@ class CategoryDomain(_Listed):
         return self._finished(problems)
 
 
-class MappingDomain(_Listed):
+class MappingDomain(_ListedValues):
     """Raw texts mapped to categories; a category's own name is understood too, so that released data encode again."""
 
     kind: Literal["mapping"]
@@ -210,7 +210,7 @@ class DecimalDomain(_Numbers):
     """Decimal numbers in half-open bins, the last one closed; numbers outside the bounds are clipped to them."""
 
     kind: Literal["decimal"]
-    bounds: Bounds
+    bounds: BoundPair
     bins: tuple[tuple[Decimal, Decimal], ...]
 
     @field_validator("bounds")

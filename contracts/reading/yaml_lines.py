@@ -28,16 +28,16 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass
-class Node:
+class YamlNode:
     """One value with its line: a scalar's text (None for null), a list of nodes, or named nodes."""
 
     line: int
     text: str | None = None
     plain: bool = False
-    items: list[Node] | None = None
-    entries: dict[str, tuple[int, Node]] | None = None
+    items: list[YamlNode] | None = None
+    entries: dict[str, tuple[int, YamlNode]] | None = None
 
-    def children(self) -> list[Node]:
+    def children(self) -> list[YamlNode]:
         """The nodes directly below."""
         if self.items is not None:
             return self.items
@@ -49,7 +49,7 @@ class Document:
     """A YAML file whose top level is a mapping."""
 
     path: Path
-    root: Node
+    root: YamlNode
 
     def text(self) -> dict[str, Any]:
         """The tree with every scalar as its text (None for null)."""
@@ -140,10 +140,10 @@ class _Builder:
 
     path: Path
     findings: list[Finding] = field(default_factory=list)
-    root: Node | None = None
-    _open: list[Node] = field(default_factory=list)
+    root: YamlNode | None = None
+    _open: list[YamlNode] = field(default_factory=list)
     _keys: list[tuple[str, int] | None] = field(default_factory=list)
-    _anchors: dict[str, Node] = field(default_factory=dict)
+    _anchors: dict[str, YamlNode] = field(default_factory=dict)
     _documents: int = 0
 
     @property
@@ -181,7 +181,7 @@ class _Builder:
         """Take a scalar, or open a list or a mapping."""
         if event.tag is not None and event.tag != "!":
             self.add(line, "YAML tag", event.tag, "no tags", "remove the tag: each field knows its own type")
-        node = Node(line)
+        node = YamlNode(line)
         if isinstance(event, yaml.ScalarEvent):
             node.plain = event.style in (None, "")
             if event.style == '"':
@@ -205,15 +205,15 @@ class _Builder:
         if not any(finding.where.endswith(f":{line}") for finding in self.findings):
             self.look_for_marks(text.replace("\n", " "), line)
 
-    def _alias(self, anchor: str, line: int) -> Node:
+    def _alias(self, anchor: str, line: int) -> YamlNode:
         """Return what an alias stands for; unknown ones and ones inside themselves are findings."""
         node = self._anchors.get(anchor)
         if node is None or any(node is parent for parent in self._open):
             self.add(line, "YAML alias", f"*{anchor}", "an alias of something complete above it")
-            return Node(line)
+            return YamlNode(line)
         return node
 
-    def _place(self, node: Node) -> None:
+    def _place(self, node: YamlNode) -> None:
         """Put a node where it belongs: the root, the next list item, a key, or the value of the last key."""
         if not self._open:
             if self._documents == 1:
@@ -231,7 +231,7 @@ class _Builder:
             entries.setdefault(key[0], (key[1], node))
             self._keys[-1] = None
 
-    def _key(self, node: Node, entries: dict[str, tuple[int, Node]]) -> str:
+    def _key(self, node: YamlNode, entries: dict[str, tuple[int, YamlNode]]) -> str:
         """Read a key; one that is no text, doubled, or a merge is a finding."""
         name = node.text if node.text is not None else "null"
         if node.items is not None or node.entries is not None:
@@ -243,7 +243,7 @@ class _Builder:
             self.add(node.line, f"key {name}", f"{show(name)} again (first on line {first})", "each key once")
         return name
 
-    def finish(self, refusal: type[Refused]) -> Node:
+    def finish(self, refusal: type[Refused]) -> YamlNode:
         """Return the root, or refuse the file with everything found."""
         root = self.root
         if not self.findings:
@@ -259,7 +259,7 @@ class _Builder:
         return root
 
 
-def _nodes(root: Node) -> Iterator[Node]:
+def _nodes(root: YamlNode) -> Iterator[YamlNode]:
     """Walk the tree with aliases expanded, one node past the limit at most."""
     waiting, seen = [root], 0
     while waiting and seen <= MOST_NODES:
@@ -269,7 +269,7 @@ def _nodes(root: Node) -> Iterator[Node]:
         waiting.extend(node.children())
 
 
-def _convert(node: Node, *, typed: bool) -> Any:
+def _convert(node: YamlNode, *, typed: bool) -> Any:
     """Turn nodes into plain data."""
     if node.entries is not None:
         return {key: _convert(value, typed=typed) for key, (_, value) in node.entries.items()}

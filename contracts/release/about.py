@@ -36,16 +36,16 @@ def _moment(value: Any) -> str:
     return str(value)
 
 
-Sentence = Annotated[Label, AfterValidator(_short)]
+ShortSentence = Annotated[Label, AfterValidator(_short)]
 Moment = Annotated[str, BeforeValidator(_moment)]
 
 
 class Approver(Frozen):
     """Who approved the release, and when."""
 
-    name: Sentence
+    name: ShortSentence
     at: Moment
-    role: Sentence | None = None
+    role: ShortSentence | None = None
 
 
 class Handling(Frozen):
@@ -56,7 +56,7 @@ class Handling(Frozen):
         accounted: `accounted` by an account of the ledger, done on `public data`, or `unaccounted`.
     """
 
-    what: Sentence
+    what: ShortSentence
     accounted: Literal["accounted", "public data", "unaccounted"]
     union_tag: ClassVar[str] = "handling"
 
@@ -70,20 +70,22 @@ Handled = Annotated[
 class Publisher(Frozen):
     """What is the same for all releases of a publisher."""
 
-    curator: Sentence | None = Field(default=None, description="Who is responsible for the data.")
-    operator: Sentence | None = Field(default=None, description="Who runs the releases.")
-    sector: Sentence | None = Field(default=None, description="Sector of the publisher.")
-    region: Sentence | None = Field(default=None, description="Region that the data are about.")
-    audience: Sentence | None = Field(default=None, description="For whom the release is made.")
-    legal_basis: Sentence | None = Field(
+    curator: ShortSentence | None = Field(default=None, description="Who is responsible for the data.")
+    operator: ShortSentence | None = Field(default=None, description="Who runs the releases.")
+    sector: ShortSentence | None = Field(default=None, description="Sector of the publisher.")
+    region: ShortSentence | None = Field(default=None, description="Region that the data are about.")
+    audience: ShortSentence | None = Field(default=None, description="For whom the release is made.")
+    legal_basis: ShortSentence | None = Field(
         default=None, description="Legal basis, or the impact assessment's reference."
     )
-    policy_version: Sentence | None = Field(default=None, description="Privacy policy that the release follows.")
-    contact: Sentence | None = Field(default=None, description="Whom to write to about errors.")
-    trust_model: Sentence | None = Field(default=None, description="Who sees the confidential rows, who is trusted.")
-    retention: Sentence | None = Field(default=None, description="When snapshot and source are deleted.")
-    witness: Sentence | None = Field(default=None, description="Who else keeps the journal's head.")
-    permitted_uses: Annotated[tuple[Sentence, ...], BeforeValidator(as_tuple)] = Field(
+    policy_version: ShortSentence | None = Field(default=None, description="Privacy policy that the release follows.")
+    contact: ShortSentence | None = Field(default=None, description="Whom to write to about errors.")
+    trust_model: ShortSentence | None = Field(
+        default=None, description="Who sees the confidential rows, who is trusted."
+    )
+    retention: ShortSentence | None = Field(default=None, description="When snapshot and source are deleted.")
+    witness: ShortSentence | None = Field(default=None, description="Who else keeps the journal's head.")
+    permitted_uses: Annotated[tuple[ShortSentence, ...], BeforeValidator(as_tuple)] = Field(
         default=(), description="What the release may be used for."
     )
 
@@ -94,10 +96,10 @@ class About(Publisher):
     approvers: Annotated[tuple[Approver, ...], BeforeValidator(as_tuple)] = Field(
         default=(), description="Who approved the release, and when."
     )
-    rationale: Sentence | None = Field(default=None, description="Why this epsilon, and why this cap.")
-    delta_rationale: Sentence | None = Field(default=None, description="Why this delta.")
-    registry_id: Sentence | None = Field(default=None, description="Entry in a public registry of deployments.")
-    lineage: Sentence | None = Field(default=None, description="From which systems the table came.")
+    rationale: ShortSentence | None = Field(default=None, description="Why this epsilon, and why this cap.")
+    delta_rationale: ShortSentence | None = Field(default=None, description="Why this delta.")
+    registry_id: ShortSentence | None = Field(default=None, description="Entry in a public registry of deployments.")
+    lineage: ShortSentence | None = Field(default=None, description="From which systems the table came.")
     tuned_on_data: Handled | None = Field(default=None, description="Settings chosen by looking at the data.")
     exploratory_access: Handled | None = Field(default=None, description="Who looked at the rows beforehand.")
     hyperparameter_search: Handled | None = Field(default=None, description="How options were chosen.")

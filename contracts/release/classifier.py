@@ -11,7 +11,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.domains.kinds import CategoryDomain, MappingDomain
 from contracts.reading.scalars import FieldPath, Label, Problem, listed, nearest
-from contracts.release.synthetic import ALL, Columns, chosen, each_once
+from contracts.release.synthetic import ALL, ColumnChoice, chosen, each_once
 
 MOST_CLASSES: Final = 1000
 
@@ -28,7 +28,7 @@ class ModelProduct(Frozen):
     kind: Literal["model"]
     trainer: Label
     label: Label
-    columns: Columns = ALL
+    columns: ColumnChoice = ALL
     numbers: Literal["cells", "scaled"] = "cells"
     options: dict[str, Any] = Field(default_factory=dict)
 

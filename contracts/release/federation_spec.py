@@ -31,9 +31,9 @@ from contracts.reading.validation_errors import from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located
 from contracts.release.source import FilePath, Source, WrittenPath
 from contracts.release.spec import ChargeTerms
-from contracts.release.synthetic import ALL, MOST_ROWS, Columns, SyntheticProduct, synthetic_problems
+from contracts.release.synthetic import ALL, MOST_ROWS, ColumnChoice, SyntheticProduct, synthetic_problems
 
-Clique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
+ListedClique = Annotated[tuple[Label, ...], BeforeValidator(as_tuple)]
 Hidden = Annotated[tuple[Whole, ...], BeforeValidator(as_tuple)]
 MOST_SITES = 64
 MOST_CELLS = 10**7
@@ -112,7 +112,7 @@ class GeneratorTerms(Frozen):
     """
 
     name: Literal["p3gm", "marginals"]
-    columns: Columns = ALL
+    columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: Whole | None = None
     reserve: Whole = 1
@@ -144,7 +144,7 @@ class GeneratorTerms(Frozen):
 class TablesTerms(Frozen):
     """Which tables are counted over all sites: columns of each."""
 
-    cliques: Annotated[tuple[Clique, ...], BeforeValidator(as_tuple)]
+    cliques: Annotated[tuple[ListedClique, ...], BeforeValidator(as_tuple)]
     reserve: Whole
 
 

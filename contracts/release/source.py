@@ -38,7 +38,7 @@ from contracts.sql.value_types import ValueType
 
 Format = Literal["csv", "parquet", "duckdb", "sqlite", "postgresql"]
 Files = Literal["csv", "parquet"]
-Engine = Literal["spark"]
+EngineName = Literal["spark"]
 SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -96,7 +96,7 @@ def _only_a_name(credentials: str) -> str:
 CredentialsName = Annotated[Label, AfterValidator(_only_a_name)]
 _WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
 FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
-Place = Annotated[
+SourcePlace = Annotated[
     InstanceOf[Path] | InstanceOf[PostgresAddress] | InstanceOf[S3Address],
     BeforeValidator(_resolve_or_read),
     _WRITTEN_AS_TEXT,
@@ -128,7 +128,7 @@ class Source(Frozen):
             `select` and `by`.
     """
 
-    path: Place
+    path: SourcePlace
     table: Label | None = None
     files: Files | None = None
     select: Sql | None = None
@@ -136,7 +136,7 @@ class Source(Frozen):
     delimiter: str | None = None
     credentials: CredentialsName | None = None
     by: Label | None = None
-    engine: Engine | None = None
+    engine: EngineName | None = None
 
     @field_validator("delimiter")
     @classmethod

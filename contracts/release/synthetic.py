@@ -39,12 +39,12 @@ def _parse_rows(written: object) -> int | str:
     return rows
 
 
-Columns = Annotated[
+ColumnChoice = Annotated[
     Literal["all"] | tuple[Label, ...],
     BeforeValidator(_parse_columns),
     WithJsonSchema({"anyOf": [{"const": ALL}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
-Rows = Annotated[
+RowCount = Annotated[
     int | Literal["estimated"],
     BeforeValidator(_parse_rows),
     WithJsonSchema({"anyOf": [{"const": ESTIMATED}, {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}]}),
@@ -79,9 +79,9 @@ class SyntheticProduct(Frozen):
 
     kind: Literal["synthetic"]
     generator: Label
-    columns: Columns = ALL
+    columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
-    rows: Rows = ESTIMATED
+    rows: RowCount = ESTIMATED
 
     @field_validator("columns")
     @classmethod

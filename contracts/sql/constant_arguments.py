@@ -23,7 +23,7 @@ _Node = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ArgumentRule:
     """What one argument must be: a literal text, or a literal whole number within bounds."""
 
     what: str
@@ -66,23 +66,23 @@ class Rule:
 _CLOCK_UNITS = ("hour", "minute", "second")
 _STEPS = ("year", "quarter", "month", "week", "day", *_CLOCK_UNITS, "decade", "century", "millennium", "isoyear")
 _PARTS = (*_STEPS, "dow", "isodow", "doy", "yearweek", "era")
-_FORMAT = Rule("format", holds="%")
-_PATTERN = Rule("pattern")
-_OPTIONS = Rule("options")
-_TEXT = Rule("text to replace")
-_REPLACEMENT = Rule("replacement")
-_LENGTH = Rule("length", bounds=(0, LONGEST_TEXT))
-_DIGITS = Rule("number of digits", bounds=(-LONGEST_TEXT, LONGEST_TEXT))
-_STEP = Rule("unit of time", words=_STEPS)
-_PART = Rule("part of a date", words=_PARTS)
+_FORMAT = ArgumentRule("format", holds="%")
+_PATTERN = ArgumentRule("pattern")
+_OPTIONS = ArgumentRule("options")
+_TEXT = ArgumentRule("text to replace")
+_REPLACEMENT = ArgumentRule("replacement")
+_LENGTH = ArgumentRule("length", bounds=(0, LONGEST_TEXT))
+_DIGITS = ArgumentRule("number of digits", bounds=(-LONGEST_TEXT, LONGEST_TEXT))
+_STEP = ArgumentRule("unit of time", words=_STEPS)
+_PART = ArgumentRule("part of a date", words=_PARTS)
 
-FIXED: dict[str, dict[int, Rule]] = {
+FIXED: dict[str, dict[int, ArgumentRule]] = {
     **{name: {1: _FORMAT} for name in ("strftime", "strptime", "try_strptime")},
-    **{name: {1: Rule("pattern", wildcard="%", one_pass=True)} for name in ("~~", "!~~")},
-    **{name: {1: Rule("pattern", wildcard="%")} for name in ("~~*", "!~~*")},
-    "~~~": {1: Rule("pattern", wildcard="*")},
+    **{name: {1: ArgumentRule("pattern", wildcard="%", one_pass=True)} for name in ("~~", "!~~")},
+    **{name: {1: ArgumentRule("pattern", wildcard="%")} for name in ("~~*", "!~~*")},
+    "~~~": {1: ArgumentRule("pattern", wildcard="*")},
     **{name: {1: _PATTERN, 2: _OPTIONS} for name in ("regexp_matches", "regexp_full_match")},
-    "regexp_extract": {1: _PATTERN, 2: Rule("group", bounds=(0, 9)), 3: _OPTIONS},
+    "regexp_extract": {1: _PATTERN, 2: ArgumentRule("group", bounds=(0, 9)), 3: _OPTIONS},
     "regexp_replace": {1: _PATTERN, 2: _REPLACEMENT, 3: _OPTIONS},
     "replace": {1: _TEXT, 2: _REPLACEMENT},
     **{name: {1: _LENGTH} for name in ("lpad", "rpad")},

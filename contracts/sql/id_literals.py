@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Tree = dict[str, Any]
+from contracts.sql.select_grammar import Tree
 
 
 def id_literals(node: Tree, column: str) -> list[Tree]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+Tree = dict[str, Any]
+"""A statement as DuckDB parses it: nodes as JSON objects."""
+
 
 def _words(text: str) -> frozenset[str]:
     """The words of a text."""
@@ -57,7 +60,7 @@ SHIFTING_COLUMNS = ROW_POSITIONS | _words(
 
 
 @dataclass(frozen=True)
-class Shape:
+class ExpressionShape:
     """The fields of one class of node: which hold expressions, which must be as if not written, which are free."""
 
     types: frozenset[str]
@@ -68,16 +71,16 @@ class Shape:
 
 
 _NO_ORDER = {"type": "ORDER_MODIFIER", "orders": []}
-EXPRESSIONS: dict[str, Shape] = {
-    "COLUMN_REF": Shape(frozenset({"COLUMN_REF"}), free=("column_names",)),
-    "CONSTANT": Shape(frozenset({"VALUE_CONSTANT"}), free=("value",)),
-    "CAST": Shape(frozenset({"OPERATOR_CAST"}), one=("child",), free=("cast_type", "try_cast")),
-    "CASE": Shape(frozenset({"CASE_EXPR"}), one=("else_expr",), free=("case_checks",)),
-    "COMPARISON": Shape(COMPARISONS, one=("left", "right")),
-    "CONJUNCTION": Shape(frozenset({"CONJUNCTION_AND", "CONJUNCTION_OR"}), many=("children",)),
-    "BETWEEN": Shape(frozenset({"COMPARE_BETWEEN"}), one=("input", "lower", "upper")),
-    "OPERATOR": Shape(OPERATORS, many=("children",)),
-    "FUNCTION": Shape(
+EXPRESSIONS: dict[str, ExpressionShape] = {
+    "COLUMN_REF": ExpressionShape(frozenset({"COLUMN_REF"}), free=("column_names",)),
+    "CONSTANT": ExpressionShape(frozenset({"VALUE_CONSTANT"}), free=("value",)),
+    "CAST": ExpressionShape(frozenset({"OPERATOR_CAST"}), one=("child",), free=("cast_type", "try_cast")),
+    "CASE": ExpressionShape(frozenset({"CASE_EXPR"}), one=("else_expr",), free=("case_checks",)),
+    "COMPARISON": ExpressionShape(COMPARISONS, one=("left", "right")),
+    "CONJUNCTION": ExpressionShape(frozenset({"CONJUNCTION_AND", "CONJUNCTION_OR"}), many=("children",)),
+    "BETWEEN": ExpressionShape(frozenset({"COMPARE_BETWEEN"}), one=("input", "lower", "upper")),
+    "OPERATOR": ExpressionShape(OPERATORS, many=("children",)),
+    "FUNCTION": ExpressionShape(
         frozenset({"FUNCTION"}),
         many=("children",),
         free=("function_name", "schema", "is_operator"),
@@ -85,13 +88,13 @@ EXPRESSIONS: dict[str, Shape] = {
     ),
 }
 
-STAR = Shape(
+STAR = ExpressionShape(
     frozenset({"STAR"}),
     free=("relation_name", "exclude_list"),
     neutral={"replace_list": [], "columns": False, "expr": None, "qualified_exclude_list": [], "rename_list": []},
 )
 
-SELECT_NODE = Shape(
+SELECT_NODE = ExpressionShape(
     frozenset({"SELECT_NODE"}),
     free=("select_list", "from_table", "where_clause"),
     neutral={
@@ -106,7 +109,7 @@ SELECT_NODE = Shape(
     },
 )
 
-FROM_TABLE = Shape(
+FROM_TABLE = ExpressionShape(
     frozenset({"BASE_TABLE"}),
     free=("alias", "table_name"),
     neutral={"sample": None, "schema_name": "", "column_name_alias": [], "catalog_name": "", "at_clause": None},

@@ -16,6 +16,7 @@ from typing import Any, Final
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, listed
+from contracts.sql.select_grammar import Tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
 
 RELATION: Final = "source"
@@ -29,7 +30,6 @@ _OF_LOGICAL_TYPES: Final[Mapping[str, ValueType]] = {
     "date": "day",
     "array": "numbers",
 }
-Tree = dict[str, Any]
 
 
 def used_columns(node: Tree) -> tuple[str, ...]:

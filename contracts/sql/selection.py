@@ -35,7 +35,8 @@ from contracts.sql.select_grammar import (
     SHIFTING_COLUMNS,
     STAR,
     WORDS,
-    Shape,
+    ExpressionShape,
+    Tree,
 )
 from contracts.sql.select_types import RELATION
 from contracts.sql.value_types import ValueType
@@ -45,7 +46,6 @@ UNSAFE_OPTIMIZERS = ("common_subexpressions", "statistics_propagation")
 select they are switched off (SET disabled_optimizers), or one row can still stop it."""
 _ALLOWED = "SELECT columns and row-wise expressions FROM source [WHERE condition]"
 _ALWAYS_FREE = ("class", "type", "alias", "query_location")
-Tree = dict[str, Any]
 
 
 def check_select(sql: str) -> list[Finding]:
@@ -250,7 +250,7 @@ def _statement(tree: Tree) -> Iterator[Finding]:
     yield from (_finding("the row as a whole", "columns", remedy, each) for each in select_types.whole_rows(node))
 
 
-def _fields(node: Tree, shape: Shape) -> Iterator[Finding]:
+def _fields(node: Tree, shape: ExpressionShape) -> Iterator[Finding]:
     """Refuse every field that is unknown to the shape, or that is not as if it had not been written."""
     known = {*_ALWAYS_FREE, *shape.one, *shape.many, *shape.free}
     for key, value in node.items():
@@ -295,7 +295,7 @@ def _expression(node: Tree) -> Iterator[Finding]:
         yield from _expression(child)
 
 
-def _children(node: Tree, shape: Shape) -> Iterator[Tree]:
+def _children(node: Tree, shape: ExpressionShape) -> Iterator[Tree]:
     """The expressions directly below a node."""
     yield from (node[key] for key in shape.one if node.get(key) is not None)
     for key in shape.many:

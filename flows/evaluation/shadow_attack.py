@@ -25,15 +25,15 @@ from flows.evaluation.attack_target import Attacked, adapted, attacked_release, 
 from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
 from flows.request import planned_request
 from privacy.accounting.amounts import ATTO, PICO
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.seen_releases import Seen, SeenModel
-from privacy.evaluation.shadow_attacks import FALSE_ALARM, Claim, Trials, guessing, judged
+from privacy.evaluation.shadow_attacks import FALSE_ALARM, TestedClaim, Trials, guessing, judged
 from privacy.private_table import PrivateTable
 from tasks.evaluation.attack_files import KINDS, AttackReport, AttackResult, write_attacks
 from tasks.evaluation.predictors import population_chances
 from tasks.evaluation.public_rows import DeclaredPublic, refuse_confidential
 from tasks.evaluation.score_files import ScoreFiles
-from tasks.evaluation.shadow_releases import Places, play, public_codes, shadows_of
+from tasks.evaluation.shadow_releases import RowNumbers, play, public_codes, shadows_of
 from tasks.storage.progress import step
 from tasks.storage.workspace.settings import Workspace
 
@@ -46,7 +46,7 @@ MOST_VALUES: Final = 200
 
 
 @dataclass(frozen=True)
-class Asked:
+class AttackRequest:
     """What is asked of an attack.
 
     Args:
@@ -65,7 +65,7 @@ class Asked:
 def attack_release(
     what: Path,
     holdout: Path,
-    asked: Asked,
+    asked: AttackRequest,
     *,
     because: str | None,
     workspace: Workspace,
@@ -98,7 +98,7 @@ def attack_release(
     with private_snapshot(Real(source), attacked.contract, workspace) as table:
         refuse_rows_of(attacked, table, workspace)
         codes, places = public_codes(table, attacked.contract, names, memory_limit=workspace.memory_limit)
-        rows = Rows(names, attacked.contract.shape(names), codes)
+        rows = EncodedRows(names, attacked.contract.shape(names), codes)
         report = _report(attacked, asked, kinds, declared, rows, places, table, workspace)
     declared.check_unchanged(holdout)
     return report, write_attacks(report, workspace, at=at)
@@ -106,11 +106,11 @@ def attack_release(
 
 def _report(
     attacked: Attacked,
-    asked: Asked,
+    asked: AttackRequest,
     kinds: tuple[str, ...],
     declared: DeclaredPublic,
-    rows: Rows,
-    places: Places,
+    rows: EncodedRows,
+    places: RowNumbers,
     table: PrivateTable,
     workspace: Workspace,
 ) -> AttackReport:
@@ -118,15 +118,15 @@ def _report(
     random, began = np.random.default_rng(secrets.randbits(128)), monotonic()
     paired = attacked.contract.adjacency == "replace_one"
     candidates, population = _drawn(len(places), paired, random)
-    chosen = Rows(rows.columns, rows.shape, rows.codes[candidates])
+    chosen = EncodedRows(rows.columns, rows.shape, rows.codes[candidates])
     prior = None
     if "attribute_inference" in kinds and asked.attribute is not None:
-        known = Rows(rows.columns, rows.shape, rows.codes[population])
+        known = EncodedRows(rows.columns, rows.shape, rows.codes[population])
         prior = population_chances(known, chosen, target=asked.attribute)
     spec, contract, changed = adapted(attacked, len(candidates) // 2)
     with step("plan"):
         plan = planned_request(spec, contract, workspace).plan
-    claim = Claim(plan.epsilon / PICO, plan.delta / ATTO)
+    claim = TestedClaim(plan.epsilon / PICO, plan.delta / ATTO)
     with shadows_of(spec, contract, plan, table, memory_limit=workspace.memory_limit) as shadows:
         seen, trials = play(
             shadows.make,
@@ -161,9 +161,9 @@ def _report(
 def attack_seen(
     kind: str,
     seen: tuple[Seen, ...],
-    rows: Rows,
+    rows: EncodedRows,
     trials: Trials,
-    claim: Claim,
+    claim: TestedClaim,
     attribute: str | None,
     prior: NDArray[np.float64] | None,
     *,
@@ -194,7 +194,7 @@ def attack_seen(
     )
 
 
-def _kinds(asked: Asked, attacked: Attacked, names: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(asked: AttackRequest, attacked: Attacked, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the attacks that are made; refuse one that does not fit, or a column that cannot be guessed."""
     product = attacked.spec.product
     fitting = [kind for kind in KINDS if kind != "inversion" or isinstance(product, ModelProduct)]
@@ -211,7 +211,7 @@ def _kinds(asked: Asked, attacked: Attacked, names: tuple[str, ...]) -> tuple[st
 
 
 def _check_attribute(
-    asked: Asked, kinds: tuple[str, ...], product: Any, names: tuple[str, ...], contract: Contract
+    asked: AttackRequest, kinds: tuple[str, ...], product: Any, names: tuple[str, ...], contract: Contract
 ) -> None:
     """Refuse an attribute that is none of the columns, the label, too large, or not asked for."""
     label = product.label if isinstance(product, ModelProduct) else None
@@ -231,7 +231,7 @@ def _check_attribute(
     raise SpecRefused([Finding("the command", "--attribute", found, allowed, remedy)])
 
 
-def _drawn(rows: int, paired: bool, random: np.random.Generator) -> tuple[Places, Places]:
+def _drawn(rows: int, paired: bool, random: np.random.Generator) -> tuple[RowNumbers, RowNumbers]:
     """Draw the rows that coins are tossed for, at most half of them, and the population."""
     if rows < LEAST_ROWS:
         allowed = f"at least {LEAST_ROWS} public rows, of different units: half of them are attacked"

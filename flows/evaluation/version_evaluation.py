@@ -35,7 +35,7 @@ from tasks.products.version_records import (
     published_record,
     published_tables_record,
 )
-from tasks.storage.sources.days import Days, days_of
+from tasks.storage.sources.days import SourceDays, days_of
 from tasks.storage.workspace.run_folder import hold
 from tasks.storage.workspace.settings import Workspace, blocks_of
 from tasks.verification.files.version_folder import open_version
@@ -59,7 +59,7 @@ class Real:
     """The real rows: a source, and of one period of it the days whose rows alone are taken."""
 
     source: Source
-    days: Days | None = None
+    days: SourceDays | None = None
 
 
 def evaluate_version(

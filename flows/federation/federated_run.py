@@ -18,7 +18,7 @@ from typing import Final
 from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.source import source_name
 from flows.federation.flower_sites import FlowerSites
-from flows.federation.site import DRAWS, Answering, Look, joined
+from flows.federation.site import DRAWS, Look, SiteService, joined
 from privacy.federation.coordinator import Attempts, count_across, train_across
 from privacy.federation.counting import CountingPlan
 from privacy.federation.phased_rounds import run_phases
@@ -28,20 +28,20 @@ from privacy.learning.execution import Execution
 from privacy.ledger.errors import AttemptLost
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from tasks.federation.federation_release import Made, Released, released_before, write_released
+from tasks.federation.federation_release import FederatedOutputs, Released, released_before, write_released
 from tasks.federation.federation_run import Federation, understood
-from tasks.federation.flower_processes import Certificates, Engine, Lasting
+from tasks.federation.flower_processes import Certificates, FlowerEngine, Lasting
 from tasks.federation.site_keys import key_of
 from tasks.federation.sockets import answering, awaited
 from tasks.storage.workspace.settings import Workspace
 
 STARTING_SECONDS: Final = 120.0
-Told = Callable[[str], None]
+OnMessage = Callable[[str], None]
 """Told in words how far it is; public things only."""
 
 
 @dataclass(frozen=True)
-class Network:
+class SiteNetwork:
     """How the parties reach each other.
 
     Args:
@@ -63,7 +63,7 @@ class Network:
     between: float
 
 
-def federation(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
+def federation(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> Released:
     """Coordinate as a flow that Prefect knows: its state, and in its log how far it is; within `connected()`.
 
     Sites are no flows: what they do hangs on their own rows, and is nobody's to see but theirs.
@@ -87,7 +87,7 @@ def federation(spec_path: Path, workspace: Workspace, network: Network, *, told:
     return run(str(spec_path), str(workspace.root))
 
 
-def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told: Told) -> Released:
+def coordinate(spec_path: Path, workspace: Workspace, network: SiteNetwork, *, told: OnMessage) -> Released:
     """Train across the sites of a federation, or resume, and write what is released; once, as one spec is one run.
 
     Args:
@@ -120,7 +120,7 @@ def coordinate(spec_path: Path, workspace: Workspace, network: Network, *, told:
             return write_released(folder, known, made, ledger, signer)
 
 
-def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: Told) -> Made:
+def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, told: OnMessage) -> FederatedOutputs:
     """Charge the coordinator's account, and sum, train or count round after round."""
     plan, source = known.plan, source_name(known.spec.path)
     account, mark = known.spec.charge.account, known.spec.digest
@@ -142,18 +142,18 @@ def work(known: Federation, ledger: Ledger, sites: Sites, *, between: float, tol
     grant = open_grant(ledger, known.run_key)
     if isinstance(plan, CountingPlan):
         shapes = [known.shape(clique) for clique in plan.cliques]
-        return Made(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))
+        return FederatedOutputs(count_across(grant, heard, shapes, plan=plan, key=DRAWS, attempts=attempts))
     if known.generated is not None:
         phased, execution = known.generated, Execution("cpu")
         sums, trained = run_phases(
             grant, heard, phased, plan=phased.plan, key=DRAWS, execution=execution, attempts=attempts
         )
-        return Made((*sums, *trained.rounds), trained)
+        return FederatedOutputs((*sums, *trained.rounds), trained)
     layout, learner, training = known.training
     model = train_across(
         grant, heard, learner, layout, plan=training, key=DRAWS, execution=Execution("cpu"), attempts=attempts
     )
-    return Made(model.rounds, model)
+    return FederatedOutputs(model.rounds, model)
 
 
 class Heard:
@@ -175,9 +175,9 @@ class Heard:
 
 
 @contextmanager
-def over_flower(known: Federation, workspace: Workspace, network: Network) -> Iterator[FlowerSites]:
+def over_flower(known: Federation, workspace: Workspace, network: SiteNetwork) -> Iterator[FlowerSites]:
     """Run Flower's link and app beside the coordinator, inside the block."""
-    engine = Engine(network.environment, workspace.private / "flower" / "coordinator")
+    engine = FlowerEngine(network.environment, workspace.private / "flower" / "coordinator")
     link = f"{network.host}:{network.port}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
@@ -207,7 +207,7 @@ def site(
     environment: Path,
     link: str,
     certificates: Certificates | None,
-    told: Told = lambda text: None,
+    told: OnMessage = lambda text: None,
     look: Look = lambda found, page: None,
 ) -> Iterator[Lasting]:
     """Join a federation as a site, inside the block: pay, then answer rounds through a node of Flower's.
@@ -228,11 +228,11 @@ def site(
     """
     mine, spec = load_site(site_path)
     key = key_of(mine, spec, workspace)
-    engine = Engine(environment, workspace.private / "flower" / mine.site)
+    engine = FlowerEngine(environment, workspace.private / "flower" / mine.site)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sudare-")))
         address, masked = folder / "site", folder / "masked"
-        answers = Answering(stack.enter_context(joined(mine, spec, workspace, look=look)), told)
+        answers = SiteService(stack.enter_context(joined(mine, spec, workspace, look=look)), told)
         stack.enter_context(answering(address, answers))
         stack.enter_context(answering(masked, answers.masked))
         node = stack.enter_context(engine.node(mine.site, (address, masked), link, certificates, key=key))

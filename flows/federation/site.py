@@ -52,7 +52,7 @@ _OTHERS: Final = {
 }
 """Why a site does not take part where a digest is another, and what its own people are told to do."""
 PLAIN = "it was asked for a contribution without secure aggregation"
-Answer = tuple[dict[str, Any], bytes]
+WireAnswer = tuple[dict[str, Any], bytes]
 Look = Callable[[Misfits, Path], None]
 """Shows the site's operator how its rows fit, and where the private page is; raises where they say no."""
 
@@ -161,7 +161,7 @@ def site_run_key(spec: FederationSpec, site: str, mark: str) -> str:
     return f"{spec.federation}-{digest({'spec': spec.digest, 'site': site, 'snapshot': mark})[:24]}"
 
 
-class Answering:
+class SiteService:
     """Answers messages for a site, at two places: queries, and what the protocol masks before it is sent.
 
     Which of the two a message came to is all that decides whether a contribution is given; nothing that a message
@@ -174,7 +174,7 @@ class Answering:
 
     def __init__(self, site: Joined, told: Callable[[str], None] = lambda text: None) -> None:
         self._site, self._why, self._told = site, "", told
-        self._queries: dict[str, Callable[[dict[str, Any], bytes], Answer]] = {
+        self._queries: dict[str, Callable[[dict[str, Any], bytes], WireAnswer]] = {
             "join": self._join,
             "round": self._refused_plain if self.masks else self._round,
             "why": lambda header, body: ({"refused": self._why or FAILED}, b""),
@@ -193,7 +193,7 @@ class Answering:
         """Answer the handler that secure aggregation runs: rounds, where the trust asks for it, and nothing else."""
         return self._answered(message, {"round": self._round} if self.masks else {})
 
-    def _answered(self, message: bytes, known: Mapping[str, Callable[[dict[str, Any], bytes], Answer]]) -> bytes:
+    def _answered(self, message: bytes, known: Mapping[str, Callable[[dict[str, Any], bytes], WireAnswer]]) -> bytes:
         try:
             header, body = unpacked(message)
             return packed(*known[header["op"]](header, body))
@@ -207,7 +207,7 @@ class Answering:
             self._told(f"a message could not be answered: {type(error).__name__}")
         return packed({"refused": self._why})
 
-    def _join(self, header: dict[str, Any], body: bytes) -> Answer:
+    def _join(self, header: dict[str, Any], body: bytes) -> WireAnswer:
         """Compare what the coordinator holds with this site's own copies."""
         del body
         told, why = {"site": self._site.name}, self._other(header)
@@ -225,7 +225,7 @@ class Answering:
                 return why
         return ""
 
-    def _round(self, header: dict[str, Any], body: bytes) -> Answer:
+    def _round(self, header: dict[str, Any], body: bytes) -> WireAnswer:
         """Answer one attempt, once; a site that was started anew may meanwhile have another spec or plan."""
         why = self._other(header)
         if why:
@@ -236,7 +236,7 @@ class Answering:
         self._told(f"round {header['number'] + 1} was answered")
         return {"largest": 2 * self._site.federation.plan.largest_entry}, sent.residues.astype("<u4").tobytes()
 
-    def _refused_plain(self, header: dict[str, Any], body: bytes) -> Answer:
+    def _refused_plain(self, header: dict[str, Any], body: bytes) -> WireAnswer:
         """Refuse a contribution that would leave as it is."""
         del header, body
         self._why = PLAIN

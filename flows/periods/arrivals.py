@@ -13,7 +13,7 @@ from contracts.periods.period import Period
 from contracts.release.address import S3Address
 from contracts.release.source import Source
 from contracts.release.spec import load_spec
-from flows.periods.states import MISSING, Standing, standings
+from flows.periods.states import MISSING, PeriodStanding, standings
 from tasks.storage.workspace.run_folder import LOST
 from tasks.storage.workspace.settings import Workspace
 
@@ -53,7 +53,7 @@ def arrived(
     return [Arrival(each.period, _key(each, written, secret)) for each, written in ready if written is not None]
 
 
-def _ready(spec: Path, standing: Standing, quiet: timedelta) -> datetime | None:
+def _ready(spec: Path, standing: PeriodStanding, quiet: timedelta) -> datetime | None:
     """Say since when a period's files are at rest; None where they are not there, or no newer than the last attempt.
 
     A charged run goes on, whatever became of its files: since when it was tried.
@@ -67,7 +67,7 @@ def _ready(spec: Path, standing: Standing, quiet: timedelta) -> datetime | None:
     return written if attempt is None or written > datetime.fromisoformat(attempt.at) else None
 
 
-def _key(standing: Standing, written: datetime, secret: bytes) -> str:
+def _key(standing: PeriodStanding, written: datetime, secret: bytes) -> str:
     """Return the key of an arrival, a keyed digest: Prefect keeps it, and when rows were written is private."""
     tried = "never" if standing.attempt is None else standing.attempt.at
     told = f"arrival of {standing.release}: written {written.isoformat()}, tried {tried}"

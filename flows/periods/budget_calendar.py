@@ -13,7 +13,7 @@ from contracts.errors import SudareError
 from flows.request import read_request
 from privacy.ledger.forecast import Refusal, ScheduledRun, first_refusals, runs_left
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.terms import AccountState, Part
+from privacy.ledger.terms import AccountState, ChargePart
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.settings import Workspace
 from tasks.storage.workspace.settings_file import Scheduled
@@ -39,7 +39,7 @@ class Forecast:
     cron: str
     release: str | None
     following: datetime
-    parts: tuple[Part, ...]
+    parts: tuple[ChargePart, ...]
     runs_left: int
     trouble: str | None
 

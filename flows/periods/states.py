@@ -25,10 +25,10 @@ from tasks.storage.workspace.attempts import BEGUN, PUBLISHED, Attempt, last_att
 from tasks.storage.workspace.run_folder import is_held, run_name
 from tasks.storage.workspace.settings import Workspace
 
-State = Literal["published", "withdrawn", "charged", "running", "refused", "missing", "not over"]
+PeriodState = Literal["published", "withdrawn", "charged", "running", "refused", "missing", "not over"]
 MISSING: Final = ("charged", "refused", "missing")
 """The states of periods that a backfill runs; refused ones are tried, since a cap may have been opened meanwhile."""
-_WORDS: Final[dict[State, str]] = {
+_WORDS: Final[dict[PeriodState, str]] = {
     "published": "published",
     "withdrawn": "published and withdrawn; --supersede makes another version",
     "charged": "charged and not published: an attempt was interrupted; the next run goes on with its snapshot and "
@@ -50,7 +50,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True)
-class Standing:
+class PeriodStanding:
     """How one period stands.
 
     Args:
@@ -64,7 +64,7 @@ class Standing:
 
     period: Period
     release: str
-    state: State
+    state: PeriodState
     version: int | None = None
     refusal: str | None = None
     attempt: Attempt | None = None
@@ -91,7 +91,7 @@ class Standing:
 
 def standings(
     spec: Path, periods: Sequence[Period], workspace: Workspace, *, today: date, foresee: bool = True
-) -> list[Standing]:
+) -> list[PeriodStanding]:
     """Return how periods stand. Reads no data.
 
     Args:
@@ -119,7 +119,7 @@ def first_published(spec: Path, granularity: Granularity, workspace: Workspace) 
 
 def _standing(
     ledger: Ledger, spec: Path, period: Period, workspace: Workspace, today: date, foresee: bool
-) -> Standing:
+) -> PeriodStanding:
     request = read_request(spec, workspace, str(period))
     release = request.spec.release
     state, version = _by_the_ledger(ledger, request, workspace)
@@ -127,10 +127,10 @@ def _standing(
         state = "not over"
     refusal = _refusal(ledger, request) if state == "missing" and foresee else None
     attempt = last_attempt(workspace.attempts, release)
-    return Standing(period, release, "refused" if refusal else state, version, refusal, attempt)
+    return PeriodStanding(period, release, "refused" if refusal else state, version, refusal, attempt)
 
 
-def _by_the_ledger(ledger: Ledger, request: Request, workspace: Workspace) -> tuple[State, int | None]:
+def _by_the_ledger(ledger: Ledger, request: Request, workspace: Workspace) -> tuple[PeriodState, int | None]:
     versions = ledger.versions(request.spec.release)
     known = [version.number for version in versions if version.status == "published"]
     newest = known[-1] if known else None

@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 10.0
 _GAVE_UP: Final = "Service exceeded error threshold."
 """What Prefect's worker says when its server has not answered for some minutes."""
-Told = Callable[[str], None]
+OnRunMessage = Callable[[str], None]
 
 
 async def work(
-    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, told: Told
+    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, told: OnRunMessage
 ) -> None:
     """Work until the task is cancelled, through outages of the Prefect server.
 
@@ -97,7 +97,7 @@ def not_held(responses: Iterable[Any], held: Collection[object]) -> list[Any]:
     return [each for each in responses if each.flow_run.id not in held]
 
 
-def _telling(told: Told, live: Path) -> type[ProcessWorker]:
+def _telling(told: OnRunMessage, live: Path) -> type[ProcessWorker]:
     """Return Prefect's worker of processes, which says how runs end, and outlives an outage at the end of one."""
     from prefect.workers.process import ProcessWorker, ProcessWorkerResult
 

@@ -16,9 +16,9 @@ from privacy.accounting.curves import pure_loss
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -27,7 +27,7 @@ from privacy.accounting.events import (
 Budget = ZeroConcentrated | Pure
 
 
-def budget_of(planned: Iterable[Event]) -> Budget | None:
+def budget_of(planned: Iterable[PrivacyEvent]) -> Budget | None:
     """Return the budget among planned events, if there is one.
 
     Raises:
@@ -44,7 +44,7 @@ def limit(budget: Budget) -> Fraction:
     return budget.rho if isinstance(budget, ZeroConcentrated) else budget.epsilon
 
 
-def share(budget: Budget, event: Event) -> Fraction:
+def share(budget: Budget, event: PrivacyEvent) -> Fraction:
     """Return what an event takes from a budget, exactly.
 
     Raises:
@@ -54,7 +54,7 @@ def share(budget: Budget, event: Event) -> Fraction:
     return concentrated_loss(event) if isinstance(budget, ZeroConcentrated) else _pure(event)
 
 
-def concentrated_loss(event: Event) -> Fraction:
+def concentrated_loss(event: PrivacyEvent) -> Fraction:
     """Return the rho of an event.
 
     Raises:
@@ -74,14 +74,14 @@ def concentrated_loss(event: Event) -> Fraction:
     raise UnsupportedEvent(f"{event.kind} takes no share of a zCDP budget; allowed: noise with one rho")
 
 
-def _pure(event: Event) -> Fraction:
+def _pure(event: PrivacyEvent) -> Fraction:
     loss = pure_loss(event)
     if loss is None:
         raise UnsupportedEvent(f"{event.kind} takes no share of a pure budget; allowed: noise of finite pure loss")
     return loss
 
 
-def unplanned(planned: Sequence[Event], drawn: Iterable[Event]) -> list[Event]:
+def unplanned(planned: Sequence[PrivacyEvent], drawn: Iterable[PrivacyEvent]) -> list[PrivacyEvent]:
     """Return the drawn events that were not planned one by one, in order: those that take from the budget."""
     left = Counter(planned)
     rest = []

@@ -19,7 +19,7 @@ ATTO: Final = 10**18
 LARGEST: Final = 10**6
 _FLOAT_MARGIN: Final = Fraction(1, 10**15)
 
-Number = int | Fraction | Decimal | float
+RealNumber = int | Fraction | Decimal | float
 
 
 class AmountRefused(SudareError):
@@ -41,7 +41,7 @@ def _shown(found: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def exact(value: Number, *, what: str, largest: int = LARGEST, zero: bool = False) -> Fraction:
+def exact(value: RealNumber, *, what: str, largest: int = LARGEST, zero: bool = False) -> Fraction:
     """Turn a finite number into the rational that it is exactly, or refuse it.
 
     Args:
@@ -66,7 +66,7 @@ def exact(value: Number, *, what: str, largest: int = LARGEST, zero: bool = Fals
     return Fraction(value)
 
 
-def loss_up(value: Number) -> int:
+def loss_up(value: RealNumber) -> int:
     """Round a loss that was incurred up to whole units of 10^-12.
 
     A float stands for a computed value: it is raised by a relative 10^-15 first, more than the error of its
@@ -85,7 +85,7 @@ def loss_up(value: Number) -> int:
     return math.ceil(loss * PICO)
 
 
-def budget_down(value: Number) -> int:
+def budget_down(value: RealNumber) -> int:
     """Round a loss that is allowed down to whole units of 10^-12.
 
     Args:
@@ -104,7 +104,7 @@ def budget_down(value: Number) -> int:
     return units
 
 
-def delta_up(value: Number) -> int:
+def delta_up(value: RealNumber) -> int:
     """Round a failure probability that was incurred up to whole units of 10^-18.
 
     Args:
@@ -117,7 +117,7 @@ def delta_up(value: Number) -> int:
     return _below_one(math.ceil(_delta(value, 1 + _FLOAT_MARGIN) * ATTO), value)
 
 
-def delta_down(value: Number) -> int:
+def delta_down(value: RealNumber) -> int:
     """Round a failure probability that is allowed down to whole units of 10^-18.
 
     Args:
@@ -130,7 +130,7 @@ def delta_down(value: Number) -> int:
     return _below_one(math.floor(_delta(value, 1 - _FLOAT_MARGIN) * ATTO), value)
 
 
-def probability(value: Number) -> Fraction:
+def probability(value: RealNumber) -> Fraction:
     """Turn a failure probability into the rational that it is exactly, or refuse it.
 
     Args:
@@ -146,12 +146,12 @@ def probability(value: Number) -> Fraction:
     return delta
 
 
-def _delta(value: Number, factor: Fraction) -> Fraction:
+def _delta(value: RealNumber, factor: Fraction) -> Fraction:
     """Read a probability; `factor` moves a float off its last rounding."""
     return probability(value) * (factor if isinstance(value, float) else 1)
 
 
-def _below_one(units: int, value: Number) -> int:
+def _below_one(units: int, value: RealNumber) -> int:
     """Refuse a delta that rounding brought to one."""
     if units >= ATTO:
         raise AmountRefused("delta", value, "a probability >= 0 and < 1")

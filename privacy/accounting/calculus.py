@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused, pico_to_text
 from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_order, offset
 from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.events import Event, UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
 
 __all__ = ["Calculus", "PureCalculus", "RenyiCalculus", "best_order", "calculus_from_json"]
 
@@ -44,7 +44,7 @@ class PureCalculus:
         """
         return _checked(epsilon_pico, delta_atto)
 
-    def cost(self, events: Iterable[Event]) -> int:
+    def cost(self, events: Iterable[PrivacyEvent]) -> int:
         """Add up the losses of events, each rounded up, so that parts cost together what the whole does.
 
         Args:
@@ -114,7 +114,7 @@ class RenyiCalculus:
             raise AmountRefused("order", self.order, allowed)
         return min(room, LARGEST * PICO)
 
-    def cost(self, events: Iterable[Event]) -> int:
+    def cost(self, events: Iterable[PrivacyEvent]) -> int:
         """Add up the losses of events, each rounded up, so that parts cost together what the whole does.
 
         Args:
@@ -180,7 +180,7 @@ def calculus_from_json(data: Mapping[str, Any]) -> Calculus:
     )
 
 
-def _pure(event: Event) -> Fraction:
+def _pure(event: PrivacyEvent) -> Fraction:
     """Give an event's pure loss, or refuse the event by name."""
     loss = pure_loss(event)
     if loss is None:

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon
-from privacy.accounting.events import DiscreteGaussian, Event, Gaussian, PoissonSampledGaussian
+from privacy.accounting.events import DiscreteGaussian, Gaussian, PoissonSampledGaussian, PrivacyEvent
 from privacy.accounting.second_backend import pld_epsilon
 
 ClaimedBy = Literal["pure", "renyi", "pld"]
@@ -48,7 +48,7 @@ class Claim:
     by: ClaimedBy
 
 
-def release_claim(events: Iterable[Event], delta: int) -> Claim:
+def release_claim(events: Iterable[PrivacyEvent], delta: int) -> Claim:
     """Return the least claim that holds for events fixed beforehand.
 
     Args:
@@ -65,7 +65,7 @@ def release_claim(events: Iterable[Event], delta: int) -> Claim:
 
 
 @lru_cache(maxsize=64)
-def _claim(events: tuple[Event, ...], delta: int) -> Claim:
+def _claim(events: tuple[PrivacyEvent, ...], delta: int) -> Claim:
     if not delta:
         return Claim(PureCalculus().cost(events), "pure")
     chance = Fraction(delta, ATTO)
@@ -75,7 +75,7 @@ def _claim(events: tuple[Event, ...], delta: int) -> Claim:
     return known if composed is None or composed >= known.epsilon else Claim(composed, "pld")
 
 
-def _composed(events: Sequence[Event], delta: Fraction) -> int | None:
+def _composed(events: Sequence[PrivacyEvent], delta: Fraction) -> int | None:
     """Return the epsilon of the composed distribution, with room for what the library may be off by; or None."""
     gaussian = dominating(events)
     if gaussian is None:
@@ -88,7 +88,7 @@ def _composed(events: Sequence[Event], delta: Fraction) -> int | None:
     return None if not epsilon else math.ceil(Fraction(epsilon) * PICO) + 1
 
 
-def second_epsilon(events: Sequence[Event], delta: Fraction) -> float | None:
+def second_epsilon(events: Sequence[PrivacyEvent], delta: Fraction) -> float | None:
     """Return what the second accountant says of events fixed beforehand, of their own pairs or of dominating ones."""
     found = pld_epsilon(events, delta)
     if found is not None:
@@ -97,7 +97,7 @@ def second_epsilon(events: Sequence[Event], delta: Fraction) -> float | None:
     return None if gaussian is None else pld_epsilon(gaussian, delta)
 
 
-def dominating(events: Iterable[Event]) -> tuple[Event, ...] | None:
+def dominating(events: Iterable[PrivacyEvent]) -> tuple[PrivacyEvent, ...] | None:
     """Return continuous Gaussian noise that costs at least what these events do, at every epsilon and delta.
 
     Discrete Gaussian noise of variance v is, up to a factor of exp(10^-20), continuous noise of variance v - 4 that

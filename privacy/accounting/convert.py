@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Final
 
-from privacy.accounting.amounts import PICO, AmountRefused, Number, exact, probability
+from privacy.accounting.amounts import PICO, AmountRefused, RealNumber, exact, probability
 from privacy.accounting.curves import pure_total, renyi, upwards
-from privacy.accounting.events import Event, ZeroConcentrated
+from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
 
 SMALLEST_ORDER: Final = Fraction(1001, 1000)
 LARGEST_ORDER: Final = Fraction(10**6)
@@ -25,7 +25,7 @@ _ROUNDED_CURVES: Final = 1e-10
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
-def offset(order: float, delta: Number) -> float:
+def offset(order: float, delta: RealNumber) -> float:
     """Bound from above what the conversion adds to a Rényi loss; it may be negative.
 
     offset = log((order - 1) / order) - (log(delta) + log(order)) / (order - 1)
@@ -47,7 +47,7 @@ def offset(order: float, delta: Number) -> float:
     return upwards(shrink + tail, abs(shrink) + (abs(math.log(chance)) + math.log(order)) / (order - 1))
 
 
-def epsilon_at(order: float, renyi_loss: float, delta: Number) -> float:
+def epsilon_at(order: float, renyi_loss: float, delta: RealNumber) -> float:
     """Convert a Rényi loss of one order to epsilon at delta.
 
     epsilon = renyi_loss + log((order - 1) / order) - (log(delta) + log(order)) / (order - 1)
@@ -69,7 +69,7 @@ def epsilon_at(order: float, renyi_loss: float, delta: Number) -> float:
     return max(0.0, upwards(renyi_loss + added, renyi_loss + abs(added))) if added < math.inf else math.inf
 
 
-def best_epsilon(events: Iterable[Event], delta: Number) -> tuple[float, float]:
+def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[float, float]:
     """Find the smallest epsilon at delta that a list of events, fixed in advance, is known to have.
 
     Args:
@@ -96,7 +96,7 @@ def best_epsilon(events: Iterable[Event], delta: Number) -> tuple[float, float]:
     return min(best, (at(order), order))
 
 
-def best_order(epsilon: Number, delta: Number) -> Fraction:
+def best_order(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     """Choose the order of an account: the one at which the most Gaussian loss fits under its cap.
 
     Args:
@@ -124,7 +124,7 @@ def best_order(epsilon: Number, delta: Number) -> Fraction:
     return ideal.limit_denominator(10**6)
 
 
-def rho_for(epsilon: Number, delta: Number) -> Fraction:
+def rho_for(epsilon: RealNumber, delta: RealNumber) -> Fraction:
     """Find how much zero-concentrated loss a release of (epsilon, delta) may have.
 
     It is what fits at `best_order(epsilon, delta)`, less a loss of 4.1 * 10^-9 for the roundings of its parts: split
@@ -151,7 +151,7 @@ def rho_for(epsilon: Number, delta: Number) -> Fraction:
     return Fraction(units, PICO)
 
 
-def _room(order: float, epsilon: Fraction, delta: Number) -> float:
+def _room(order: float, epsilon: Fraction, delta: RealNumber) -> float:
     """Compute the rho that fits at one order; negative if none does."""
     return (float(epsilon) - offset(order, delta)) / order
 

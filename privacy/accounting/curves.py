@@ -23,10 +23,10 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -54,7 +54,7 @@ def upwards(value: float, magnitude: float | None = None) -> float:
     return value + RELATIVE_MARGIN * size + ABSOLUTE_MARGIN
 
 
-def renyi(event: Event, order: float) -> float:
+def renyi(event: PrivacyEvent, order: float) -> float:
     """Bound the Rényi divergence of an event from above, over all its neighbours and both directions.
 
     Args:
@@ -75,7 +75,7 @@ def renyi(event: Event, order: float) -> float:
     return upwards(_divergence(event, order))
 
 
-def _divergence(event: Event, order: float) -> float:
+def _divergence(event: PrivacyEvent, order: float) -> float:
     """Compute the divergence as it is, without a margin."""
     match event:
         case DiscreteLaplace():
@@ -127,7 +127,7 @@ def _small_excess(a: float, b: float, t: float, d: int) -> float:
     )
 
 
-def pure_loss(event: Event) -> Fraction | None:
+def pure_loss(event: PrivacyEvent) -> Fraction | None:
     """Give the pure epsilon of an event, exactly.
 
     Returns:
@@ -147,7 +147,7 @@ def pure_loss(event: Event) -> Fraction | None:
     raise UnsupportedEvent(f"no pure loss for {type(event).__name__}")
 
 
-def pure_total(events: Iterable[Event]) -> Fraction | None:
+def pure_total(events: Iterable[PrivacyEvent]) -> Fraction | None:
     """Add up the pure losses of a list of events; None where one of them is infinite."""
     losses = [pure_loss(event) for event in events]
     finite = [loss for loss in losses if loss is not None]

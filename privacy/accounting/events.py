@@ -255,7 +255,10 @@ class DiscreteLaplaceVector:
         return _write(self)
 
 
-Event = (
+CountNoise = DiscreteLaplace | DiscreteGaussian
+"""The noise of a count."""
+
+PrivacyEvent = (
     DiscreteLaplace
     | DiscreteLaplaceVector
     | DiscreteGaussian
@@ -266,7 +269,7 @@ Event = (
     | PoissonSampledGaussian
 )
 
-_KINDS: Final[dict[str, type[Event]]] = {
+_KINDS: Final[dict[str, type[PrivacyEvent]]] = {
     DiscreteLaplace.kind: DiscreteLaplace,
     DiscreteLaplaceVector.kind: DiscreteLaplaceVector,
     DiscreteGaussian.kind: DiscreteGaussian,
@@ -278,7 +281,7 @@ _KINDS: Final[dict[str, type[Event]]] = {
 }
 
 
-def event_from_json(data: Mapping[str, Any]) -> Event:
+def event_from_json(data: Mapping[str, Any]) -> PrivacyEvent:
     """Read an event back from its JSON values.
 
     Args:
@@ -300,7 +303,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
     return _KINDS[kind](**{name: _read(name, data[name]) for name in wanted})
 
 
-def _write(event: Event) -> dict[str, Any]:
+def _write(event: PrivacyEvent) -> dict[str, Any]:
     """Lay an event out as JSON values, its kind first."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     return {"kind": event.kind, **{name: _shown(value) for name, value in values.items()}}

@@ -39,7 +39,7 @@ def odds_bound(epsilon: int, delta: int) -> Decimal:
     return factor
 
 
-class Loss(NamedTuple):
+class LossPair(NamedTuple):
     """A privacy loss: epsilon [10^-12] at delta [10^-18]."""
 
     epsilon: int
@@ -51,7 +51,7 @@ def exceptions(epsilon: int, delta: int) -> int:
     return min(EXCEPTIONS * delta, ATTO) if epsilon else 0
 
 
-def loss_about_a_row(epsilon: int, delta: int, *, adjacency: str) -> Loss:
+def loss_about_a_row(epsilon: int, delta: int, *, adjacency: str) -> LossPair:
     """Return the loss about what the table says of a unit that is known to be in it.
 
     Under add_remove other rows count as one unit removed and another added: 2 epsilon and (1 + exp(epsilon)) delta.
@@ -62,8 +62,8 @@ def loss_about_a_row(epsilon: int, delta: int, *, adjacency: str) -> Loss:
         adjacency: of the release.
     """
     if adjacency != "add_remove":
-        return Loss(epsilon, delta)
-    return Loss(2 * epsilon, min(_whole_up(1 + odds_bound(epsilon, 0), delta), ATTO - 1))
+        return LossPair(epsilon, delta)
+    return LossPair(2 * epsilon, min(_whole_up(1 + odds_bound(epsilon, 0), delta), ATTO - 1))
 
 
 def _whole_up(times: Decimal, amount: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from privacy.accounting.amounts import ATTO, PICO, AmountRefused, Number, probability
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, probability
 from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.calibrate import laplace_inverse_scale
 from privacy.accounting.convert import best_epsilon, rho_for
@@ -17,10 +17,10 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -36,7 +36,7 @@ _A_DECADE: Final = 9 * _FIRST
 _FACTOR_BITS: Final = 40
 
 
-def scaled(event: Event, factor: Fraction) -> Event:
+def scaled(event: PrivacyEvent, factor: Fraction) -> PrivacyEvent:
     """Give the event of the same draw with its loss parameter multiplied.
 
     inverse_scale * f, sigma_squared / f^2, epsilon * f, rho * f^2, noise_multiplier / f. Pure losses and rho are
@@ -76,7 +76,9 @@ def scaled(event: Event, factor: Fraction) -> Event:
     raise UnsupportedEvent(f"no scaling for {type(event).__name__}")
 
 
-def largest_epsilon(events: Sequence[Event], delta: Number, calculus: Calculus, remaining: int) -> Fraction | None:
+def largest_epsilon(
+    events: Sequence[PrivacyEvent], delta: RealNumber, calculus: Calculus, remaining: int
+) -> Fraction | None:
     """Find the largest epsilon that the same mix of events may have and still fit.
 
     A list of finite pure losses has its pure sum for epsilon; one of Gaussian noise and zCDP budgets the epsilon
@@ -123,15 +125,15 @@ def further_epsilons(calculus: Calculus, delta: int, remaining: int) -> dict[str
         dict: "laplace" and, where the account holds it, "gaussian"; None where nothing fits.
     Privacy: reads no data.
     """
-    laplace: Event = Pure(Fraction(1))
+    laplace: PrivacyEvent = Pure(Fraction(1))
     found = {"laplace": largest_epsilon((laplace,), 0, calculus, remaining)}
     if not isinstance(calculus, PureCalculus):
-        gaussian: Event = ZeroConcentrated(Fraction(1, 100))
+        gaussian: PrivacyEvent = ZeroConcentrated(Fraction(1, 100))
         found["gaussian"] = largest_epsilon((gaussian,), Fraction(delta, ATTO), calculus, remaining)
     return found
 
 
-def _cost(counted: Counter[Event], factor: Fraction, calculus: Calculus) -> float:
+def _cost(counted: Counter[PrivacyEvent], factor: Fraction, calculus: Calculus) -> float:
     """Add up the costs of the scaled events; infinite where one of them does not exist."""
     try:
         return sum(count * calculus.cost([scaled(event, factor)]) for event, count in counted.items())
@@ -139,7 +141,7 @@ def _cost(counted: Counter[Event], factor: Fraction, calculus: Calculus) -> floa
         return math.inf
 
 
-def _rho_total(events: Sequence[Event]) -> Fraction | None:
+def _rho_total(events: Sequence[PrivacyEvent]) -> Fraction | None:
     """Add up the rho of a list of Gaussian noise and zCDP budgets; None for any other list."""
     total = Fraction(0)
     for event in events:
@@ -155,7 +157,7 @@ def _rho_total(events: Sequence[Event]) -> Fraction | None:
     return total
 
 
-def _rho_factor(epsilon: Fraction, delta: Number, rho: Fraction) -> Fraction | None:
+def _rho_factor(epsilon: Fraction, delta: RealNumber, rho: Fraction) -> Fraction | None:
     """Give a factor, rounded up, that brings rho to what a release of (epsilon, delta) may have; None if nothing."""
     try:
         wanted = rho_for(epsilon, delta) / rho
@@ -186,7 +188,9 @@ def _ten(power: int) -> Fraction:
     return Fraction(size) if power >= 0 else Fraction(1, size)
 
 
-def _largest_by_factor(counted: Counter[Event], delta: Number, fits: Callable[[Fraction], bool]) -> Fraction | None:
+def _largest_by_factor(
+    counted: Counter[PrivacyEvent], delta: RealNumber, fits: Callable[[Fraction], bool]
+) -> Fraction | None:
     """Search the factors for the largest that fits, and convert what it leaves to four digits."""
     low, high = _bracket(fits)
     if low is None:

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from privacy.accounting.amounts import AmountRefused, Number, probability
+from privacy.accounting.amounts import AmountRefused, RealNumber, probability
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
 )
@@ -34,7 +34,7 @@ _TAIL: Final = 36.0
 _TAIL_ORDERS: Final = tuple(2.0**power for power in range(1, 15))
 
 
-def pld_epsilon(events: Iterable[Event], delta: Number) -> float | None:
+def pld_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> float | None:
     """Compute epsilon at delta by composing privacy loss distributions, rounded pessimistically.
 
     Args:
@@ -56,7 +56,7 @@ def pld_epsilon(events: Iterable[Event], delta: Number) -> float | None:
     chance = float(probability(delta))
     if chance <= 0:
         raise AmountRefused("delta", delta, "a probability > 0 and < 1 for a loss distribution")
-    units: Counter[Event] = Counter()
+    units: Counter[PrivacyEvent] = Counter()
     for event in events:
         split = _split(event)
         if split is None:
@@ -73,7 +73,7 @@ def pld_epsilon(events: Iterable[Event], delta: Number) -> float | None:
     return epsilon if epsilon < math.inf else None
 
 
-def _split(event: Event) -> tuple[Event, int] | None:
+def _split(event: PrivacyEvent) -> tuple[PrivacyEvent, int] | None:
     """Split an event into equal events of one cell and move one, and say how many; None where that is not possible.
 
     The neighbours change each of the cells by one or by nothing; the cells' noises are independent, so that the
@@ -95,7 +95,7 @@ def _split(event: Event) -> tuple[Event, int] | None:
     return None
 
 
-def _interval(units: Counter[Event]) -> float:
+def _interval(units: Counter[PrivacyEvent]) -> float:
     """Choose the grid of losses: so many points for the composed mean and its sixteen standard deviations.
 
     The largest pure step is a multiple of it, so that a list of equal ones is not rounded at all.
@@ -121,7 +121,7 @@ def _interval(units: Counter[Event]) -> float:
     return largest / math.ceil(largest / interval) if largest > interval else interval
 
 
-def _distribution(event: Event, interval: float) -> Any:
+def _distribution(event: PrivacyEvent, interval: float) -> Any:
     """Tabulate the loss of one event of one cell."""
     # The library costs a second to import, so that only a report that asks for it pays.
     from dp_accounting.pld import privacy_loss_distribution as library

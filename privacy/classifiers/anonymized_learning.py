@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
     checked_useful,
@@ -29,8 +29,8 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
-from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
@@ -82,8 +82,8 @@ class AnonymizedLearning:
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        seed: Seed,
+        progress: FitProgress,
+        seed: DrawSeed,
     ) -> FittedClassifier:
         """Train within the grant from checkpoint to checkpoint, and take the last one's parameters.
 
@@ -106,13 +106,13 @@ class AnonymizedLearning:
         """Widths of the hidden layers."""
         return options.hidden
 
-    def bounds(self, options: AnonymizedLearningOptions) -> Bounds | None:
+    def bounds(self, options: AnonymizedLearningOptions) -> ParameterRange | None:
         """Changes are clamped; weights are not."""
         return None
 
     def weights(
         self, asked: AskedClassifier, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[Layer, ...] | None:
+    ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
         Raises:
@@ -140,7 +140,7 @@ def _training(asked: AskedClassifier, options: AnonymizedLearningOptions) -> Del
 
 def _layers(
     asked: AskedClassifier, options: AnonymizedLearningOptions, words: NDArray[np.int64]
-) -> tuple[Layer, ...]:
+) -> tuple[WeightsAndBias, ...]:
     """Round a checkpoint's parameters to float32."""
     parameters = options.training(asked).parameters
     if words.shape != (parameters,):

@@ -18,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
+from privacy.arrays import Unsigned
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import NetworkOptions
-from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
-from privacy.generators.generator import CannotGenerate, CountsSource, Generator, GeneratorPlan, Model, Progress
+from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, Generator, GeneratorPlan, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.rows import seed_for
 from privacy.grant.draws import Draws
 from privacy.learning.feed_forward import initial_vector, train_plainly
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
 
 SAYS: Final = (
@@ -81,8 +82,8 @@ class AnonymizingFirst:
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        seed: Seed,
+        progress: FitProgress,
+        seed: DrawSeed,
     ) -> FittedClassifier:
         """Fit the generator through the grant, then sample and train.
 
@@ -114,7 +115,7 @@ class AnonymizingFirst:
         """Widths of the hidden layers."""
         return options.hidden
 
-    def bounds(self, options: AnonymizingFirstOptions) -> Bounds | None:
+    def bounds(self, options: AnonymizingFirstOptions) -> ParameterRange | None:
         """Nothing is clamped."""
         return None
 
@@ -124,7 +125,7 @@ class AnonymizingFirst:
 
     def weights(
         self, asked: AskedClassifier, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[Layer, ...] | None:
+    ) -> tuple[WeightsAndBias, ...] | None:
         """The model of the rows has to be estimated first."""
         return None
 
@@ -156,7 +157,7 @@ def _generator(asked: AskedClassifier, options: AnonymizingFirstOptions) -> tupl
 
 def _trained(
     asked: AskedClassifier, options: AnonymizingFirstOptions, model: Model, seed: PostProcessingSeed
-) -> tuple[Layer, ...]:
+) -> tuple[WeightsAndBias, ...]:
     """Sample rows, and train on them."""
     wanted = min(options.rows or max(model.rows, 1), MOST_ROWS)
     codes = model.sample(wanted, seed=seed_for(seed, "rows").value)
@@ -176,7 +177,7 @@ def _trained(
     return layers_of(np.nan_to_num(vector.astype(np.float32)), widths)
 
 
-def _vectors(codes: Codes, layout: RowLayout, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _vectors(codes: Unsigned, layout: RowLayout, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return made-up rows without the label's entries, and the label's."""
     head = next(each for each in layout.heads if each.column == label)
     vectors = layout.vectors(codes).astype(np.float64)

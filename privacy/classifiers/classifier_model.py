@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Unsigned
 from privacy.classifiers.safetensors import Tensors, from_safetensors, to_safetensors
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
+WeightsAndBias = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Weights (outputs, inputs) and biases (outputs,)."""
 FORMAT: Final = "sudare-classifier/1"
 _MOST_LAYERS: Final = 64
@@ -26,7 +27,7 @@ _PIECE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ParameterRange:
     """The ranges to which every weight, and every bias, was clamped before it was released."""
 
     lowest: float
@@ -40,7 +41,7 @@ class Bounds:
         return repr(self.lowest), repr(self.highest), repr(self.lowest_bias), repr(self.highest_bias)
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Bounds:
+    def of(cls, texts: Sequence[str]) -> ParameterRange:
         """Read the four limits again.
 
         Raises:
@@ -69,8 +70,8 @@ class ClassifierModel:
 
     layout: RowLayout
     label: str
-    layers: tuple[Layer, ...]
-    bounds: Bounds | None = None
+    layers: tuple[WeightsAndBias, ...]
+    bounds: ParameterRange | None = None
 
     def __post_init__(self) -> None:
         classes = self.layout.column(self.label).width
@@ -120,7 +121,7 @@ class ClassifierModel:
         """Entries of the input and of each layer's output."""
         return (self.layers[0][0].shape[1], *(weights.shape[0] for weights, _ in self.layers))
 
-    def probabilities(self, codes: Codes) -> NDArray[np.float64]:
+    def probabilities(self, codes: Unsigned) -> NDArray[np.float64]:
         """Return the chances of the label's cells, shape (rows, cells).
 
         Args:
@@ -133,7 +134,7 @@ class ClassifierModel:
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.widths[-1]))
 
-    def cells(self, codes: Codes) -> NDArray[np.int64]:
+    def cells(self, codes: Unsigned) -> NDArray[np.int64]:
         """Return the most likely cell of the label for each row."""
         return np.asarray(self.probabilities(codes).argmax(axis=1), dtype=np.int64)
 
@@ -152,7 +153,7 @@ class ClassifierModel:
         return to_safetensors(self.tensors(), about)
 
 
-def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: Bounds | None) -> ClassifierModel:
+def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: ParameterRange | None) -> ClassifierModel:
     """Read a classifier's weights from safetensors.
 
     Args:
@@ -167,7 +168,7 @@ def read_classifier(data: bytes, layout: RowLayout, label: str, bounds: Bounds |
     return ClassifierModel(layout, label, _layers(tensors), bounds)
 
 
-def _layers(tensors: Tensors) -> tuple[Layer, ...]:
+def _layers(tensors: Tensors) -> tuple[WeightsAndBias, ...]:
     count = len(tensors) // 2
     names = {f"layers.{place}.{part}" for place in range(count) for part in ("weight", "bias")}
     if set(tensors) != names or not 1 <= count <= _MOST_LAYERS:
@@ -175,7 +176,7 @@ def _layers(tensors: Tensors) -> tuple[Layer, ...]:
     return tuple((tensors[f"layers.{place}.weight"], tensors[f"layers.{place}.bias"]) for place in range(count))
 
 
-def layers_of(vector: NDArray[np.float32], widths: tuple[int, ...]) -> tuple[Layer, ...]:
+def layers_of(vector: NDArray[np.float32], widths: tuple[int, ...]) -> tuple[WeightsAndBias, ...]:
     """Take a flat vector of parameters apart: each layer's weights, then its biases."""
     layers, start = [], 0
     for inputs, outputs_ in pairwise(widths):
@@ -190,7 +191,7 @@ def parameters_in(widths: tuple[int, ...]) -> int:
     return sum((inputs + 1) * outputs_ for inputs, outputs_ in pairwise(widths))
 
 
-def outputs(layers: tuple[Layer, ...], vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+def outputs(layers: tuple[WeightsAndBias, ...], vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return what the last layer gives, shape (rows, cells), in float64."""
     y = vectors.astype(np.float64)
     for place, (weights, biases) in enumerate(layers):

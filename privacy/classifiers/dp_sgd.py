@@ -19,9 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of, parameters_in
-from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
-from privacy.generators.generator import CountsSource, GeneratorPlan, Progress
+from privacy.classifiers.classifier_model import (
+    ClassifierModel,
+    ParameterRange,
+    WeightsAndBias,
+    layers_of,
+    parameters_in,
+)
+from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.generators.generator import CountsSource, FitProgress, GeneratorPlan
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
 from privacy.generators.training_run import Timer, train
@@ -92,8 +98,8 @@ class DpSgd:
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        seed: Seed,
+        progress: FitProgress,
+        seed: DrawSeed,
     ) -> FittedClassifier:
         """Train, and take the weights out of the last checkpoint.
 
@@ -112,7 +118,7 @@ class DpSgd:
         """Widths of the hidden layers."""
         return options.hidden
 
-    def bounds(self, options: DpSgdOptions) -> Bounds | None:
+    def bounds(self, options: DpSgdOptions) -> ParameterRange | None:
         """Nothing is clamped."""
         return None
 
@@ -122,7 +128,7 @@ class DpSgd:
 
     def weights(
         self, asked: AskedClassifier, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[Layer, ...] | None:
+    ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
         Raises:
@@ -133,7 +139,9 @@ class DpSgd:
         return _layers(asked, options, next(iter(drawn.values())))
 
 
-def _layers(asked: AskedClassifier, options: DpSgdOptions, checkpoint: NDArray[np.int64]) -> tuple[Layer, ...]:
+def _layers(
+    asked: AskedClassifier, options: DpSgdOptions, checkpoint: NDArray[np.int64]
+) -> tuple[WeightsAndBias, ...]:
     """Take a checkpoint apart: parameters, Adam's two moments, and the parameters' average where one is kept."""
     widths = asked.widths(options.hidden)
     size, kinds = parameters_in(widths), 3 + (options.averaging is not None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.release.classifier import ModelProduct
-from privacy.classifiers.classifier_model import FORMAT, Bounds
+from privacy.classifiers.classifier_model import FORMAT, ParameterRange
 from privacy.learning.layout import ColumnLayout, RowLayout, row_layout
 
 DROWNED: Final = (
@@ -46,7 +46,7 @@ def model_layout(contract: Contract, product: ModelProduct) -> RowLayout:
 
 
 def inputs_of(
-    contract: Contract, product: ModelProduct, widths: Sequence[int], bounds: Bounds | None
+    contract: Contract, product: ModelProduct, widths: Sequence[int], bounds: ParameterRange | None
 ) -> dict[str, Any]:
     """Describe how a row becomes the model's input, and what its outputs mean; a function of public values alone.
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer, layers_of
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import (
     PerturbationOptions,
     checked_useful,
@@ -27,8 +27,8 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import AskedClassifier, FittedClassifier, Seed
-from privacy.generators.generator import CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
@@ -93,8 +93,8 @@ class LearningFirst:
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        seed: Seed,
+        progress: FitProgress,
+        seed: DrawSeed,
     ) -> FittedClassifier:
         """Train within the grant, and take the noisy parameters.
 
@@ -115,14 +115,14 @@ class LearningFirst:
         """Widths of the hidden layers."""
         return options.hidden
 
-    def bounds(self, options: LearningFirstOptions) -> Bounds | None:
+    def bounds(self, options: LearningFirstOptions) -> ParameterRange | None:
         """The ranges of weights and biases, as float32 has them."""
         limits = (options.lowest, options.highest, *options.bias_range)
-        return Bounds(*(float(np.float32(limit)) for limit in limits))
+        return ParameterRange(*(float(np.float32(limit)) for limit in limits))
 
     def weights(
         self, asked: AskedClassifier, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[Layer, ...] | None:
+    ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights from the noisy steps of their ranges.
 
         Raises:
@@ -146,7 +146,9 @@ def _release(asked: AskedClassifier, options: LearningFirstOptions) -> Parameter
         raise CannotGenerate(f"learning_first: {refused}") from refused
 
 
-def _layers(asked: AskedClassifier, options: LearningFirstOptions, steps: NDArray[np.int64]) -> tuple[Layer, ...]:
+def _layers(
+    asked: AskedClassifier, options: LearningFirstOptions, steps: NDArray[np.int64]
+) -> tuple[WeightsAndBias, ...]:
     """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
     made = _release(asked, options)
     if steps.shape != (made.training.parameters,) or steps.min() < 0 or steps.max() > STEPS:

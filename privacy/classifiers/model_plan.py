@@ -14,7 +14,7 @@ from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer
 from privacy.classifiers.trainer import AskedClassifier
-from privacy.generators.calibration import Room
+from privacy.generators.calibration import MultiplierRange
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.release_plan import FittedPlan, asked_of, claim_of, noise_planned
 
@@ -30,7 +30,7 @@ def plan_model(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    rooms: Sequence[Room] = (),
+    rooms: Sequence[MultiplierRange] = (),
     noise_epsilon: Fraction | None = None,
 ) -> ModelPlan:
     """Let the trainer plan a product under a charge; as `plan_synthetic`.

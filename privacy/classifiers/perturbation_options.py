@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, Event
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, PrivacyEvent
 from privacy.classifiers.inputs import DROWNED
 from privacy.classifiers.trainer import AskedClassifier
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep
@@ -170,7 +170,7 @@ def _seconds_a_parameter(made: Perturbation) -> float:
     return _SECONDS_A_NOISE if isinstance(made, DeltaTraining) else 0.0
 
 
-def joint_epsilon(events: Sequence[Event], delta: Fraction) -> Fraction:
+def joint_epsilon(events: Sequence[PrivacyEvent], delta: Fraction) -> Fraction:
     """Return the joint epsilon of draws at delta."""
     if not delta:
         return Fraction(PureCalculus().cost(events), 10**12)
@@ -192,7 +192,7 @@ def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fractio
     return float(best_epsilon([alone], delta)[0])
 
 
-def _largest(asked: AskedClassifier, events: Callable[[Fraction], Sequence[Event]]) -> Fraction:
+def _largest(asked: AskedClassifier, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
     """Search the largest epsilon of one parameter whose joint loss the charge holds."""
     room, low, high = asked.epsilon * _NEARLY, 0, math.floor(asked.epsilon * _FINEST)
     while high - low > 1:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, Layer
-from privacy.generators.generator import Asked, CannotGenerate, CountsSource, GeneratorPlan, Progress
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias
+from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan, SynthesisTask
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
@@ -24,12 +24,12 @@ from privacy.learning.trained import Trained
 from privacy.marginals.seeds import PostProcessingSeed
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
-Seed = Callable[[], PostProcessingSeed]
+DrawSeed = Callable[[], PostProcessingSeed]
 """Draws the public seed of post-processing; asked after the last noise, if at all."""
 
 
 @dataclass(frozen=True)
-class AskedClassifier(Asked):
+class AskedClassifier(SynthesisTask):
     """What a trainer is asked for; public, data-free.
 
     Args:
@@ -52,9 +52,9 @@ class AskedClassifier(Asked):
         return self.vectors
 
     @property
-    def of_rows(self) -> Asked:
+    def of_rows(self) -> SynthesisTask:
         """What a generator of rows is asked for instead."""
-        return Asked(**{each.name: getattr(self, each.name) for each in fields(Asked)})
+        return SynthesisTask(**{each.name: getattr(self, each.name) for each in fields(SynthesisTask)})
 
     @property
     def inputs(self) -> int:
@@ -118,8 +118,8 @@ class Trainer(Protocol, Generic[OptionsT]):
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        seed: Seed,
+        progress: FitProgress,
+        seed: DrawSeed,
     ) -> FittedClassifier:
         """Train through the grant.
 
@@ -134,7 +134,7 @@ class Trainer(Protocol, Generic[OptionsT]):
         """Widths of the hidden layers."""
         ...
 
-    def bounds(self, options: OptionsT) -> Bounds | None:
+    def bounds(self, options: OptionsT) -> ParameterRange | None:
         """Range to which weights and biases are clamped; None where they are not."""
         ...
 
@@ -144,7 +144,7 @@ class Trainer(Protocol, Generic[OptionsT]):
 
     def weights(
         self, asked: AskedClassifier, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[Layer, ...] | None:
+    ) -> tuple[WeightsAndBias, ...] | None:
         """Return the layers that follow from the published noisy values by arithmetic alone, the same anywhere.
 
         Args:

@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.evaluation.cells import Rows, check_comparable
+from privacy.evaluation.cells import EncodedRows, check_comparable
 
 _MOST_CELLS = 10_000_000
 
 
-def association(rows: Rows, left: int, right: int) -> float | None:
+def association(rows: EncodedRows, left: int, right: int) -> float | None:
     """Compute Cramér's V of two columns, a correlation for columns of labels, from 0 to 1.
 
     Formula:  V = sqrt(chi^2 / (n (min(r, c) - 1))) over the r and c labels that occur; 0 where one is alone.
@@ -38,7 +38,7 @@ def association(rows: Rows, left: int, right: int) -> float | None:
     return float(np.sqrt(np.sum((counts - expected) ** 2 / expected) / (number * least)))
 
 
-def association_errors(real: Rows, made: Rows) -> dict[tuple[int, int], float]:
+def association_errors(real: EncodedRows, made: EncodedRows) -> dict[tuple[int, int], float]:
     """Return the absolute difference of Cramér's V of each pair of columns, by place.
 
     Raises:

@@ -25,12 +25,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.evaluation.membership import Array, scaled_confidence
-from privacy.learning.layout import Codes
+from privacy.arrays import Floats, Unsigned
+from privacy.evaluation.membership import scaled_confidence
 
-Told = Callable[[Codes], Array]
+PredictedShares = Callable[[Unsigned], Floats]
 """A model: rows of codes, shape (rows, codes), to the chances of the label's cells, shape (rows, cells)."""
-Cells = NDArray[np.int64]
+CellNumbers = NDArray[np.int64]
 WEIGHTS: Final = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """From which an attacker chooses; 0 asks no model."""
 _LEAST_CHANCE: Final = 1e-12
@@ -63,7 +63,7 @@ class Inferred:
         return sqrt(pooled * (1 - pooled) * (1 / inside + 1 / outside))
 
 
-def evidence(told: Told, codes: Codes, labels: Cells, *, place: int, values: int) -> Array:
+def evidence(told: PredictedShares, codes: Unsigned, labels: CellNumbers, *, place: int, values: int) -> Floats:
     """Return how sure a model is of each person's true label with each value of the secret, shape (rows, values).
 
     Args:
@@ -81,12 +81,12 @@ def evidence(told: Told, codes: Codes, labels: Cells, *, place: int, values: int
     return np.stack(found, axis=1)
 
 
-def beyond(observed: Array, references: Sequence[Array]) -> Array:
+def beyond(observed: Floats, references: Sequence[Floats]) -> Floats:
     """Take off what models of other people say: their mean evidence, all of shape (rows, values)."""
     return np.asarray(observed - np.mean(np.stack(list(references)), axis=0))
 
 
-def guessed(prior: Array, found: Array, *, weight: float) -> Cells:
+def guessed(prior: Floats, found: Floats, *, weight: float) -> CellNumbers:
     """Return the likeliest value of the secret for each person.
 
     Args:
@@ -98,7 +98,7 @@ def guessed(prior: Array, found: Array, *, weight: float) -> Cells:
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
-def chosen_weight(prior: Array, found: Array, truth: Cells, weights: Sequence[float] = WEIGHTS) -> float:
+def chosen_weight(prior: Floats, found: Floats, truth: CellNumbers, weights: Sequence[float] = WEIGHTS) -> float:
     """Return the weight that guesses best, the first of equal ones.
 
     Args:
@@ -110,7 +110,7 @@ def chosen_weight(prior: Array, found: Array, truth: Cells, weights: Sequence[fl
     return weights[int(np.argmax(shares))]
 
 
-def inferred(guesses: Cells, truth: Cells, members: NDArray[np.bool_]) -> Inferred:
+def inferred(guesses: CellNumbers, truth: CellNumbers, members: NDArray[np.bool_]) -> Inferred:
     """Score guesses of the secret.
 
     Args:

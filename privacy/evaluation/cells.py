@@ -14,7 +14,7 @@ _MOST_CELLS = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rows:
+class EncodedRows:
     """Encoded rows; private or released, whoever made them knows.
 
     Args:
@@ -57,7 +57,7 @@ class Rows:
         return found
 
 
-def check_comparable(real: Rows, made: Rows) -> None:
+def check_comparable(real: EncodedRows, made: EncodedRows) -> None:
     """Refuse two tables whose columns differ.
 
     Raises:

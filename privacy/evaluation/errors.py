@@ -10,9 +10,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.evaluation.cells import Rows, check_comparable
+from privacy.evaluation.cells import EncodedRows, check_comparable
 
-Clique = tuple[int, ...]
+AxisNumbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class WorkloadError:
         distances: L1 distance of the raw counts over the number of real rows (or of shares), one a marginal.
     """
 
-    cliques: tuple[Clique, ...]
+    cliques: tuple[AxisNumbers, ...]
     distances: tuple[float, ...]
 
     @property
@@ -33,7 +33,7 @@ class WorkloadError:
         return float(np.mean(self.distances))
 
 
-def alpha_way_error(real: Rows, made: Rows, *, alpha: int, shares: bool = False) -> WorkloadError:
+def alpha_way_error(real: EncodedRows, made: EncodedRows, *, alpha: int, shares: bool = False) -> WorkloadError:
     """Measure the error over all marginals of `alpha` columns.
 
     Formula:  L(D, D') = 1/(k |D|) * sum over the k cliques r of |r| = alpha of ||p_r(D) - p_r(D')||_1, raw counts.
@@ -55,7 +55,9 @@ def alpha_way_error(real: Rows, made: Rows, *, alpha: int, shares: bool = False)
     return workload_error(real, made, list(combinations(range(len(real.columns)), alpha)), shares=shares)
 
 
-def workload_error(real: Rows, made: Rows, cliques: Sequence[Clique], *, shares: bool = False) -> WorkloadError:
+def workload_error(
+    real: EncodedRows, made: EncodedRows, cliques: Sequence[AxisNumbers], *, shares: bool = False
+) -> WorkloadError:
     """Measure the distances of the marginals of `cliques`; see `alpha_way_error`."""
     check_comparable(real, made)
     return WorkloadError(tuple(cliques), tuple(_distance(real, made, clique, shares=shares) for clique in cliques))
@@ -72,7 +74,7 @@ def counts_error(real: Sequence[NDArray[np.int64]], made: Sequence[NDArray[np.fl
     return float(np.mean(distances))
 
 
-def _distance(real: Rows, made: Rows, clique: Clique, *, shares: bool) -> float:
+def _distance(real: EncodedRows, made: EncodedRows, clique: AxisNumbers, *, shares: bool) -> float:
     """Compute ||p(D) - p(D')||_1 / |D| over the populated cells; of shares, || p(D)/|D| - p(D')/|D'| ||_1."""
     cells = prod(real.shape[place] for place in clique)
     ours, theirs = real.numbers(clique), made.numbers(clique)

@@ -19,7 +19,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from privacy.arrays import Floats
+
 _LEAST_DEVIATION: Final = 1e-3
 _LEAST_CHANCE: Final = 1e-12
 
@@ -39,7 +40,7 @@ class Attack:
     false_rate: float
 
 
-def scaled_confidence(chances: Array, labels: NDArray[np.int64]) -> Array:
+def scaled_confidence(chances: Floats, labels: NDArray[np.int64]) -> Floats:
     """Return log(p / (1 - p)) of the true cell's chance, one number a row: large where the loss is small.
 
     Args:
@@ -50,7 +51,7 @@ def scaled_confidence(chances: Array, labels: NDArray[np.int64]) -> Array:
     return np.asarray(np.log(true) - np.log1p(-true))
 
 
-def attack(scores: Array, members: NDArray[np.bool_], *, false_rate: float = 0.01) -> Attack:
+def attack(scores: Floats, members: NDArray[np.bool_], *, false_rate: float = 0.01) -> Attack:
     """Score an attack that says "member" where its score is large.
 
     Args:
@@ -71,7 +72,7 @@ def attack(scores: Array, members: NDArray[np.bool_], *, false_rate: float = 0.0
     return Attack(area, float((inside > threshold).mean()), false_rate)
 
 
-def likelihood_ratios(observed: Array, shadows: Array, trained_on: NDArray[np.bool_]) -> Array:
+def likelihood_ratios(observed: Floats, shadows: Floats, trained_on: NDArray[np.bool_]) -> Floats:
     """Return how much better "member" explains what was observed than "no member", one number a row.
 
     Args:

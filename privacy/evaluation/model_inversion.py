@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacy.classifiers.classifier_model import ClassifierModel, Layer
+from privacy.arrays import Floats
+from privacy.classifiers.classifier_model import ClassifierModel, WeightsAndBias
 from privacy.learning.layout import Head
 
-Array = NDArray[np.float64]
 STEPS: Final = 300
 RATE: Final = 0.1
 PULL: Final = 0.05
@@ -40,12 +39,12 @@ class Inverted:
         chance: of the class at the vector, as the model says.
     """
 
-    vector: Array
-    start: Array
+    vector: Floats
+    start: Floats
     chance: float
 
     @property
-    def moved(self) -> Array:
+    def moved(self) -> Floats:
         """How the class differs from where the ascent began."""
         return self.vector - self.start
 
@@ -73,19 +72,19 @@ def inverted(
     return Inverted(vector, start, chance)
 
 
-def likeness(found: Array, wanted: Array) -> float:
+def likeness(found: Floats, wanted: Floats) -> float:
     """Return the correlation of two vectors, -1 to 1; 0 where one of them does not vary."""
     return float(likenesses(found, wanted[None])[0])
 
 
-def likenesses(found: Array, rows: Array) -> Array:
+def likenesses(found: Floats, rows: Floats) -> Floats:
     """Return the correlation of a vector with each row of others, as `likeness`."""
     one, others = found - found.mean(), rows - rows.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(one) * np.linalg.norm(others, axis=1)
     return np.asarray(np.divide(others @ one, lengths, out=np.zeros(len(rows)), where=lengths > 0))
 
 
-def _ascent(layers: tuple[Layer, ...], vector: Array, cell: int) -> tuple[float, Array]:
+def _ascent(layers: tuple[WeightsAndBias, ...], vector: Floats, cell: int) -> tuple[float, Floats]:
     """Return the class's chance, and the gradient of its logarithm with respect to the input."""
     values = [vector]
     for weights, biases in layers[:-1]:
@@ -112,7 +111,7 @@ def _input_heads(model: ClassifierModel) -> tuple[Head, ...]:
     )
 
 
-def _middle(heads: tuple[Head, ...], width: int) -> Array:
+def _middle(heads: tuple[Head, ...], width: int) -> Floats:
     """Return the input that says nothing: 1/2 for numbers, equal chances for categories, no nulls."""
     vector = np.full(width, 0.5)
     for head in heads:
@@ -121,7 +120,7 @@ def _middle(heads: tuple[Head, ...], width: int) -> Array:
     return vector
 
 
-def _projected(vector: Array, heads: tuple[Head, ...]) -> Array:
+def _projected(vector: Floats, heads: tuple[Head, ...]) -> Floats:
     """Return the nearest input: entries in [0, 1], those of a category adding up to 1."""
     found = vector.clip(0.0, 1.0)
     for head in heads:
@@ -130,7 +129,7 @@ def _projected(vector: Array, heads: tuple[Head, ...]) -> Array:
     return found
 
 
-def _onto_simplex(values: Array) -> Array:
+def _onto_simplex(values: Floats) -> Floats:
     """Project onto the numbers of at least 0 that add up to 1 (Held, Wolfe, Crowder 1974)."""
     order = np.sort(values)[::-1]
     above = (np.cumsum(order) - 1) / np.arange(1, order.size + 1)

@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.evaluation.cells import Rows, check_comparable
+from privacy.evaluation.cells import EncodedRows, check_comparable
 
 
-def mutual_information(rows: Rows) -> NDArray[np.float64]:
+def mutual_information(rows: EncodedRows) -> NDArray[np.float64]:
     """Compute the mutual information of all pairs of columns.
 
     Formula:  I(X, Y) = sum P(x, y) log(P(x, y) / (P(x) P(y))), natural logarithm.
@@ -33,7 +33,7 @@ def mutual_information(rows: Rows) -> NDArray[np.float64]:
     return found
 
 
-def mutual_information_errors(real: Rows, made: Rows) -> dict[tuple[int, int], float]:
+def mutual_information_errors(real: EncodedRows, made: EncodedRows) -> dict[tuple[int, int], float]:
     """Return the absolute difference of mutual information of each pair of columns, by place [nats].
 
     Raises:
@@ -47,7 +47,7 @@ def mutual_information_errors(real: Rows, made: Rows) -> dict[tuple[int, int], f
     return {(left, right): float(found[left, right]) for left, right in combinations(range(width), 2)}
 
 
-def mutual_information_error(real: Rows, made: Rows) -> float:
+def mutual_information_error(real: EncodedRows, made: EncodedRows) -> float:
     """Return the mean absolute difference of mutual information over all pairs of columns [nats].
 
     Raises:
@@ -57,7 +57,7 @@ def mutual_information_error(real: Rows, made: Rows) -> float:
     return float(np.mean(list(mutual_information_errors(real, made).values())))
 
 
-def _entropy(rows: Rows, clique: tuple[int, ...]) -> float:
+def _entropy(rows: EncodedRows, clique: tuple[int, ...]) -> float:
     """Compute the entropy of a marginal [nats]."""
     _, counts = np.unique(rows.numbers(clique), return_counts=True)
     shares = counts / len(rows.codes)

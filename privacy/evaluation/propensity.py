@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.evaluation.cells import Rows, check_comparable
+from privacy.arrays import Floats
+from privacy.evaluation.cells import EncodedRows, check_comparable
 
-Array = NDArray[np.float64]
 MOST_PARAMETERS: Final = 1000
 _STEPS: Final = 50
 _RIDGE: Final = 1e-6
@@ -61,12 +61,12 @@ class Pooled:
         """The share of made-up rows."""
         return float(self.made.sum() / self.rows.sum())
 
-    def pmse(self, propensities: Array) -> float:
+    def pmse(self, propensities: Floats) -> float:
         """Return the pMSE of fitted propensities, one for each distinct row."""
         return float(np.average((propensities - self.share) ** 2, weights=self.rows))
 
 
-def pool(real: Rows, made: Rows) -> Pooled:
+def pool(real: EncodedRows, made: EncodedRows) -> Pooled:
     """Put both tables together.
 
     Raises:
@@ -114,19 +114,19 @@ class _Design:
     def parameters(self) -> int:
         return int(self._starts[-1])
 
-    def times(self, weights: Array) -> Array:
+    def times(self, weights: Floats) -> Floats:
         """Return X @ weights, one value for each row."""
         found = np.full(len(self._codes[0]), weights[0])
         for codes, size, start in zip(self._codes, self._sizes, self._starts, strict=False):
             found += np.concatenate([[0.0], weights[start : start + size - 1]])[codes]
         return found
 
-    def sums(self, values: Array) -> Array:
+    def sums(self, values: Floats) -> Floats:
         """Return X' @ values, one for each parameter."""
         parts = [np.bincount(codes, values, size)[1:] for codes, size in zip(self._codes, self._sizes, strict=True)]
         return np.concatenate([[values.sum()], *parts])
 
-    def squares(self, values: Array) -> Array:
+    def squares(self, values: Floats) -> Floats:
         """Return X' diag(values) X, out of the weighted marginals of pairs of columns."""
         sums = self.sums(values)
         found = np.diag(sums)
@@ -140,12 +140,12 @@ class _Design:
         return found
 
 
-def _fitted(design: _Design, rows: Array, made: Array) -> Array:
+def _fitted(design: _Design, rows: Floats, made: Floats) -> Floats:
     """Fit by Newton's method, with steps halved until they help; a ridge of 1e-6 keeps labels of one table finite."""
     weights = np.zeros(design.parameters)
     weights[0] = np.log(made.sum() / (rows.sum() - made.sum()))
 
-    def loss(at: Array) -> float:
+    def loss(at: Floats) -> float:
         scores = design.times(at)
         return float(rows @ np.logaddexp(0.0, scores) - made @ scores + _RIDGE / 2 * (at @ at))
 
@@ -166,6 +166,6 @@ def _fitted(design: _Design, rows: Array, made: Array) -> Array:
     return _chances(design.times(weights))
 
 
-def _chances(scores: Array) -> Array:
-    bounded: Array = 1 / (1 + np.exp(-np.clip(scores, -_STEEPEST, _STEEPEST)))
+def _chances(scores: Floats) -> Floats:
+    bounded: Floats = 1 / (1 + np.exp(-np.clip(scores, -_STEEPEST, _STEEPEST)))
     return bounded

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, Final, NoReturn
 
 from privacy.evaluation.association import association_errors
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.errors import WorkloadError, alpha_way_error
 from privacy.evaluation.mutual_information import mutual_information_errors
 from privacy.evaluation.propensity import Propensity
@@ -115,8 +115,8 @@ class PrivateScores:
 
 
 def compare(
-    real: Rows,
-    made: Rows,
+    real: EncodedRows,
+    made: EncodedRows,
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
     shares: bool = False,

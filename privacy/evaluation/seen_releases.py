@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats, Integers
 from privacy.classifiers.classifier_model import ClassifierModel
 from privacy.evaluation.attribute_inference import evidence
-from privacy.evaluation.membership import Array, scaled_confidence
+from privacy.evaluation.membership import scaled_confidence
 from privacy.evaluation.model_inversion import inverted, likenesses
 from privacy.games.inference import closeness, nearness, value_shares
 
-Codes = NDArray[np.integer[Any]]
 _LEAST_SHARE: Final = 0.01
 _LEAST_COUNT: Final = 0.5
 
@@ -29,11 +29,11 @@ class Seen(Protocol):
 
     invertible: ClassVar[bool]
 
-    def presence(self, rows: Codes) -> Array:
+    def presence(self, rows: Integers) -> Floats:
         """Score each row in one way or several: larger where it looks as if it were in; shape (ways, rows)."""
         ...
 
-    def evidence(self, rows: Codes, secret: int, values: int) -> Array:
+    def evidence(self, rows: Integers, secret: int, values: int) -> Floats:
         """Return for each value of a secret column how well it fits the row, log scale, shape (rows, values)."""
         ...
 
@@ -46,14 +46,14 @@ class SeenRows:
         rows: shape (rows, columns).
     """
 
-    rows: Codes
+    rows: Integers
     invertible: ClassVar[bool] = False
 
-    def presence(self, rows: Codes) -> Array:
+    def presence(self, rows: Integers) -> Floats:
         """Score by how close all synthetic rows are, and the nearest one."""
         return np.stack([closeness(self.rows, rows), nearness(self.rows, rows)])
 
-    def evidence(self, rows: Codes, secret: int, values: int) -> Array:
+    def evidence(self, rows: Integers, secret: int, values: int) -> Floats:
         """Ask the synthetic rows that are nearest in all other columns."""
         shares = value_shares(self.rows, rows, secret=secret, values=values)
         return np.asarray(np.log(shares + _LEAST_SHARE) - np.log1p(_LEAST_SHARE))
@@ -70,10 +70,10 @@ class SeenTable:
     """
 
     places: tuple[int, ...]
-    counts: Array
+    counts: Floats
     variance: float
 
-    def cells(self, rows: Codes) -> NDArray[np.intp]:
+    def cells(self, rows: Integers) -> NDArray[np.intp]:
         """Return the number of each row's cell."""
         return np.ravel_multi_index(tuple(rows[:, place] for place in self.places), self.counts.shape)
 
@@ -85,7 +85,7 @@ class SeenTables:
     tables: tuple[SeenTable, ...]
     invertible: ClassVar[bool] = False
 
-    def presence(self, rows: Codes) -> Array:
+    def presence(self, rows: Integers) -> Floats:
         """Score by how far the counts of a row's cells lie above what the toss of coins leads to expect.
 
         The attacker knows all rows that may be in the release. Of n rows of a cell about half are in it, so that its
@@ -101,7 +101,7 @@ class SeenTables:
             score += above / np.stack([there / 4 + table.variance, there**2 / 4])
         return score
 
-    def evidence(self, rows: Codes, secret: int, values: int) -> Array:
+    def evidence(self, rows: Integers, secret: int, values: int) -> Floats:
         """Compare the counts of the cells that a row would be in."""
         found = np.zeros((len(rows), values))
         for table in self.tables:
@@ -127,17 +127,17 @@ class SeenModel:
     label: int
     invertible: ClassVar[bool] = True
 
-    def presence(self, rows: Codes) -> Array:
+    def presence(self, rows: Integers) -> Floats:
         """Score by how sure the model is of the true label."""
         labels = rows[:, self.label].astype(np.int64)
         return scaled_confidence(self.model.probabilities(rows.astype(np.uint32)), labels)[None]
 
-    def evidence(self, rows: Codes, secret: int, values: int) -> Array:
+    def evidence(self, rows: Integers, secret: int, values: int) -> Floats:
         """Ask how sure the model is of the true label with each value in place."""
         labels = rows[:, self.label].astype(np.int64)
         return evidence(self.model.probabilities, rows.astype(np.uint32), labels, place=secret, values=values)
 
-    def likeness(self, rows: Codes) -> Array:
+    def likeness(self, rows: Integers) -> Floats:
         """Score by the correlation of a row with what the model takes for typical of its class."""
         vectors = self.model.layout.vectors(rows.astype(np.uint32))[:, self.model.features].astype(np.float64)
         score = np.zeros(len(rows))
@@ -147,7 +147,7 @@ class SeenModel:
             score[ours] = likenesses(found, vectors[ours] - start)
         return score
 
-    def _typical(self, cell: int) -> tuple[Array, Array]:
+    def _typical(self, cell: int) -> tuple[Floats, Floats]:
         found = self._inverted.setdefault(cell, inverted(self.model, cell))
         return found.moved, found.start
 

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from privacy.arrays import Floats
 from privacy.evaluation.attribute_inference import beyond, chosen_weight, guessed
-from privacy.evaluation.membership import Array, attack, likelihood_ratios
+from privacy.evaluation.membership import attack, likelihood_ratios
 from privacy.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
 from privacy.games.inference import allowed_area
 
@@ -55,7 +56,7 @@ class Trials:
     references: int
     paired: bool
 
-    def of_coins(self, scores: Array) -> Array:
+    def of_coins(self, scores: Floats) -> Floats:
         """Return the scores of coins from those of rows."""
         half = scores.shape[-1] // 2
         return scores[..., :half] - scores[..., half:] if self.paired else scores
@@ -67,7 +68,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Claim:
+class TestedClaim:
     """What the releases claim: (epsilon, delta)-differential privacy under the relation of the coins."""
 
     epsilon: float
@@ -75,7 +76,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AttackVerdict:
     """What came of an attack.
 
     Args:
@@ -140,7 +141,7 @@ class Guessing:
         return {name: round(value, 6) for name, value in {**asdict(self), "advantage": self.advantage}.items()}
 
 
-def judged(scores: Array, trials: Trials, claim: Claim, *, unsure: float = FALSE_ALARM) -> Verdict:
+def judged(scores: Floats, trials: Trials, claim: TestedClaim, *, unsure: float = FALSE_ALARM) -> AttackVerdict:
     """Score an attack, and hold it against the claim.
 
     Args:
@@ -167,7 +168,7 @@ def judged(scores: Array, trials: Trials, claim: Claim, *, unsure: float = FALSE
         np.concatenate(list(weighed.values())), np.concatenate([trials.inside[release] for release in weighed])
     )
     chance = chance_over(right, spoken, coins=coins, epsilon=claim.epsilon, delta=claim.delta)
-    return Verdict(
+    return AttackVerdict(
         advantage=mean,
         low=low,
         high=high,
@@ -185,7 +186,7 @@ def judged(scores: Array, trials: Trials, claim: Claim, *, unsure: float = FALSE
     )
 
 
-def guessing(found: Array, prior: Array, truth: NDArray[np.int64], trials: Trials) -> tuple[Guessing, Array]:
+def guessing(found: Floats, prior: Floats, truth: NDArray[np.int64], trials: Trials) -> tuple[Guessing, Floats]:
     """Guess a secret value of every row from the population and each release.
 
     Args:
@@ -230,19 +231,19 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return mean, max(-1.0, mean - half), min(1.0, mean + half)
 
 
-Weigh = Callable[[Array, Array, Inside], Array]
+Weigh = Callable[[Floats, Floats, Inside], Floats]
 
 
-def _plain(observed: Array, references: Array, inside: Inside) -> Array:
+def _plain(observed: Floats, references: Floats, inside: Inside) -> Floats:
     return observed
 
 
-def _difference(observed: Array, references: Array, inside: Inside) -> Array:
+def _difference(observed: Floats, references: Floats, inside: Inside) -> Floats:
     """Take off what releases of other tables say of the row."""
     return np.asarray(observed - references.mean(axis=0))
 
 
-def _ratio(observed: Array, references: Array, inside: Inside) -> Array:
+def _ratio(observed: Floats, references: Floats, inside: Inside) -> Floats:
     """Weigh by how the references with and without the row look; nothing is said of a row that all or none had."""
     known = inside.any(axis=0) & ~inside.all(axis=0)
     return np.where(known, likelihood_ratios(observed, references, inside), 0.0)
@@ -255,7 +256,7 @@ class _Rule:
     share: float
     heads_only: bool
 
-    def guesses(self, scores: Array) -> NDArray[np.int64]:
+    def guesses(self, scores: Floats) -> NDArray[np.int64]:
         """Return 1 for heads, -1 for tails, 0 for silence; the same for equal scores in another order."""
         found, order = np.zeros(scores.size, np.int64), np.argsort(scores, kind="stable")
         spoken = max(1, round(self.share * scores.size))
@@ -275,7 +276,7 @@ class _Learned:
 _WEIGHINGS: Final[tuple[Weigh, ...]] = (_plain, _difference, _ratio)
 
 
-def _learned(ways: Array, trials: Trials, claim: Claim) -> _Learned:
+def _learned(ways: Floats, trials: Trials, claim: TestedClaim) -> _Learned:
     """Choose the score, its weighing and the rule that refute or prove most on the references, each beside others."""
     best, most = _Learned(0, _plain, _Rule(1.0, heads_only=False)), (-1.0, 0.0, 0.0)
     for way, weigh in product(range(len(ways)), _WEIGHINGS):
@@ -291,7 +292,7 @@ def _learned(ways: Array, trials: Trials, claim: Claim) -> _Learned:
     return best
 
 
-def _left_out(scores: Array, trials: Trials, weigh: Weigh) -> Iterator[tuple[Array, int]]:
+def _left_out(scores: Floats, trials: Trials, weigh: Weigh) -> Iterator[tuple[Floats, int]]:
     """Yield what each reference looks like beside the others."""
     for release in range(trials.references):
         others = np.arange(trials.references) != release
@@ -299,7 +300,7 @@ def _left_out(scores: Array, trials: Trials, weigh: Weigh) -> Iterator[tuple[Arr
         yield weigh(scores[release], scores[kept], trials.inside[kept]), release
 
 
-def _counted(weighed: Sequence[tuple[Array, int]], trials: Trials, rule: _Rule) -> tuple[list[int], list[int]]:
+def _counted(weighed: Sequence[tuple[Floats, int]], trials: Trials, rule: _Rule) -> tuple[list[int], list[int]]:
     """Count right guesses, and guesses, in each release."""
     right, spoken = [], []
     for scores, release in weighed:
@@ -309,7 +310,7 @@ def _counted(weighed: Sequence[tuple[Array, int]], trials: Trials, rule: _Rule) 
     return right, spoken
 
 
-def _best_cut(scores: Array, trials: Trials, learned: _Learned, references: range) -> float:
+def _best_cut(scores: Floats, trials: Trials, learned: _Learned, references: range) -> float:
     """Return the score from which on a row is taken for a member: the one that tells most on the references."""
     weighed = np.concatenate([each for each, _ in _left_out(scores, trials, learned.weigh)])
     inside = np.concatenate([trials.inside[release] for release in references])
@@ -320,7 +321,7 @@ def _best_cut(scores: Array, trials: Trials, learned: _Learned, references: rang
     return float(weighed[order][last[np.argmax(apart[last])]])
 
 
-def _rates_apart(scores: Array, inside: Inside, cut: float) -> float:
+def _rates_apart(scores: Floats, inside: Inside, cut: float) -> float:
     """Return the true positive rate less the false one."""
     told = scores >= cut
     return float(told[inside].mean() - told[~inside].mean())

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from privacy.evaluation.association import association_errors
-from privacy.evaluation.cells import Rows
-from privacy.evaluation.errors import Clique, workload_error
+from privacy.evaluation.cells import EncodedRows
+from privacy.evaluation.errors import AxisNumbers, workload_error
 from privacy.evaluation.mutual_information import mutual_information_error
 
 BOOTSTRAP: Final = "bootstrap"
@@ -55,25 +55,25 @@ class Yardstick:
         }
 
 
-def bootstrap(rows: Rows, random: np.random.Generator) -> Rows:
+def bootstrap(rows: EncodedRows, random: np.random.Generator) -> EncodedRows:
     """Draw as many rows with replacement."""
-    return Rows(rows.columns, rows.shape, rows.codes[random.integers(0, len(rows.codes), len(rows.codes))])
+    return EncodedRows(rows.columns, rows.shape, rows.codes[random.integers(0, len(rows.codes), len(rows.codes))])
 
 
-def independent(rows: Rows, random: np.random.Generator) -> Rows:
+def independent(rows: EncodedRows, random: np.random.Generator) -> EncodedRows:
     """Shuffle each column by itself."""
-    return Rows(rows.columns, rows.shape, random.permuted(rows.codes, axis=0))
+    return EncodedRows(rows.columns, rows.shape, random.permuted(rows.codes, axis=0))
 
 
-def majority(rows: Rows, target: str) -> float:
+def majority(rows: EncodedRows, target: str) -> float:
     """Return the share of the most frequent cell of a column."""
     counts = np.bincount(rows.codes[:, rows.columns.index(target)].astype(np.int64))
     return float(counts.max() / len(rows.codes))
 
 
 def yardstick(
-    real: Rows,
-    other: Rows,
+    real: EncodedRows,
+    other: EncodedRows,
     *,
     degrees: tuple[int, ...],
     random: np.random.Generator,
@@ -104,11 +104,11 @@ def yardstick(
     return Yardstick(errors, mutual_information_error(real, other), association, dict(propensity or {}))
 
 
-def _cliques(width: int, alpha: int, random: np.random.Generator) -> list[Clique]:
+def _cliques(width: int, alpha: int, random: np.random.Generator) -> list[AxisNumbers]:
     """Return all sets of so many columns, or some of very many."""
     if comb(width, alpha) <= MOST_CLIQUES:
         return list(combinations(range(width), alpha))
-    drawn: set[Clique] = set()
+    drawn: set[AxisNumbers] = set()
     while len(drawn) < MOST_CLIQUES:
         drawn.add(tuple(sorted(int(place) for place in random.choice(width, alpha, replace=False))))
     return sorted(drawn)

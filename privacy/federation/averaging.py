@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privacy.federation.rounds import Vector
+from privacy.arrays import Singles
 from privacy.learning.errors import CannotTrain
 
 
-def averaged(models: Sequence[Vector], rows_about: Sequence[int]) -> Vector:
+def averaged(models: Sequence[Singles], rows_about: Sequence[int]) -> Singles:
     """Average flat parameter vectors, weighted by declared numbers of rows.
 
     Args:
@@ -29,5 +29,5 @@ def averaged(models: Sequence[Vector], rows_about: Sequence[int]) -> Vector:
     if any(type(rows) is not int or rows < 1 for rows in rows_about):
         raise CannotTrain("rows_about", "other numbers", "whole numbers above 0")
     weights = np.array(rows_about, np.float64) / sum(rows_about)
-    average: Vector = np.tensordot(weights, np.stack(models).astype(np.float64), axes=1).astype(np.float32)
+    average: Singles = np.tensordot(weights, np.stack(models).astype(np.float64), axes=1).astype(np.float32)
     return average

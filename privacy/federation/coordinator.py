@@ -12,15 +12,16 @@ from typing import Protocol
 
 import numpy as np
 
+from privacy.arrays import Singles
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call, Collect, Collected, RoundSum, Sites, Vector
+from privacy.federation.rounds import Call, Collect, Collected, RoundSum, Sites
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner
 from privacy.learning.training import Session, initial_state
 
-Told = Callable[[RoundSum], None]
+OnRound = Callable[[RoundSum], None]
 """Told of each round that was summed."""
 
 
@@ -69,7 +70,7 @@ class FederatedModel:
     layout: RowLayout
     plan: FederatedPlan
     rounds: tuple[RoundSum, ...]
-    parameters: Vector
+    parameters: Singles
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Attempts:
 
     names: Callable[[], str]
     lost: type[Exception]
-    told: Told = lambda summed: None
+    told: OnRound = lambda summed: None
     waiting: Callable[[Exception], None] = lambda error: None
 
     def until_summed(self, ask: Callable[[str], RoundSum]) -> RoundSum:
@@ -168,7 +169,7 @@ def count_across(
     return tuple(rounds)
 
 
-def _collect(sites: Sites, number: int, parameters: Vector, attempt: str) -> Collected:
+def _collect(sites: Sites, number: int, parameters: Singles, attempt: str) -> Collected:
     return sites.collect(Call(number, attempt, parameters))
 
 
@@ -179,7 +180,7 @@ def attempted(asked: Callable[..., RoundSum], number: int, collect: Collect, att
 
 def replayed(
     learner: Learner, layout: RowLayout, plan: FederatedPlan, rounds: Sequence[RoundSum], *, execution: Execution
-) -> Vector:
+) -> Singles:
     """Compute the parameters again from released sums. Post-processing."""
     moved = _Moved(learner, layout, plan, execution)
     for summed in rounds:
@@ -196,12 +197,12 @@ class _Moved:
         self._session = Session(learner, layout, state, step=0, steps=plan.rounds, execution=execution)
 
     @property
-    def parameters(self) -> Vector:
+    def parameters(self) -> Singles:
         """Where the next round starts."""
         return self._session.state().parameters
 
     @property
-    def trained(self) -> Vector:
+    def trained(self) -> Singles:
         """What is handed out."""
         return self._session.state().trained
 

@@ -12,11 +12,11 @@ from fractions import Fraction
 from math import ceil, log2
 from typing import Any, Final
 
+from contracts.contract.impossible_cells import Clique
 from contracts.contract.privacy_terms import Adjacency
 from privacy.accounting.events import DiscreteGaussian
 from privacy.federation.plan import MODULUS_BITS, Trust, check_sites, check_trust
 from privacy.learning.errors import CannotTrain
-from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import marginal_moves
 
 FINEST_VARIANCE: Final = 16

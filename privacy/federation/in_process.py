@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contracts.errors import SudareError
 from privacy.federation.rounds import Call, Collected, Contribution, HasSites, Residues, summed
 
-Answer = Callable[[Call], Contribution | None]
+SiteAnswer = Callable[[Call], Contribution | None]
 """A site's answer to a call; None is a dropped connection."""
 
 
@@ -19,7 +19,7 @@ class InProcessSites:
         answers: what answers for each.
     """
 
-    def __init__(self, plan: HasSites, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, plan: HasSites, answers: Mapping[str, SiteAnswer]) -> None:
         self._plan, self._answers = plan, dict(answers)
 
     def collect(self, call: Call) -> Collected:

@@ -7,10 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
+from privacy.arrays import Singles
 from privacy.federation.coordinator import Attempts, FederatedModel, RoundGrant, attempted, train_across
 from privacy.federation.phases import Phased, PhasedPlan, heard, keys, told
 from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call, Collect, Collected, Contribution, RoundSum, Sites, Vector
+from privacy.federation.rounds import Call, Collect, Collected, Contribution, RoundSum, Sites
 from privacy.federation.summing_plan import SummingPlan
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -159,5 +160,5 @@ def contribute_phase(
 
 
 def _collect(sites: Sites, number: int, attempt: str) -> Collected:
-    nothing: Vector = np.zeros(0, np.float32)
+    nothing: Singles = np.zeros(0, np.float32)
     return sites.collect(Call(number, attempt, nothing))

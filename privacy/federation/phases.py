@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian, ZeroConcentrated
+from privacy.arrays import Singles
 from privacy.federation.plan import FederatedPlan, Trust
-from privacy.federation.rounds import Call, RoundSum, Vector
+from privacy.federation.rounds import Call, RoundSum
 from privacy.federation.summing_plan import SummingPlan
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
@@ -123,7 +124,7 @@ def keys(key: str) -> tuple[str, str]:
     return f"{key}/sums", f"{key}/training"
 
 
-def told(sums: Sequence[RoundSum]) -> Vector:
+def told(sums: Sequence[RoundSum]) -> Singles:
     """Write released sums as the coordinator sends them."""
     parts = [np.zeros(0, np.float32)]
     for each in sums:
@@ -132,7 +133,7 @@ def told(sums: Sequence[RoundSum]) -> Vector:
     return np.concatenate(parts)
 
 
-def heard(call: Call, plan: PhasedPlan) -> tuple[tuple[RoundSum, ...], Vector]:
+def heard(call: Call, plan: PhasedPlan) -> tuple[tuple[RoundSum, ...], Singles]:
     """Read what the coordinator sent: released sums, and the parameters so far.
 
     Raises:
@@ -149,7 +150,7 @@ def heard(call: Call, plan: PhasedPlan) -> tuple[tuple[RoundSum, ...], Vector]:
     return sums, given[starts[-1] :]
 
 
-def _heard(number: int, given: Vector, sites: int) -> RoundSum:
+def _heard(number: int, given: Singles, sites: int) -> RoundSum:
     """Read one sum."""
     present, pairs = given[:sites], given[sites:].reshape(-1, 2)
     whole = np.isfinite(given).all() and (given == np.rint(given)).all() and np.isin(present, (0.0, 1.0)).all()

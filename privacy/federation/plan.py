@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Literal
 
-from privacy.accounting.amounts import Number
-from privacy.accounting.events import Event, PoissonSampledGaussian
+from privacy.accounting.amounts import RealNumber
+from privacy.accounting.events import PoissonSampledGaussian, PrivacyEvent
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
 from privacy.learning.plan import Schedule, TrainingPlan
@@ -196,9 +196,9 @@ def planned(
     batch: int,
     clipping_norm: Fraction,
     reserve: int,
-    epsilon: Number,
-    delta: Number,
-    beside: tuple[Event, ...] = (),
+    epsilon: RealNumber,
+    delta: RealNumber,
+    beside: tuple[PrivacyEvent, ...] = (),
 ) -> FederatedPlan:
     """Plan a training whose people lose at most (epsilon, delta), with the least noise that does it.
 

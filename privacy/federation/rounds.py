@@ -10,10 +10,10 @@ from typing import Final, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Singles
 from privacy.federation.plan import MODULUS_BITS
 from privacy.learning.errors import CannotTrain
 
-Vector = NDArray[np.float32]
 Residues = NDArray[np.uint32]
 """Whole numbers modulo 2^32."""
 _ATTEMPT: Final = re.compile(r"[0-9a-f]{16}")
@@ -32,7 +32,7 @@ class Call:
 
     number: int
     attempt: str
-    parameters: Vector
+    parameters: Singles
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacy.games.lower_bound import Method, gaussian_epsilon, largest_certifiable, proven
+from privacy.arrays import Floats
+from privacy.games.lower_bound import BoundMethod, gaussian_epsilon, largest_certifiable, proven
 
-Scores = NDArray[np.float64]
 _CANDIDATES: Final = 400
 _RIDGE: Final = 1e-3
 
 
 @dataclass(frozen=True)
-class Bound:
+class LossBound:
     """What a game proves.
 
     Args:
@@ -46,8 +45,8 @@ class Bound:
 
 
 def distinguish(
-    there: Scores, not_there: Scores, *, delta: float, confidence: float, method: Method = "clopper_pearson"
-) -> Bound:
+    there: Floats, not_there: Floats, *, delta: float, confidence: float, method: BoundMethod = "clopper_pearson"
+) -> LossBound:
     """Bound epsilon from below by telling two tables apart.
 
     Args:
@@ -73,7 +72,7 @@ def distinguish(
     threshold = _threshold(first[0], second[0], trials, delta=delta, unsure=unsure, method=method)
     found, wrongly = (np.array([float((part >= threshold).sum())]) for part in (first[1], second[1]))
     value = float(proven(found, wrongly, trials, delta=delta, unsure=unsure, method=method)[0])
-    return Bound(
+    return LossBound(
         epsilon=gaussian_epsilon(value, delta) if method == "gaussian" else value,
         delta=delta,
         confidence=confidence,
@@ -84,7 +83,7 @@ def distinguish(
     )
 
 
-def learned_direction(there: Scores, not_there: Scores) -> Scores:
+def learned_direction(there: Floats, not_there: Floats) -> Floats:
     """Return the weights by which several numbers an output tell best: Fisher's linear discriminant, with a ridge.
 
     Args:
@@ -95,18 +94,18 @@ def learned_direction(there: Scores, not_there: Scores) -> Scores:
     one, other = there / scale, not_there / scale
     within = (np.cov(one.T) + np.cov(other.T)) / 2
     within = np.atleast_2d(within) + _RIDGE * np.eye(one.shape[1])
-    weights: Scores = np.linalg.solve(within, one.mean(axis=0) - other.mean(axis=0)) / scale
+    weights: Floats = np.linalg.solve(within, one.mean(axis=0) - other.mean(axis=0)) / scale
     return weights
 
 
-def _split(scores: Scores, share: float) -> tuple[Scores, Scores]:
+def _split(scores: Floats, share: float) -> tuple[Floats, Floats]:
     """Split the trials: some to choose by, the others to bound by."""
     place = round(len(scores) * share)
     return scores[:place], scores[place:]
 
 
 def _threshold(
-    there: Scores, not_there: Scores, trials: tuple[int, int], *, delta: float, unsure: float, method: Method
+    there: Floats, not_there: Floats, trials: tuple[int, int], *, delta: float, unsure: float, method: BoundMethod
 ) -> float:
     """Choose the threshold that would prove most if its rates came again in so many trials."""
     one, other = np.sort(there), np.sort(not_there)
@@ -118,7 +117,7 @@ def _threshold(
     return float(candidates[int(np.argmax(values))])
 
 
-def _candidates(one: Scores, other: Scores) -> Scores:
+def _candidates(one: Floats, other: Floats) -> Floats:
     """Return thresholds at many ranks, closest together in the tails, and the middles between neighbours."""
     pooled = np.unique(np.concatenate([one, other]))
     if len(pooled) > _CANDIDATES:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from privacy.games.distinguishing import Bound, Scores, distinguish
-from privacy.games.lower_bound import Method
+from privacy.arrays import Floats
+from privacy.games.distinguishing import LossBound, distinguish
+from privacy.games.lower_bound import BoundMethod
 
-Play = Callable[[bool, int], Scores]
+Play = Callable[[bool, int], Floats]
 """Called with whether the canary is there and how many outputs; the attacker's numbers, one (row) an output."""
 
 
@@ -40,9 +41,9 @@ class Game:
     shipped: Play
     twin: Play
     broken: str
-    method: Method = "clopper_pearson"
+    method: BoundMethod = "clopper_pearson"
     way: str = "the grant's own drawing"
-    twin_method: Method = "clopper_pearson"
+    twin_method: BoundMethod = "clopper_pearson"
 
     def quick(self, share: float, least: int = 200) -> Game:
         """Return the game with a share of the trials, but not fewer than `least` or than there are."""
@@ -61,8 +62,8 @@ class Played:
     """
 
     game: Game
-    bound: Bound
-    control: Bound
+    bound: LossBound
+    control: LossBound
     seconds: float
 
     @property

@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.games.distinguishing import Scores, learned_direction
+from privacy.arrays import Floats, Integers
+from privacy.games.distinguishing import learned_direction
 
-Codes = NDArray[np.integer[Any]]
 LOW: Final = 0.01
 """False positive rate at which the true one is told."""
 _CHUNK: Final = 200
@@ -50,7 +50,7 @@ class Leak:
         return {**rounded, "false_rate": LOW, "people": list(self.people)}
 
 
-def leak(members: Scores, others: Scores) -> Leak:
+def leak(members: Floats, others: Floats) -> Leak:
     """Compare the scores of people of the table and of others, each shape (people,); ties count half."""
     order = np.sort(others)
     below = np.searchsorted(order, members, side="left") + np.searchsorted(order, members, side="right")
@@ -70,7 +70,7 @@ def allowed_area(epsilon: float, delta: float) -> float:
     return 1 - left - (1 - delta - meet) * meet / 2
 
 
-def nearness(synthetic: Codes, people: Codes) -> Scores:
+def nearness(synthetic: Integers, people: Integers) -> Floats:
     """Score by the nearest synthetic row: minus the number of columns in which it differs.
 
     Args:
@@ -80,7 +80,7 @@ def nearness(synthetic: Codes, people: Codes) -> Scores:
     return np.concatenate([-away.min(axis=1) for away in _distances(synthetic, people)]).astype(np.float64)
 
 
-def closeness(synthetic: Codes, people: Codes) -> Scores:
+def closeness(synthetic: Integers, people: Integers) -> Floats:
     """Score by all synthetic rows: log of the sum of e^-2d, d the number of columns in which one differs.
 
     Args:
@@ -89,7 +89,7 @@ def closeness(synthetic: Codes, people: Codes) -> Scores:
     return np.concatenate([np.log(np.exp(-2.0 * away).sum(axis=1)) for away in _distances(synthetic, people)])
 
 
-def value_shares(synthetic: Codes, people: Codes, *, secret: int, values: int) -> Scores:
+def value_shares(synthetic: Integers, people: Integers, *, secret: int, values: int) -> Floats:
     """Return, of the synthetic rows that are nearest in all other columns, the share with each value of the secret.
 
     Args:
@@ -108,7 +108,7 @@ def value_shares(synthetic: Codes, people: Codes, *, secret: int, values: int) -
     return np.concatenate(found)
 
 
-def guesses(synthetic: Codes, people: Codes, *, secret: int) -> Scores:
+def guesses(synthetic: Integers, people: Integers, *, secret: int) -> Floats:
     """Score by how many of the synthetic rows that are nearest in all other columns have a person's true value.
 
     Args:
@@ -120,7 +120,7 @@ def guesses(synthetic: Codes, people: Codes, *, secret: int) -> Scores:
     return np.asarray(shares[np.arange(len(people)), truth])
 
 
-def _distances(synthetic: Codes, people: Codes) -> Iterator[NDArray[np.int64]]:
+def _distances(synthetic: Integers, people: Integers) -> Iterator[NDArray[np.int64]]:
     """Yield in how many columns the synthetic rows differ from some people, shape (some, rows)."""
     for start in range(0, len(people), _CHUNK):
         away = np.zeros((len(people[start : start + _CHUNK]), len(synthetic)), np.int64)
@@ -129,13 +129,13 @@ def _distances(synthetic: Codes, people: Codes) -> Iterator[NDArray[np.int64]]:
         yield away
 
 
-def shadow(synthetic: Codes, target: Codes) -> Scores:
+def shadow(synthetic: Integers, target: Integers) -> Floats:
     """Describe synthetic rows around a target: how many agree with it in so many columns; shape (columns + 1,)."""
     agreed = (synthetic == target).sum(axis=1)
     return np.bincount(agreed, minlength=synthetic.shape[1] + 1)[: synthetic.shape[1] + 1].astype(np.float64)
 
 
-def shadow_leak(there: Scores, not_there: Scores) -> Leak:
+def shadow_leak(there: Floats, not_there: Floats) -> Leak:
     """Learn to tell on half of the shadow models, with and without the target, and score the other half.
 
     Args:

@@ -29,7 +29,7 @@ from scipy.stats import norm
 
 from privacy.games.confidence import Rates, at_least, at_most
 
-Method = Literal["clopper_pearson", "gaussian"]
+BoundMethod = Literal["clopper_pearson", "gaussian"]
 _MOST: Final = 700.0
 """Epsilons are sought up to it; e^700 still is a float64."""
 
@@ -71,7 +71,7 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
 
 
 def proven(
-    found: Rates, wrongly: Rates, trials: tuple[int, int], *, delta: float, unsure: float, method: Method
+    found: Rates, wrongly: Rates, trials: tuple[int, int], *, delta: float, unsure: float, method: BoundMethod
 ) -> Rates:
     """Return what each count of successes proves: epsilon, or for method `gaussian` mu.
 
@@ -90,7 +90,7 @@ def proven(
     return epsilons(true_rate, false_rate, delta=delta)
 
 
-def largest_certifiable(trials: tuple[int, int], *, delta: float, unsure: float, method: Method) -> float:
+def largest_certifiable(trials: tuple[int, int], *, delta: float, unsure: float, method: BoundMethod) -> float:
     """Return the epsilon that an attacker who is never wrong would prove with so many trials.
 
     A claim above it cannot be refuted by this game, whatever the mechanism does.

@@ -27,8 +27,17 @@ from typing import ClassVar, Final
 import numpy as np
 from pydantic import Field, model_validator
 
-from privacy.generators.fitting import Clock, Fitting
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, OutOfTime, PlannedStep, Progress
+from contracts.contract.impossible_cells import Clique
+from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.generator import (
+    CountsSource,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    OutOfTime,
+    PlannedStep,
+    SynthesisTask,
+)
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -38,12 +47,11 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.schedule import Schedule
+from privacy.generators.schedule import SigmaSchedule
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement
-from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore
@@ -95,10 +103,10 @@ class Aim:
     name: ClassVar[str] = "aim"
     options = AimOptions
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: Asked, options: AimOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: AimOptions) -> GeneratorPlan:
         """Plan one budget, from which all draws take their share.
 
         Raises:
@@ -132,12 +140,12 @@ class Aim:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: AimOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure round by round until the budget is used up.
 
@@ -152,7 +160,7 @@ class Aim:
 class _Aim:
     """One application of AIM: its workload, candidates and weights."""
 
-    def __init__(self, asked: Asked, options: AimOptions) -> None:
+    def __init__(self, asked: SynthesisTask, options: AimOptions) -> None:
         self.asked, self.options, domain = asked, options, asked.domain
         given = options.workload
         self.workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
@@ -167,10 +175,10 @@ class _Aim:
         named = {name for clique in self.workload for name in clique}
         return tuple((name,) for name in self.asked.domain.columns if name in named)
 
-    def first(self, spending: Spending) -> Schedule:
+    def first(self, spending: Spending) -> SigmaSchedule:
         """Return the schedule of the first round."""
         alpha = Fraction(str(self.options.measured_share))
-        return Schedule.first(spending.budget, spending.whole, max(self.rounds, len(self.initial()) + 1), alpha)
+        return SigmaSchedule.first(spending.budget, spending.whole, max(self.rounds, len(self.initial()) + 1), alpha)
 
     def seconds(self, rounds: int) -> float:
         """Say roughly how long the rounds take: the budget of a round grows, so that most of them never come [s]."""
@@ -212,7 +220,7 @@ class _Aim:
             schedule = schedule.annealed(improved).within(fitting.spending.left)
         return fitting.final(model, notes)
 
-    def select(self, fitting: Fitting, model: GraphicalModel, schedule: Schedule) -> Clique:
+    def select(self, fitting: Fitting, model: GraphicalModel, schedule: SigmaSchedule) -> Clique:
         """Choose the clique of the largest  w_r (‖p_r(D) - p_r(θ)‖₁ - √(2/π) σ n_r)  by the exponential mechanism."""
         candidates = self.candidates(fitting, schedule)
         size = mean_absolute(fitting.spending.event(schedule.measurement))
@@ -222,7 +230,7 @@ class _Aim:
             scores[clique] = DistanceScore(np.rint(known).astype(np.int64), self.weights[clique], bias)
         return fitting.choose(scores, schedule.choice).clique
 
-    def candidates(self, fitting: Fitting, schedule: Schedule) -> list[Clique]:
+    def candidates(self, fitting: Fitting, schedule: SigmaSchedule) -> list[Clique]:
         """Return the cliques that keep the model within the share of its cap that the budget spent so far allows.
 
         Source: McKenna et al. 2022, section 4.1 (the filter on JT-SIZE).

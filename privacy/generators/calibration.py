@@ -22,7 +22,7 @@ from typing import Final
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.claim import Claim, release_claim
-from privacy.accounting.events import Event, UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
 
 _FINEST: Final = 10**9
@@ -32,7 +32,7 @@ _TURNS: Final = 12
 
 
 @dataclass(frozen=True)
-class Room:
+class MultiplierRange:
     """What an account that pays has left.
 
     Args:
@@ -43,7 +43,7 @@ class Room:
     calculus: Calculus
     remaining: int
 
-    def share(self, events: Sequence[Event]) -> float:
+    def share(self, events: Sequence[PrivacyEvent]) -> float:
         """Say which share of what it has left events take; 0 of a kind that it cannot hold, refused elsewhere."""
         try:
             cost = self.calculus.cost(events)
@@ -53,7 +53,7 @@ class Room:
             return math.inf
         return 1.0 if cost == self.remaining else cost / self.remaining if self.remaining else math.inf
 
-    def holds(self, events: Sequence[Event]) -> bool:
+    def holds(self, events: Sequence[PrivacyEvent]) -> bool:
         """Say whether it holds these events."""
         return self.share(events) <= 1
 
@@ -81,7 +81,7 @@ class Calibrated:
 
 
 def calibrated(
-    plan: Callable[[Fraction], GeneratorPlan], *, epsilon: Fraction, delta: int, rooms: Sequence[Room]
+    plan: Callable[[Fraction], GeneratorPlan], *, epsilon: Fraction, delta: int, rooms: Sequence[MultiplierRange]
 ) -> Calibrated:
     """Find the largest epsilon to plan for with which claim and accounts hold; the same every time.
 
@@ -96,7 +96,7 @@ def calibrated(
         CannotGenerate: the plan cannot be made for the charge's epsilon.
     Privacy: (epsilon, delta)-DP by `release_claim`. What the accounts have left is public: sums of published events.
     """
-    search = _Search(plan, epsilon, delta, tuple(rooms))
+    search = _MultiplierSearch(plan, epsilon, delta, tuple(rooms))
     plain = search.at(epsilon)
     if search.claimed(plain) > 1:
         return search.done(plain)
@@ -120,17 +120,17 @@ class _Turned:
     noise_epsilon: Fraction
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[PrivacyEvent, ...]:
         """Its events."""
         return self.made.events
 
 
 @dataclass(frozen=True)
-class _Search:
+class _MultiplierSearch:
     plan: Callable[[Fraction], GeneratorPlan]
     epsilon: Fraction
     delta: int
-    rooms: tuple[Room, ...]
+    rooms: tuple[MultiplierRange, ...]
 
     def at(self, noise_epsilon: Fraction) -> _Turned:
         """Plan for an epsilon."""

@@ -25,23 +25,23 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
+from privacy.arrays import Floats
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
-    Asked,
     CannotGenerate,
     CountsSource,
+    FitProgress,
     Fitted,
     GeneratorPlan,
     PlannedStep,
-    Progress,
+    SynthesisTask,
 )
 from privacy.generators.projection import Projected, Projection, checked_layout, projected
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Labels
-from privacy.learning.lattice import Array
+from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
 from privacy.learning.moments import Moments
 from privacy.learning.outputs import output_columns
@@ -85,7 +85,7 @@ class ClassGaussian:
     options = ClassGaussianOptions
     takes_pictures: ClassVar[bool] = True
 
-    def plan(self, asked: Asked, options: ClassGaussianOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: ClassGaussianOptions) -> GeneratorPlan:
         """Plan the three sums.
 
         Raises:
@@ -114,12 +114,12 @@ class ClassGaussian:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: ClassGaussianOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure centre, axes and classes, and put them together.
 
@@ -153,7 +153,7 @@ class ClassGaussian:
         return Fitted(model, (), (), sums=tuple(drawn))
 
 
-def _projection(asked: Asked, options: ClassGaussianOptions) -> Projection:
+def _projection(asked: SynthesisTask, options: ClassGaussianOptions) -> Projection:
     """Return what is projected: all columns but the label."""
     layout = checked_layout(asked, options.label, "class_gaussian")
     names = tuple(name for name in layout.names if name != options.label)
@@ -169,7 +169,7 @@ def _shares(projection: Projection) -> tuple[Fraction, ...]:
     return (*first, 1 - sum(first, Fraction(0)))
 
 
-def _noises(asked: Asked, projection: Projection) -> tuple[GaussianNoise, ...]:
+def _noises(asked: SynthesisTask, projection: Projection) -> tuple[GaussianNoise, ...]:
     """Split the budget over the draws."""
     try:
         spending = Spending(asked, "gaussian")
@@ -179,7 +179,7 @@ def _noises(asked: Asked, projection: Projection) -> tuple[GaussianNoise, ...]:
 
 
 def _class_statistic(projection: Projection, options: ClassGaussianOptions, embedded: Embedding) -> Moments:
-    labels = Labels(options.label, _classes(projection, options))
+    labels = LabelCodes(options.label, _classes(projection, options))
     return Moments(embedded, labels, ("counts", "sums", "full"))
 
 
@@ -189,12 +189,12 @@ def _stand_ins(projection: Projection, options: ClassGaussianOptions) -> tuple[M
 
 
 def _model(
-    asked: Asked,
+    asked: SynthesisTask,
     options: ClassGaussianOptions,
     projection: Projection,
     made: Projected,
     mixture: Mixture,
-    counts: Array,
+    counts: Floats,
 ) -> DecoderModel:
     """Write centre, axes and classes as a decoder of one layer."""
     latents = LatentMixture(

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.learning.lattice import Whole
-from privacy.learning.outputs import OutputColumn, Reading, all_codes
+from contracts.contract.impossible_cells import Clique
+from privacy.learning.lattice import LatticePoints
+from privacy.learning.outputs import OutputColumn, OutputForm, all_codes
 from privacy.learning.whole_network import LatentMixture, WholeLayer, WholeNetwork, words_of
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -57,17 +57,17 @@ class DecoderModel:
     columns: tuple[OutputColumn, ...]
     latents: LatentMixture
     network: WholeNetwork
-    reading: Reading
-    spreads: Whole
+    reading: OutputForm
+    spreads: LatticePoints
     label: str | None
-    labels: Whole
+    labels: LatticePoints
     impossible: Mapping[Clique, NDArray[np.bool_]]
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 0 <= self.rows <= _MOST_ROWS:
             raise ValueError(f"rows must be a whole number from 0 to {_MOST_ROWS}")
-        if self.reading not in get_args(Reading):
-            raise ValueError(f"reading must be one of {', '.join(get_args(Reading))}")
+        if self.reading not in get_args(OutputForm):
+            raise ValueError(f"reading must be one of {', '.join(get_args(OutputForm))}")
         outputs = sum(column.outputs for column in self._decoded)
         first, last = self.network.layers[0].weights.shape[1], self.network.layers[-1].weights.shape[0]
         if (first, last) != (self.latents.size, outputs):
@@ -85,9 +85,11 @@ class DecoderModel:
                 raise ValueError(f"what is impossible of {'×'.join(clique)} has another shape")
 
     @cached_property
-    def domain(self) -> Domain:
+    def domain(self) -> CellDomain:
         """The columns with their cells; each place of an array has the cells of its levels."""
-        return Domain(tuple(column.name for column in self.columns), tuple(column.cells for column in self.columns))
+        return CellDomain(
+            tuple(column.name for column in self.columns), tuple(column.cells for column in self.columns)
+        )
 
     @cached_property
     def _decoded(self) -> tuple[OutputColumn, ...]:

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import ClusteredOptions
 from privacy.generators.latent_prior import fixed_mean, reach
@@ -57,7 +57,7 @@ class ClusteredVae:
     takes_pictures: ClassVar[bool] = True
     options = ClusteredOptions
 
-    def plan(self, asked: Asked, options: ClusteredOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: ClusteredOptions) -> GeneratorPlan:
         """Plan the sums, and the training in what they leave.
 
         Raises:
@@ -78,12 +78,12 @@ class ClusteredVae:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: ClusteredOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure clusters, train their autoencoders, and put their decoders side by side in whole numbers.
 
@@ -113,7 +113,7 @@ class ClusteredVae:
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
-    def _projection(self, asked: Asked, options: ClusteredOptions) -> Projection:
+    def _projection(self, asked: SynthesisTask, options: ClusteredOptions) -> Projection:
         layout = checked_layout(asked, options.label, self.name)
         check_relation(asked, self.name)
         return Projection(layout, layout.names, options.dimensions, options.clip)

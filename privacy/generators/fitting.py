@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from privacy.generators.generator import Asked, CountsSource, Fitted, OutOfTime, Progress
+from contracts.contract.impossible_cells import Clique
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, OutOfTime, SynthesisTask
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured, StructuralZeros, estimate_total
 from privacy.marginals.scores import Candidate, Score
 from privacy.marginals.triangulation import model_size
 
-Clock = Callable[[], float]
+Stopwatch = Callable[[], float]
 ROUGH_TOLERANCE: Final = 0.02
 """Where estimation of a larger model between draws stops: a gap of so many noise variances a measured cell."""
 SMALL_TOLERANCE: Final = 0.01
@@ -47,12 +48,12 @@ class Fitting:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: Options,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
-        clock: Clock = time.monotonic,
+        progress: FitProgress,
+        clock: Stopwatch = time.monotonic,
     ) -> None:
         self.asked = asked
         self.options = options
@@ -154,6 +155,6 @@ class Fitting:
         return [Measured(one.clique, one.values, one.variance) for one in self.measurements]
 
 
-def zeros(asked: Asked) -> tuple[StructuralZeros, ...]:
+def zeros(asked: SynthesisTask) -> tuple[StructuralZeros, ...]:
     """Return the structural zeros as the engine takes them."""
     return tuple(StructuralZeros(clique, mask) for clique, mask in asked.impossible.items())

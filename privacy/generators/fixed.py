@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from privacy.generators.fitting import Clock, Fitting
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, PlannedStep, Progress
+from contracts.contract.impossible_cells import Clique
+from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -24,8 +25,7 @@ from privacy.generators.planning import (
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, weighted
 from privacy.grant.draws import Draws
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 
 
 class FixedOptions(Options):
@@ -48,10 +48,10 @@ class Fixed:
     name: ClassVar[str] = "fixed"
     options = FixedOptions
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: Asked, options: FixedOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: FixedOptions) -> GeneratorPlan:
         """Plan one measurement a clique.
 
         Raises:
@@ -61,12 +61,12 @@ class Fixed:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: FixedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure the cliques in the order of the list, and estimate.
 
@@ -78,7 +78,7 @@ class Fixed:
         return fit_list(fitting, weighted(asked.domain, options.cliques, "cliques"))
 
 
-def plan_list(asked: Asked, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:
+def plan_list(asked: SynthesisTask, options: Options, weights: Mapping[Clique, Fraction], what: str) -> GeneratorPlan:
     """Plan the measurement of a list of cliques."""
     check(asked, options, weights)
     megabytes = check_size(asked, options, weights, f"the {what} together")
@@ -102,6 +102,6 @@ def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted:
     return fitting.final()
 
 
-def shares(domain: Domain, weights: Mapping[Clique, Fraction], spending: Spending) -> tuple[Fraction, ...]:
+def shares(domain: CellDomain, weights: Mapping[Clique, Fraction], spending: Spending) -> tuple[Fraction, ...]:
     """Split a budget over cliques so that the weighted sum of the expected L1 errors is least."""
     return spending.optimal([weight * domain.cells(clique) for clique, weight in weights.items()])

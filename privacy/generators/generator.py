@@ -16,17 +16,18 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
-from privacy.accounting.events import Event
+from privacy.accounting.events import PrivacyEvent
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
-from privacy.marginals.counts import Clique, PrivateCounts
-from privacy.marginals.domain import Domain
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.domain import CellDomain
 
-Progress = Callable[[float, str], None]
+FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
@@ -43,7 +44,7 @@ class OutOfTime(SudareError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SynthesisTask:
     """What a generator is asked for; public, data-free.
 
     Args:
@@ -58,7 +59,7 @@ class Asked:
             known.
     """
 
-    domain: Domain
+    domain: CellDomain
     impossible: Mapping[Clique, NDArray[np.bool_]]
     adjacency: Adjacency
     rows_per_unit: int
@@ -99,7 +100,7 @@ class GeneratorPlan:
             that noise alone makes [rows]; empty where it cannot be said.
     """
 
-    events: tuple[Event, ...]
+    events: tuple[PrivacyEvent, ...]
     steps: tuple[PlannedStep, ...]
     megabytes: float
     seconds: float
@@ -124,7 +125,7 @@ class Model(Protocol):
     kind: ClassVar[str]
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> CellDomain:
         """The columns with their cells."""
         ...
 
@@ -177,7 +178,7 @@ class Generator(Protocol, Generic[OptionsT]):
     name: ClassVar[str]
     options: type[OptionsT]
 
-    def plan(self, asked: Asked, options: OptionsT) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: OptionsT) -> GeneratorPlan:
         """Plan without data.
 
         Raises:
@@ -187,12 +188,12 @@ class Generator(Protocol, Generic[OptionsT]):
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure through the grant and estimate a model.
 

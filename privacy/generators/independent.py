@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import ClassVar
 
-from privacy.generators.fitting import Clock, Fitting
+from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.fixed import fit_list, plan_list
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.workload import all_of_order
 from privacy.grant.draws import Draws
@@ -26,10 +26,10 @@ class Independent:
     name: ClassVar[str] = "independent"
     options = Options
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: Asked, options: Options) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan one measurement a column.
 
         Raises:
@@ -39,12 +39,12 @@ class Independent:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure the columns in order, and estimate.
 

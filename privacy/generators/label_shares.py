@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from privacy.learning.lattice import Array
+from privacy.arrays import Floats
 from privacy.learning.layout import RowLayout
 from privacy.learning.portable_normal import BITS
 from privacy.learning.whole_network import ONE, LatentMixture, WholeLayer, WholeNetwork, whole, words_of
@@ -26,7 +26,7 @@ _SEED: Final = PostProcessingSeed(0)
 
 
 def shares_kept(
-    latents: LatentMixture, network: WholeNetwork, layout: RowLayout, label: str, means: Array
+    latents: LatentMixture, network: WholeNetwork, layout: RowLayout, label: str, means: Floats
 ) -> LatentMixture:
     """Return the mixture with weights under which the label's shares are those that were measured.
 
@@ -50,7 +50,7 @@ def shares_kept(
 
 
 def biases_moved(
-    latents: LatentMixture, network: WholeNetwork, layout: RowLayout, label: str, counts: Array
+    latents: LatentMixture, network: WholeNetwork, layout: RowLayout, label: str, counts: Floats
 ) -> WholeNetwork:
     """Return the network with the label's biases moved so that its shares are those of the counts.
 
@@ -77,14 +77,14 @@ def _entries(layout: RowLayout, label: str) -> tuple[int, int]:
     return head.start, head.stop
 
 
-def _logits(latents: LatentMixture, network: WholeNetwork, component: int) -> Array:
+def _logits(latents: LatentMixture, network: WholeNetwork, component: int) -> Floats:
     """Return logits of rows of one component."""
     allowed = np.arange(latents.weights.size) == component
     words = words_of(_SEED, component, (1 + latents.size, _DRAWN))
     return network(latents.sample(words, allowed)[1]) / ONE
 
 
-def _chances(logits: Array) -> Array:
+def _chances(logits: Floats) -> Floats:
     """Return the label's mean chances."""
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray((raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)) + 1e-9

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from privacy.learning.layout import RowLayout
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 
-Labels = Literal["components", "joined"]
-NumberLoss = Literal["cross_entropy", "squared_error"]
+LabelHandling = Literal["components", "joined"]
+LossName = Literal["cross_entropy", "squared_error"]
 Scale = Literal["measured", "declared"]
 _JOINED: Final = 10
 """Components of a mixture that all labels share, where their number is not written."""
@@ -102,7 +102,7 @@ class LatentOptions(TrainingOptions):
     """
 
     label: str | None = None
-    number_loss: NumberLoss = "cross_entropy"
+    number_loss: LossName = "cross_entropy"
     number_variance: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
     kl_weight: float = Field(default=1.0, ge=0, le=1000, allow_inf_nan=False)
     latent_samples: int = Field(default=1, ge=1, le=64)
@@ -163,10 +163,10 @@ class PhasedOptions(LatentOptions):
     spread: float = Field(default=2.0, gt=0, le=100, allow_inf_nan=False)
     variance_hidden: tuple[int, ...] = Field(default=(), max_length=8)
 
-    def mixture_of(self, layout: RowLayout) -> tuple[Labels, int]:
+    def mixture_of(self, layout: RowLayout) -> tuple[LabelHandling, int]:
         """Return how the label is treated, and how many components there are; by the columns' kinds alone."""
         others = [column.kind for column in layout.columns if column.name != self.label]
-        labels: Labels = "joined" if "category" in others else "components"
+        labels: LabelHandling = "joined" if "category" in others else "components"
         if self.labels != "auto":
             labels = self.labels
         shared = labels == "joined" and self.label is not None

@@ -22,13 +22,13 @@ from typing import Final
 
 import numpy as np
 
+from privacy.arrays import Floats
 from privacy.generators.projection import Projected, Projection
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Labels
-from privacy.learning.lattice import Array
+from privacy.learning.groups import LabelCodes
 from privacy.learning.learners import FixedMean, GaussianMixture
 from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, whole
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -56,7 +56,7 @@ class Prior:
     """
 
     components: int
-    labels: Labels | None
+    labels: LabelCodes | None
     rounds: int
     spread: float
     joined: range | None = None
@@ -71,7 +71,12 @@ class Prior:
         )
 
     def fit(
-        self, projection: Projection, made: Projected, measure: Callable[[Moments, int], Blocks], *, deviation: float
+        self,
+        projection: Projection,
+        made: Projected,
+        measure: Callable[[Moments, int], MomentBlocks],
+        *,
+        deviation: float,
     ) -> Mixture:
         """Fit the mixture in the projected space; one draw a round.
 
@@ -115,7 +120,7 @@ class Prior:
             means = means + anchors[np.arange(self.components) % len(anchors)]
         return replace(initial, means=means, covariances=initial.covariances * _NARROWER**2)
 
-    def _initial(self, embedding: Embedding, variances: Array) -> Mixture:
+    def _initial(self, embedding: Embedding, variances: Floats) -> Mixture:
         floor = smallest_floor(embedding)
         count = 0 if self.labels is None else self.labels.count
         return initial_mixture(

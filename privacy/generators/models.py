@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from privacy.generators.decoder_model import DecoderModel, read_decoder
 from privacy.generators.generator import Model
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.sampling import sample
@@ -48,7 +48,7 @@ class PublishedModel:
     """
 
     kind: ClassVar[str] = "graphical_model"
-    domain: Domain
+    domain: CellDomain
     rows: int
     cliques: tuple[Clique, ...]
     potentials: tuple[NDArray[np.int64], ...]
@@ -131,7 +131,7 @@ def _read_graphical(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.i
     names = [_name(number) for number in range(len(cliques))]
     if set(arrays) != set(names):
         raise ValueError("one array a clique, named potential-0000 and so on")
-    domain = Domain(tuple(columns), tuple(shape))
+    domain = CellDomain(tuple(columns), tuple(shape))
     check_size(domain, cliques, _MOST_MEGABYTES)
     made = PublishedModel(domain, values["rows"], cliques, tuple(arrays[name] for name in names))
     made.marginal(())  # some row is possible

@@ -21,13 +21,13 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.generators.fitting import Clock, Fitting
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from contracts.contract.impossible_cells import Clique
+from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
 from privacy.grant.draws import Draws
-from privacy.marginals.counts import Clique
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore, Score
 
@@ -45,10 +45,10 @@ class MaximumSpanningTree:
     name: ClassVar[str] = "mst"
     options = Options
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: Asked, options: Options) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan d measurements, d - 1 choices and d - 1 measurements.
 
         Raises:
@@ -59,12 +59,12 @@ class MaximumSpanningTree:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure the columns, choose a tree, measure its pairs.
 
@@ -88,7 +88,7 @@ class MaximumSpanningTree:
         return fitting.final(notes=notes)
 
 
-def _stages(asked: Asked, spending: Spending) -> Stages:
+def _stages(asked: SynthesisTask, spending: Spending) -> Stages:
     """Split the budget over columns, choices and pairs."""
     return Stages.of(len(asked.domain.columns), spending, _WEIGHTS)
 

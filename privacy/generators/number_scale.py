@@ -23,10 +23,11 @@ from typing import Final
 
 import numpy as np
 
+from privacy.arrays import Floats
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import embedding
 from privacy.learning.groups import NormShells
-from privacy.learning.lattice import MOST_BITS, Array
+from privacy.learning.lattice import MOST_BITS
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments
 
@@ -43,7 +44,7 @@ def numbers_of(layout: RowLayout, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if layout.column(name).kind == "number")
 
 
-def shells_statistic(layout: RowLayout, numbers: tuple[str, ...], centre: Array | None) -> Moments:
+def shells_statistic(layout: RowLayout, numbers: tuple[str, ...], centre: Floats | None) -> Moments:
     """Return the counts of rows by the norm of their numbers.
 
     Args:
@@ -75,13 +76,13 @@ def measured_factor(statistic: Moments, measured: SumMeasurement, *, rows: float
     return float(np.clip(math.sqrt(numbers / 16) / (bound * _radii()[place]), 1.0, MOST))
 
 
-def _radii() -> Array:
+def _radii() -> Floats:
     """Return the shells' radii, rising, in the bound of the norm."""
     steps = np.arange(1, _OCTAVES * _SHELLS_AN_OCTAVE + 1)[::-1]
     return np.asarray(2.0 ** (-steps / _SHELLS_AN_OCTAVE))
 
 
-def _counts(noisy: Array, total: float) -> Array:
+def _counts(noisy: Floats, total: float) -> Floats:
     """Return the nearest counts that are not negative and add up to a total."""
     falling = np.sort(noisy)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, noisy.size + 1)

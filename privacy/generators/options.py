@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict, Field
 
-NoiseKind = Literal["gaussian", "laplace"]
+from privacy.table_plans.split import NoiseKind
 
 
 class Options(BaseModel):

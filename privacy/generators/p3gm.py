@@ -26,7 +26,14 @@ from typing import ClassVar, Final
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import Asked, CannotGenerate, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    SynthesisTask,
+)
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
@@ -41,14 +48,14 @@ from privacy.generators.training_budget import (
     sum_noises,
 )
 from privacy.generators.training_run import Sums, Timer, train
-from privacy.generators.whole_decoder import Layers, decoder_model, layers_of, whole_decoder
+from privacy.generators.whole_decoder import DecoderLayers, decoder_model, layers_of, whole_decoder
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.groups import Labels
+from privacy.learning.groups import LabelCodes
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, LatentModel
 from privacy.learning.mixture import Mixture
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.learning.network import Network, perceptron
 from privacy.learning.optimizer import Adam
 from privacy.marginals.sensitivity import GaussianNoise
@@ -61,7 +68,7 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class ModelForm:
     """What the options make of the columns; public."""
 
     layout: RowLayout
@@ -98,7 +105,7 @@ class P3gm:
     takes_pictures: ClassVar[bool] = True
     trains_variance: ClassVar[bool] = True
 
-    def plan(self, asked: Asked, options: PhasedOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: PhasedOptions) -> GeneratorPlan:
         """Plan the sums, and the training in what they leave.
 
         Raises:
@@ -115,12 +122,12 @@ class P3gm:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: PhasedOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure the embedding, train the decoder, and round it to whole numbers.
 
@@ -144,7 +151,7 @@ class P3gm:
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
     def embedded(
-        self, form: Form, measure: Callable[[Moments], SumMeasurement], *, deviation: float
+        self, form: ModelForm, measure: Callable[[Moments], SumMeasurement], *, deviation: float
     ) -> tuple[Projected, Mixture]:
         """Measure centre, axes and mixture, in the order of `Form.statistics`.
 
@@ -155,14 +162,14 @@ class P3gm:
         Privacy: that of the draws.
         """
 
-        def blocks(statistic: Moments, _turn: int) -> Blocks:
+        def blocks(statistic: Moments, _turn: int) -> MomentBlocks:
             drawn = measure(statistic)
             return statistic.blocks(drawn.values, variance=drawn.variance)
 
         made = projected(form.projection, measure)
         return made, form.prior.fit(form.projection, made, blocks, deviation=deviation)
 
-    def form(self, asked: Asked, options: PhasedOptions) -> Form:
+    def form(self, asked: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns, or refuse what must fail."""
         layout = checked_layout(asked, options.label, self.name)
         check_relation(asked, self.name)
@@ -170,20 +177,24 @@ class P3gm:
         owner = options.label if treated == "components" else None
         names = tuple(name for name in layout.names if name != owner)
         projection = Projection(layout, names, options.dimensions, options.clip, options.scale == "measured")
-        labels = Labels(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
+        labels = LabelCodes(owner, int(layout.column(owner).table.shape[0])) if owner is not None else None
         rounds = 1 if labels is not None and components == 1 else options.rounds
         joined = projection.entries(options.label) if options.label is not None and owner is None else None
         prior = Prior(components, labels, rounds, options.spread, joined)
         width, latent = projection.width, projection.latent
         decoder = perceptron(latent, *options.hidden, outputs=width)
         variance = perceptron(width, *options.variance_hidden, outputs=latent) if self.trains_variance else None
-        return Form(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
+        return ModelForm(layout, projection, prior, owner, decoder, variance or FixedDeviation(0.0))
 
-    def _noises(self, asked: Asked, options: PhasedOptions, form: Form) -> tuple[GaussianNoise, ...]:
+    def _noises(self, asked: SynthesisTask, options: PhasedOptions, form: ModelForm) -> tuple[GaussianNoise, ...]:
         return sum_noises(asked, options.first_share, form.weights)
 
     def _told(
-        self, form: Form, options: PhasedOptions, events: Sequence[DiscreteGaussian], statistics: Sequence[Moments]
+        self,
+        form: ModelForm,
+        options: PhasedOptions,
+        events: Sequence[DiscreteGaussian],
+        statistics: Sequence[Moments],
     ) -> list[tuple[str, int, float, str]]:
         """Say what is measured before the training: name, draws, share of the budget, noise."""
         names = form.projection.steps
@@ -195,7 +206,7 @@ class P3gm:
         mixture = f"mixture ({treated}{_counted(form)})"
         return [*told, (mixture, rounds, sum(shares[len(names) :]), noise[-1])]
 
-    def learner(self, form: Form, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
+    def learner(self, form: ModelForm, options: PhasedOptions, made: Projected, mixture: Mixture) -> LatentModel:
         """Return what is trained once the sums are released: decoder and variance."""
         scale = form.prior.scale(made)
         return LatentModel(
@@ -213,12 +224,12 @@ class P3gm:
 
     def model(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: PhasedOptions,
-        form: Form,
+        form: ModelForm,
         made: Projected,
         mixture: Mixture,
-        layers: Layers,
+        layers: DecoderLayers,
     ) -> tuple[DecoderModel, tuple[str, ...]]:
         """Put latents and decoder together, in whole numbers."""
         network, notes = whole_decoder(layers)
@@ -237,7 +248,7 @@ class AutoEncoder(P3gm):
     name: ClassVar[str] = "ae"
     trains_variance: ClassVar[bool] = False
 
-    def form(self, asked: Asked, options: PhasedOptions) -> Form:
+    def form(self, asked: SynthesisTask, options: PhasedOptions) -> ModelForm:
         """Return what the options make of the columns; refuse those that nothing would come of."""
         for name, found, allowed in (
             ("latent_samples", options.latent_samples, 1),
@@ -251,7 +262,7 @@ class AutoEncoder(P3gm):
         return super().form(asked, options)
 
 
-def _counted(form: Form) -> str:
+def _counted(form: ModelForm) -> str:
     """Say how many components the mixture has."""
     count = form.prior.components
     each = " for each label" if form.owner is not None else ""

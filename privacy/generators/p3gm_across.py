@@ -14,14 +14,15 @@ from math import sqrt
 from typing import Final
 
 from privacy.accounting.amounts import AmountRefused
+from privacy.arrays import Singles
 from privacy.federation.phases import PhasedPlan
 from privacy.federation.plan import FederatedPlan, Trust, planned
-from privacy.federation.rounds import RoundSum, Vector
+from privacy.federation.rounds import RoundSum
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
-from privacy.generators.p3gm import Form, P3gm
+from privacy.generators.p3gm import ModelForm, P3gm
 from privacy.generators.projection import Projected
 from privacy.generators.training_budget import sum_noises
 from privacy.grant.measurement import SumMeasurement
@@ -84,9 +85,9 @@ class P3gmAcross:
     Privacy: reads no data; `plan.person_events` together fit into the charge.
     """
 
-    def __init__(self, asked: Asked, options: PhasedOptions, across: Across) -> None:
+    def __init__(self, asked: SynthesisTask, options: PhasedOptions, across: Across) -> None:
         self._made_by, self._asked, self._options = P3gm(), asked, options
-        self._form: Form = self._made_by.form(asked, options)
+        self._form: ModelForm = self._made_by.form(asked, options)
         self.plan = _planned(asked, options, self._form, across)
 
     @property
@@ -105,7 +106,7 @@ class P3gmAcross:
         Raises:
             IndexError: there is nothing more to add up.
         """
-        told = _Told(self.plan.sums, sums)
+        told = _RoundProgress(self.plan.sums, sums)
         try:
             self._embedded(told)
         except _Reached as reached:
@@ -114,16 +115,16 @@ class P3gmAcross:
 
     def learner(self, sums: Sequence[RoundSum]) -> LatentModel:
         """Return what is trained, after all sums. Post-processing."""
-        return self._made_by.learner(self._form, self._options, *self._embedded(_Told(self.plan.sums, sums)))
+        return self._made_by.learner(self._form, self._options, *self._embedded(_RoundProgress(self.plan.sums, sums)))
 
-    def model(self, sums: Sequence[RoundSum], parameters: Vector) -> tuple[DecoderModel, tuple[str, ...]]:
+    def model(self, sums: Sequence[RoundSum], parameters: Singles) -> tuple[DecoderModel, tuple[str, ...]]:
         """Return the model in whole numbers, and what a reader should know. Post-processing.
 
         Args:
             sums: all released sums.
             parameters: the flat vector that the training has released.
         """
-        made, mixture = self._embedded(_Told(self.plan.sums, sums))
+        made, mixture = self._embedded(_RoundProgress(self.plan.sums, sums))
         learner = self._made_by.learner(self._form, self._options, made, mixture)
         layers = tuple(
             (parameters[slot.weights].reshape(slot.layer.weight_shape), parameters[slot.biases])
@@ -132,7 +133,7 @@ class P3gmAcross:
         )
         return self._made_by.model(self._asked, self._options, self._form, made, mixture, layers)
 
-    def _embedded(self, told: _Told) -> tuple[Projected, Mixture]:
+    def _embedded(self, told: _RoundProgress) -> tuple[Projected, Mixture]:
         sums, last = self.plan.sums, self.plan.sums.rounds - 1
         variance = sums.variance(last, (True,) * len(sums.sites))
         deviation = sqrt(variance) / self._form.statistics[last].move
@@ -147,7 +148,7 @@ class _Reached(Exception):
         self.statistic = statistic
 
 
-class _Told:
+class _RoundProgress:
     """Tells released sums in the order in which they are asked for."""
 
     def __init__(self, plan: SummingPlan, sums: Sequence[RoundSum]) -> None:
@@ -167,7 +168,7 @@ class _Told:
         return SumMeasurement(f"{number:05d}", statistic, values, event, variance, number, summed.sha256)
 
 
-def _planned(asked: Asked, options: PhasedOptions, form: Form, across: Across) -> PhasedPlan:
+def _planned(asked: SynthesisTask, options: PhasedOptions, form: ModelForm, across: Across) -> PhasedPlan:
     """Share the charge out: the sums and their reserve, and the training in what they leave."""
     weights = form.weights
     reserve = (across.sums_reserve * max(weights),) if across.sums_reserve else ()

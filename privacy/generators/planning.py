@@ -7,16 +7,16 @@ from itertools import combinations
 from math import comb, pi, sqrt
 from typing import Final
 
+from contracts.contract.impossible_cells import Clique
 from contracts.reading.scalars import listed, nearest
+from privacy.accounting.events import CountNoise
 from privacy.generators.fitting import zeros
-from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.options import Options
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.estimation import estimate
 from privacy.marginals.model_sizes import ModelSizes
-from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute, variance
 
@@ -26,7 +26,7 @@ _SECONDS_AN_ESTIMATE: Final = 0.05
 _SECONDS_A_MEGABYTE: Final = 2.0
 
 
-def check(asked: Asked, options: Options, cliques: Iterable[Clique]) -> None:
+def check(asked: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> None:
     """Refuse what must fail: no columns, no possible row, or a clique that alone is above the cap.
 
     Raises:
@@ -45,7 +45,7 @@ def check(asked: Asked, options: Options, cliques: Iterable[Clique]) -> None:
             raise CannotGenerate(str(nothing)) from nothing
 
 
-def check_size(asked: Asked, options: Options, cliques: Iterable[Clique], what: str) -> float:
+def check_size(asked: SynthesisTask, options: Options, cliques: Iterable[Clique], what: str) -> float:
     """Return the size of a model of cliques, measured together [MB].
 
     Raises:
@@ -78,7 +78,7 @@ def check_time(options: Options, needed: float) -> None:
         )
 
 
-def named(domain: Domain, cliques: Iterable[Sequence[str]], option: str) -> tuple[Clique, ...]:
+def named(domain: CellDomain, cliques: Iterable[Sequence[str]], option: str) -> tuple[Clique, ...]:
     """Return cliques in the domain's order of columns, each once.
 
     Raises:
@@ -106,7 +106,7 @@ def drawing_seconds(draws: int) -> float:
     return _SECONDS_A_DRAW * draws
 
 
-def expected_error(domain: Domain, measured: Sequence[tuple[Clique, NoiseEvent]]) -> Mapping[int, float]:
+def expected_error(domain: CellDomain, measured: Sequence[tuple[Clique, CountNoise]]) -> Mapping[int, float]:
     """Return for each order the mean, over all marginals of it, of the expected L1 error that noise alone makes.
 
     A marginal is read off the measured clique that contains it and gives it the least noise; an order of which some
@@ -127,7 +127,7 @@ def expected_error(domain: Domain, measured: Sequence[tuple[Clique, NoiseEvent]]
     return errors
 
 
-def noise_in_words(events: Sequence[NoiseEvent]) -> str:
+def noise_in_words(events: Sequence[CountNoise]) -> str:
     """Say what noise events are, such as "discrete Gaussian, standard deviation 61.2"."""
     deviations = sorted({f"{sqrt(variance(event)):.3g}" for event in events}, key=float)
     kind = events[0].kind.replace("_", " ").replace("gaussian", "Gaussian").replace("laplace", "Laplace")
@@ -135,7 +135,7 @@ def noise_in_words(events: Sequence[NoiseEvent]) -> str:
     return f"{kind}, standard deviation {reach}"
 
 
-def _error(domain: Domain, part: Clique, clique: Clique, event: NoiseEvent) -> float:
+def _error(domain: CellDomain, part: Clique, clique: Clique, event: CountNoise) -> float:
     cells, whole = domain.cells(part), domain.cells(clique)
     if cells == whole:
         return cells * mean_absolute(event)

@@ -31,13 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from privacy.generators.fitting import Clock, Fitting
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from contracts.contract.impossible_cells import Clique
+from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
 from privacy.grant.draws import Draws
-from privacy.marginals.counts import Clique
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.scores import DistanceScore, MutualInformationScore, Score
@@ -72,10 +72,10 @@ class PrivBayes:
     name: ClassVar[str] = "privbayes"
     options = PrivBayesOptions
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
 
-    def plan(self, asked: Asked, options: PrivBayesOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: PrivBayesOptions) -> GeneratorPlan:
         """Plan d measurements of columns, and d - 1 choices and measurements of families.
 
         Raises:
@@ -86,12 +86,12 @@ class PrivBayes:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: PrivBayesOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Measure the columns, then choose and measure one family after the other.
 
@@ -115,7 +115,7 @@ class PrivBayes:
         return fitting.final(model)
 
 
-def _stages(asked: Asked, options: PrivBayesOptions, spending: Spending) -> Stages:
+def _stages(asked: SynthesisTask, options: PrivBayesOptions, spending: Spending) -> Stages:
     """Split the budget: β for the choices, a fifth of the rest for the columns."""
     choices = Fraction(str(options.choice_share))
     weights = [(1 - choices) * _ONE_WAY_SHARE, choices, (1 - choices) * (1 - _ONE_WAY_SHARE)]

@@ -22,12 +22,12 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from privacy.generators.generator import Asked, CannotGenerate
+from privacy.arrays import Floats
+from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.number_scale import measured_factor, numbers_of, shells_statistic
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone
-from privacy.learning.lattice import Array
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments
 from privacy.learning.principal_components import principal_components
@@ -98,16 +98,16 @@ class Projection:
         about = embedding(self.layout, bound=bound, bits=BITS, columns=self.names, centre=half)
         return Moments(about, Everyone(), ("counts", "sums"))
 
-    def shells_statistic(self, centre: Array | None) -> Moments:
+    def shells_statistic(self, centre: Floats | None) -> Moments:
         """Return what is measured for the factor; without a centre a stand-in of the same bound."""
         among = None if centre is None else np.concatenate([centre[self.entries(name)] for name in self.numbers])
         return shells_statistic(self.layout, self.numbers, among)
 
-    def again_statistic(self, centre: Array | None, factors: Array | None) -> Moments:
+    def again_statistic(self, centre: Floats | None, factors: Floats | None) -> Moments:
         """Return what is measured for the second centre, about the first; without them a stand-in of that bound."""
         return Moments(self.embedding(centre, None, factors=factors), Everyone(), ("counts", "sums"))
 
-    def axes_statistic(self, centre: Array | None, factors: Array | None = None) -> Moments:
+    def axes_statistic(self, centre: Floats | None, factors: Floats | None = None) -> Moments:
         """Return what is measured for the axes; without a centre a stand-in of the same bound."""
         return Moments(self.embedding(centre, None, factors=factors), Everyone(), ("full",))
 
@@ -136,11 +136,11 @@ class Projection:
 
     def embedding(
         self,
-        centre: Array | None,
-        axes: Array | None,
+        centre: Floats | None,
+        axes: Floats | None,
         *,
         bound: Fraction | None = None,
-        factors: Array | None = None,
+        factors: Floats | None = None,
     ) -> Embedding:
         """Return the embedding about a centre, with entries times their factors, on axes if there are some."""
         bound = self.bound if bound is None else bound
@@ -152,7 +152,7 @@ class Projection:
         """Return an embedding of the same bounds as the one whose centre and axes nobody knows yet."""
         return self.embedding(None, np.zeros((self.width, self.dimensions)) if self.projects else None)
 
-    def factors(self, factor: float) -> Array:
+    def factors(self, factor: float) -> Floats:
         """Return each entry's factor: the numbers' is given, all else keeps its scale."""
         heads = self.layout.select(self.names).heads
         return np.concatenate(
@@ -178,12 +178,12 @@ class Projected:
         factors: of the entries, at least 1, shape (width,).
     """
 
-    centre: Array
-    axes: Array
-    variances: Array
+    centre: Floats
+    axes: Floats
+    variances: Floats
     rows: float
-    means: Array
-    factors: Array
+    means: Floats
+    factors: Floats
 
     @property
     def window(self) -> Window | None:
@@ -199,7 +199,7 @@ class Projected:
         return (0.0, 1.0) if window is None else (float(window.low[entries[0]]), float(window.factors[entries[0]]))
 
 
-def checked_layout(asked: Asked, label: str | None, what: str) -> RowLayout:
+def checked_layout(asked: SynthesisTask, label: str | None, what: str) -> RowLayout:
     """Return the layout of what is asked for, or refuse what no projection can be made of.
 
     Raises:
@@ -227,7 +227,7 @@ def checked_layout(asked: Asked, label: str | None, what: str) -> RowLayout:
     return asked.layout
 
 
-def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Array, Array, float]:
+def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, Floats, float]:
     """Return the centre, the mean as it was measured, and the number of rows.
 
     The centre is shrunk towards 1/2 as far as noise makes up its distance from there, and lies in [0, 1].
@@ -240,7 +240,9 @@ def shrunk_centre(statistic: Moments, measured: SumMeasurement) -> tuple[Array, 
     return np.asarray(np.clip(0.5 + kept * away, 0.0, 1.0)), 0.5 + away, count
 
 
-def moved_centre(statistic: Moments, measured: SumMeasurement, centre: Array, factors: Array) -> tuple[Array, Array]:
+def moved_centre(
+    statistic: Moments, measured: SumMeasurement, centre: Floats, factors: Floats
+) -> tuple[Floats, Floats]:
     """Return the second centre, and the mean as it was measured; shrunk towards the first centre as that towards 1/2.
 
     Args:
@@ -253,7 +255,7 @@ def moved_centre(statistic: Moments, measured: SumMeasurement, centre: Array, fa
     return np.asarray(np.clip(centre + kept * away / factors, 0.0, 1.0)), centre + away / factors
 
 
-def _away(statistic: Moments, measured: SumMeasurement) -> tuple[Array, float, float]:
+def _away(statistic: Moments, measured: SumMeasurement) -> tuple[Floats, float, float]:
     """Return the mean vector, the share of it that noise does not make up (James, Stein), and the number of rows."""
     blocks = statistic.blocks(measured.values)
     count = max(float(np.asarray(blocks.counts)[0]), 1.0)
@@ -287,8 +289,8 @@ def projected(projection: Projection, measure: Callable[[Moments], SumMeasuremen
 
 
 def _stretched(
-    projection: Projection, centre: Array, rows: float, measure: Callable[[Moments], SumMeasurement]
-) -> Array:
+    projection: Projection, centre: Floats, rows: float, measure: Callable[[Moments], SumMeasurement]
+) -> Floats:
     """Measure how far numbers are stretched, and return the entries' factors."""
     shells = projection.shells_statistic(centre)
     return projection.factors(measured_factor(shells, measure(shells), rows=rows))

@@ -15,14 +15,14 @@ from contracts.release.classifier import ModelProduct
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
-from privacy.accounting.events import Event
-from privacy.generators.calibration import Calibrated, Room, calibrated
-from privacy.generators.generator import Asked, CannotGenerate, Generator, GeneratorPlan
+from privacy.accounting.events import PrivacyEvent
+from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
+from privacy.generators.generator import CannotGenerate, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 
-AskedT = TypeVar("AskedT", bound=Asked)
+AskedT = TypeVar("AskedT", bound=SynthesisTask)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FittedPlan(Generic[AskedT]):
     noise_epsilon: int | None
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[PrivacyEvent, ...]:
         """The events that are charged: planned draws, or a budget for those that are chosen on the way."""
         return self.made.events
 
@@ -60,7 +60,7 @@ class FittedPlan(Generic[AskedT]):
         return self.asked.public_total
 
 
-class SyntheticPlan(FittedPlan[Asked]):
+class SyntheticPlan(FittedPlan[SynthesisTask]):
     """What a release of synthetic rows will ask its grant for."""
 
 
@@ -71,7 +71,7 @@ def plan_synthetic(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    rooms: Sequence[Room] = (),
+    rooms: Sequence[MultiplierRange] = (),
     noise_epsilon: Fraction | None = None,
 ) -> SyntheticPlan:
     """Let the generator plan a product under a charge.
@@ -104,7 +104,10 @@ def plan_synthetic(
 
 
 def noise_planned(
-    plan: Callable[[AskedT], GeneratorPlan], asked: AskedT, rooms: Sequence[Room], noise_epsilon: Fraction | None
+    plan: Callable[[AskedT], GeneratorPlan],
+    asked: AskedT,
+    rooms: Sequence[MultiplierRange],
+    noise_epsilon: Fraction | None,
 ) -> tuple[Calibrated, AskedT]:
     """Plan with the least noise that claim and accounts allow, or with the noise that was planned before.
 
@@ -159,11 +162,11 @@ def _takes_pictures(name: str) -> bool:
 
 def asked_of(
     product: SyntheticProduct | ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
-) -> Asked:
+) -> SynthesisTask:
     """Return what a generator is asked for, from what is public alone."""
     names = product.names(contract)
-    return Asked(
-        domain=Domain.of(contract, names),
+    return SynthesisTask(
+        domain=CellDomain.of(contract, names),
         impossible={clique: contract.impossible(clique) for clique in contract.zero_cliques(names)},
         adjacency=contract.adjacency,
         rows_per_unit=contract.unit.max_rows_per_unit,

@@ -18,7 +18,7 @@ from privacy.generators.spending import down
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SigmaSchedule:
     """What the next round takes.
 
     Where: T = rounds, α = measured_share, ρ = the whole budget.
@@ -38,13 +38,13 @@ class Schedule:
     last: bool = False
 
     @classmethod
-    def first(cls, budget: Budget, whole: Fraction, rounds: int, measured_share: Fraction) -> Schedule:
+    def first(cls, budget: Budget, whole: Fraction, rounds: int, measured_share: Fraction) -> SigmaSchedule:
         """Return the first round's (algorithm 2, lines 1 and 2)."""
         growth = 4 if isinstance(budget, ZeroConcentrated) else 2
         measurement = down(measured_share * whole / rounds)
         return cls(measurement, down((1 - measured_share) * whole / rounds), growth, measured_share)
 
-    def annealed(self, improved: bool) -> Schedule:
+    def annealed(self, improved: bool) -> SigmaSchedule:
         """Return the next round's: larger, if the last measurement changed the model by less than its noise.
 
         Source: algorithm 4, lines 1 to 4.
@@ -53,7 +53,7 @@ class Schedule:
             return self
         return replace(self, measurement=self.growth * self.measurement, choice=self.growth * self.choice)
 
-    def within(self, left: Fraction) -> Schedule:
+    def within(self, left: Fraction) -> SigmaSchedule:
         """Return the round that takes all that is left, if less than two rounds would fit.
 
         Source: algorithm 4, lines 5 to 7.

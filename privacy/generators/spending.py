@@ -17,11 +17,10 @@ from typing import Final
 from privacy.accounting.adaptive import Budget, limit, share
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.convert import rho_for
-from privacy.accounting.events import Event, ExponentialMechanism, Pure, ZeroConcentrated
-from privacy.generators.generator import Asked, CannotGenerate
-from privacy.generators.options import NoiseKind
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
-from privacy.table_plans.split import root
+from privacy.accounting.events import CountNoise, ExponentialMechanism, PrivacyEvent, Pure, ZeroConcentrated
+from privacy.generators.generator import CannotGenerate, SynthesisTask
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
+from privacy.table_plans.split import NoiseKind, root
 
 TOO_SMALL: Final = "the charge is too small"
 _UNITS: Final = 10**15
@@ -38,7 +37,7 @@ class Spending:
         CannotGenerate: Gaussian noise with delta 0, or an epsilon too small for any noise.
     """
 
-    def __init__(self, asked: Asked, noise: NoiseKind | None) -> None:
+    def __init__(self, asked: SynthesisTask, noise: NoiseKind | None) -> None:
         if noise == "gaussian" and asked.delta == 0:
             raise CannotGenerate(
                 "noise: gaussian needs a delta above 0, and delta is 0; "
@@ -66,7 +65,7 @@ class Spending:
         """What has not been spent."""
         return self.whole - self.spent
 
-    def take(self, event: Event) -> None:
+    def take(self, event: PrivacyEvent) -> None:
         """Count a draw as spent."""
         self.spent += share(self.budget, event)
 
@@ -76,7 +75,7 @@ class Spending:
             return GaussianNoise(part)
         return LaplaceNoise(_root(2 * part) if isinstance(self.budget, ZeroConcentrated) else part)
 
-    def event(self, part: Fraction) -> NoiseEvent:
+    def event(self, part: Fraction) -> CountNoise:
         """Return the event of such a measurement.
 
         Raises:

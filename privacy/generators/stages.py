@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import comb
 from typing import Final
 
-from privacy.generators.generator import Asked, GeneratorPlan, PlannedStep
+from privacy.generators.generator import GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -54,7 +54,7 @@ class Stages:
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
-def plan_stages(asked: Asked, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
+def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: str, estimates: int) -> GeneratorPlan:
     """Plan a fit in three stages.
 
     Args:

@@ -13,8 +13,8 @@ from typing import Final
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import rho_for
-from privacy.accounting.events import DiscreteGaussian, Event, PoissonSampledGaussian
-from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan, PlannedStep
+from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian, PrivacyEvent
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.spending import split, too_small
 from privacy.learning.calibration import calibrated_multiplier
@@ -30,7 +30,7 @@ _UNCERTAIN: Final = 4
 """A time limit is refused where this many times less than the estimate."""
 
 
-def check_relation(asked: Asked, what: str) -> None:
+def check_relation(asked: SynthesisTask, what: str) -> None:
     """Refuse a relation or contribution bound under which Poisson-sampled noise is not accounted for.
 
     Raises:
@@ -48,7 +48,7 @@ def check_relation(asked: Asked, what: str) -> None:
         )
 
 
-def sum_noises(asked: Asked, share: float, weights: Sequence[Fraction]) -> tuple[GaussianNoise, ...]:
+def sum_noises(asked: SynthesisTask, share: float, weights: Sequence[Fraction]) -> tuple[GaussianNoise, ...]:
     """Split the noisy sums' share of the whole zCDP budget over them.
 
     Raises:
@@ -62,7 +62,7 @@ def sum_noises(asked: Asked, share: float, weights: Sequence[Fraction]) -> tuple
 
 
 def sum_events(
-    asked: Asked, statistics: Sequence[Statistic], noises: Sequence[GaussianNoise], what: str
+    asked: SynthesisTask, statistics: Sequence[Statistic], noises: Sequence[GaussianNoise], what: str
 ) -> tuple[DiscreteGaussian, ...]:
     """Return the events of the sums, from stand-ins of the same bounds.
 
@@ -79,7 +79,7 @@ def sum_events(
 
 
 def planned_training(
-    asked: Asked, options: TrainingOptions, *, parameters: int, beside: Sequence[Event], what: str
+    asked: SynthesisTask, options: TrainingOptions, *, parameters: int, beside: Sequence[PrivacyEvent], what: str
 ) -> TrainingPlan:
     """Calibrate the training to what the sums leave of the charge.
 
@@ -96,7 +96,7 @@ def planned_training(
         raise CannotGenerate(f"{what}: {refused}") from refused
 
 
-def plan_of(options: TrainingOptions, events: Sequence[Event]) -> TrainingPlan:
+def plan_of(options: TrainingOptions, events: Sequence[PrivacyEvent]) -> TrainingPlan:
     """Return the training that was planned, from the events of a generator's plan."""
     last = events[-1]
     if not isinstance(last, PoissonSampledGaussian):
@@ -112,7 +112,7 @@ def _plan(options: TrainingOptions, multiplier: Fraction) -> TrainingPlan:
 def generator_plan(
     options: TrainingOptions,
     sums: Sequence[tuple[str, int, float, str]],
-    beside: Sequence[Event],
+    beside: Sequence[PrivacyEvent],
     plan: TrainingPlan,
     *,
     parameters: int,

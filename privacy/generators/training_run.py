@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from privacy.generators.generator import OutOfTime, Progress
+from privacy.generators.fitting import Stopwatch
+from privacy.generators.generator import FitProgress, OutOfTime
 from privacy.generators.latent_options import TrainingOptions
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.marginals.sensitivity import GaussianNoise
 
-Clock = Callable[[], float]
 KEY: Final = "training-0001"
 SUMS_DONE: Final = 0.2
 """Share of the progress that is told when the sums are measured."""
@@ -34,7 +34,7 @@ class Timer:
         clock: seconds since any moment.
     """
 
-    def __init__(self, options: TrainingOptions, progress: Progress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, options: TrainingOptions, progress: FitProgress, clock: Stopwatch = time.monotonic) -> None:
         self._limit, self._progress, self._clock, self._began = options.time_limit, progress, clock, clock()
 
     def told(self, share: float, what: str) -> None:
@@ -86,7 +86,7 @@ class Sums:
         self.drawn.append(self._grant.measure_sums(self._rows, statistic, noise=self._noises[number], key=key))
         return self.drawn[-1]
 
-    def blocks(self, statistic: Moments, _turn: int = 0) -> Blocks:
+    def blocks(self, statistic: Moments, _turn: int = 0) -> MomentBlocks:
         """Measure the next sum, and return it in natural units."""
         made = self.measure(statistic)
         return statistic.blocks(made.values, variance=made.variance)

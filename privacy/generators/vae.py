@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, Progress
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
 from privacy.generators.label_shares import biases_moved
 from privacy.generators.latent_options import VariationalOptions
 from privacy.generators.projection import BITS, checked_layout
@@ -33,7 +33,7 @@ from privacy.generators.training_run import Sums, Timer, train
 from privacy.generators.whole_decoder import decoder_model, layers_of, standard_latents, whole_decoder
 from privacy.grant.draws import Draws
 from privacy.learning.embedding import embedding
-from privacy.learning.groups import Everyone, Labels
+from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import LatentModel, parameters_of
 from privacy.learning.moments import Moments
@@ -58,7 +58,7 @@ class Vae:
     takes_pictures: ClassVar[bool] = True
     options = VariationalOptions
 
-    def plan(self, asked: Asked, options: VariationalOptions) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: VariationalOptions) -> GeneratorPlan:
         """Plan the counts, and the training in what they leave.
 
         Raises:
@@ -74,12 +74,12 @@ class Vae:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: VariationalOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Count the rows, train, and round the decoder to whole numbers.
 
@@ -101,7 +101,7 @@ class Vae:
         progress(1.0, "done")
         return Fitted(model, (), (), notes, tuple(sums.drawn), (trained,))
 
-    def _checked(self, asked: Asked, options: VariationalOptions) -> RowLayout:
+    def _checked(self, asked: SynthesisTask, options: VariationalOptions) -> RowLayout:
         layout = checked_layout(asked, options.label, self.name)
         check_relation(asked, self.name)
         return layout
@@ -110,5 +110,5 @@ class Vae:
 def _counts(layout: RowLayout, options: VariationalOptions) -> Moments:
     """Return the statistic of the number of rows, of each label where there is one."""
     label = options.label
-    groups = Everyone() if label is None else Labels(label, int(layout.column(label).table.shape[0]))
+    groups = Everyone() if label is None else LabelCodes(label, int(layout.column(label).table.shape[0]))
     return Moments(embedding(layout, bound=Fraction(1), bits=BITS), groups, ("counts",))

@@ -7,24 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import Asked
-from privacy.learning.lattice import Array, Whole
+from privacy.generators.generator import SynthesisTask
+from privacy.learning.lattice import LatticePoints
 from privacy.learning.layout import RowLayout
 from privacy.learning.outputs import Windows, output_columns
 from privacy.learning.trained import Trained
 from privacy.learning.whole_network import LARGEST_ACTIVATION, ONE, LatentMixture, WholeNetwork, whole_layers
 
-Layers = Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]
+DecoderLayers = Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]
 
 
-def layers_of(trained: Trained, part: str) -> Layers:
+def layers_of(trained: Trained, part: str) -> DecoderLayers:
     """Return the weights and biases of one network, in order."""
     places = sorted(place for name, place in trained.layers if name == part)
     return tuple(trained.layers[(part, place)] for place in places)
 
 
-def whole_decoder(layers: Layers) -> tuple[WholeNetwork, tuple[str, ...]]:
+def whole_decoder(layers: DecoderLayers) -> tuple[WholeNetwork, tuple[str, ...]]:
     """Round a decoder to whole numbers; what is too large for them is clipped, and noted.
 
     Returns:
@@ -40,7 +41,7 @@ def whole_decoder(layers: Layers) -> tuple[WholeNetwork, tuple[str, ...]]:
     return whole_layers([(weights, biases) for weights, biases in kept]), notes
 
 
-def side_by_side(decoders: Sequence[Layers]) -> Layers:
+def side_by_side(decoders: Sequence[DecoderLayers]) -> DecoderLayers:
     """Return one network that does what each of some networks of one form does, by which inputs are given.
 
     Its inputs are, network after network, a latent vector and a 1; those of the others are 0. Biases are weights of
@@ -67,7 +68,7 @@ def side_by_side(decoders: Sequence[Layers]) -> Layers:
     return made
 
 
-def standard_latents(weights: Array, latent: int, *, marked: bool = True) -> LatentMixture:
+def standard_latents(weights: Floats, latent: int, *, marked: bool = True) -> LatentMixture:
     """Return the latents of networks side by side: one of them, by its weight, gets a standard normal vector and a 1.
 
     Args:
@@ -87,13 +88,13 @@ def standard_latents(weights: Array, latent: int, *, marked: bool = True) -> Lat
 
 
 def decoder_model(
-    asked: Asked,
+    asked: SynthesisTask,
     layout: RowLayout,
     rows: float,
     latents: LatentMixture,
     network: WholeNetwork,
     owner: str | None = None,
-    owners: Whole | None = None,
+    owners: LatticePoints | None = None,
     windows: Windows | None = None,
 ) -> DecoderModel:
     """Put latents and a network of logits together.

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from contracts.contract.impossible_cells import Clique
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.planning import named
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 
 MOST_CLIQUES: Final = 500_000
 
@@ -37,7 +37,7 @@ class WeightedClique(BaseModel):
         return {"columns": value} if isinstance(value, list | tuple) else value
 
 
-def weighted(domain: Domain, cliques: Iterable[WeightedClique], option: str) -> dict[Clique, Fraction]:
+def weighted(domain: CellDomain, cliques: Iterable[WeightedClique], option: str) -> dict[Clique, Fraction]:
     """Return the weight of each clique; those of a clique that is named more than once are added.
 
     Raises:
@@ -50,7 +50,7 @@ def weighted(domain: Domain, cliques: Iterable[WeightedClique], option: str) -> 
     return weights
 
 
-def all_of_order(domain: Domain, order: int) -> dict[Clique, Fraction]:
+def all_of_order(domain: CellDomain, order: int) -> dict[Clique, Fraction]:
     """Return all cliques of so many columns (of all columns, if there are fewer), each of weight 1.
 
     Raises:
@@ -66,7 +66,7 @@ def all_of_order(domain: Domain, order: int) -> dict[Clique, Fraction]:
     return {clique: Fraction(1) for clique in combinations(domain.columns, min(order, len(domain.columns)))}
 
 
-def downward_closure(domain: Domain, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+def downward_closure(domain: CellDomain, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """Return all non-empty subsets of the cliques, small ones first, then in the domain's order."""
     parts = {part for clique in cliques for size in range(1, 1 + len(clique)) for part in combinations(clique, size)}
     return tuple(sorted(parts, key=lambda part: (len(part), [domain.place(name) for name in part])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from privacy.accounting.events import event_from_json
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.ledger.draw_files import Draw
 from privacy.ledger.errors import LedgerRefusal, refusal
 
@@ -15,7 +15,7 @@ LOST: Final = "lost"
 """Marks an attempt that was begun and never finished: it is paid, and its values never were."""
 
 
-def check_replay(draw: Draw, asked: Asked, *, security: str | None, where: str) -> None:
+def check_replay(draw: Draw, asked: DrawRequest, *, security: str | None, where: str) -> None:
     """Refuse to replay a draw that is spoiled, or that was drawn for something else.
 
     Args:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import Event, event_from_json
+from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.counting_engine import CountsUnavailable
 from privacy.grant.draw_replay import LOST, SPOILED, check_replay, spoiled_draw
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.grant.remaining import check_covered
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.draw_files import Draw, DrawFiles, Listing, draw_digest, values_digest
@@ -37,7 +37,7 @@ from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import snapshot_mark
 
-Values = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
+DrawnValues = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
 """What a draw makes: a value for every cell, or one for each listed cell."""
 
 Private = PrivateCounts | SparseCounts | PrivateRows
@@ -91,10 +91,10 @@ class DrawOnce:
 
     def drawn(
         self,
-        asked: Asked,
+        asked: DrawRequest,
         private: Sequence[Private],
         read: Callable[[], _ExactT],
-        make: Callable[[_ExactT], Values],
+        make: Callable[[_ExactT], DrawnValues],
         *,
         reserve: Reserve | None = None,
         attempts_of: str = "",
@@ -139,7 +139,7 @@ class DrawOnce:
             begun = self._files.begun(run_key, number)
             if begun is None:
                 return False
-            asked = Asked.from_json(begun)
+            asked = DrawRequest.from_json(begun)
             lost = replace(asked, key=f"{asked.key}/{LOST}-{number}", about={**asked.about, LOST: True})
             draw = self._written(lost, number, np.empty(0, np.int64))
         if LOST not in draw.about:
@@ -147,7 +147,7 @@ class DrawOnce:
         self._enter(draw, event_from_json(dict(draw.event)))
         return True
 
-    def _left(self, draw: Draw | None, asked: Asked, attempts_of: str) -> bool:
+    def _left(self, draw: Draw | None, asked: DrawRequest, attempts_of: str) -> bool:
         """Enter another attempt that is in its file and not in the journal; say whether there was such a thing."""
         if draw is None or not attempts_of or draw.key == asked.key or not draw.key.startswith(attempts_of):
             return False
@@ -168,7 +168,7 @@ class DrawOnce:
             remedy = "start another release, with a larger reserve where runs are often interrupted"
             raise GrantExceeded([Finding(self._where, "reserve", found, allowed, remedy)])
 
-    def _made(self, asked: Asked, number: int, make: Callable[[], Values]) -> Values:
+    def _made(self, asked: DrawRequest, number: int, make: Callable[[], DrawnValues]) -> DrawnValues:
         """Read and draw. Should either fail, the draw is spoiled: whether it does may depend on rows, and so is paid.
 
         An engine that does not answer spoils nothing: counts are fetched whole before noise is drawn, the charge
@@ -188,7 +188,7 @@ class DrawOnce:
             kind = type(error).__name__
         raise spoiled_draw(self._where, asked.key, kind)  # outside of the handler: no context whose frames hold rows
 
-    def _written(self, asked: Asked, number: int, made: Values) -> Draw:
+    def _written(self, asked: DrawRequest, number: int, made: DrawnValues) -> Draw:
         """Write noisy values durably before anybody sees them."""
         values, listing = made if isinstance(made, tuple) else (made, None)
         sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
@@ -202,14 +202,14 @@ class DrawOnce:
             return self._first(run_key, number, asked)
         return draw
 
-    def _first(self, run_key: str, number: int, asked: Asked) -> Draw:
+    def _first(self, run_key: str, number: int, asked: DrawRequest) -> Draw:
         draw = self._files.read(run_key, number)
         if draw is None:
             raise LedgerCorrupt(f"draw {number} of run {run_key} was there and is gone")
         self._check_replay(draw, asked)
         return draw
 
-    def _enter(self, draw: Draw, event: Event) -> None:
+    def _enter(self, draw: Draw, event: PrivacyEvent) -> None:
         run_key = self._charge.request.run_key
         values = {"run_key": run_key, "key": draw.key, "number": draw.number, "sha256": draw.sha256}
         with self._database.writing() as transaction:
@@ -226,7 +226,7 @@ class DrawOnce:
             body = {**values, "event": dict(draw.event), "costs": self._cost(event)}
             self._journal.append(transaction, "noise_drawn", body, subject=run_key)
 
-    def _cost(self, event: Event) -> dict[str, int]:
+    def _cost(self, event: PrivacyEvent) -> dict[str, int]:
         """Return what an event costs each account, by name."""
         known = canonical_json(event.to_json())
         if known not in self._costs:
@@ -246,5 +246,5 @@ class DrawOnce:
         if (mark, private.contract_digest) != charged:
             raise refusal(self._where, "counts", "of another snapshot or contract", "those that were charged")
 
-    def _check_replay(self, draw: Draw, asked: Asked) -> None:
+    def _check_replay(self, draw: Draw, asked: DrawRequest) -> None:
         check_replay(draw, asked, security=self._charge.security, where=self._where)

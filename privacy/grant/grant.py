@@ -35,9 +35,9 @@ from privacy.grant.arguments.exact_types import (
     rebuilt,
 )
 from privacy.grant.arguments.training_arguments import checked_training
-from privacy.grant.durable_draws import DrawOnce, Values
+from privacy.grant.durable_draws import DrawnValues, DrawOnce
 from privacy.grant.measurement import (
-    Asked,
+    DrawRequest,
     Measurement,
     ParameterMeasurement,
     Selection,
@@ -48,7 +48,7 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.query import Handle, Query, Relation, ResultT
 from privacy.grant.samplers.kinds import SAMPLERS
 from privacy.grant.samplers.marginal import choice
-from privacy.grant.samplers.parameters import Told, perturbed, silent
+from privacy.grant.samplers.parameters import OnEpoch, perturbed, silent
 from privacy.grant.samplers.row_sums import noisy_sums
 from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.grant.sites.site_draws import FederatedDraws
@@ -142,7 +142,7 @@ class Grant(FederatedDraws):
         sampler, request = SAMPLERS[type(own)], self._charge.request
         relation = Relation(request.adjacency, request.rows_per_unit)
         event = own.event(relation)
-        asked = Asked(key, own.clique, event, own.identity(relation))
+        asked = DrawRequest(key, own.clique, event, own.identity(relation))
         made = partial(sampler.sample, own, event=event, source=self._random_bytes)
         draw = self._once.drawn(asked, own.handles, lambda: tuple(map(_opened, own.handles)), made)
         answer: ResultT = sampler.result(own, event, draw)
@@ -196,9 +196,9 @@ class Grant(FederatedDraws):
         if not isinstance(event, DiscreteLaplace):
             raise ValueError("noise of a sparse table must be discrete Laplace")
         check_depth(until, event.inverse_scale)
-        asked = Asked(key, counts.clique, event, {"listed_from_cells": counts.cells})
+        asked = DrawRequest(key, counts.clique, event, {"listed_from_cells": counts.cells})
 
-        def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Values:
+        def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> DrawnValues:
             table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
             return table.values, Listing(table.codes, table.threshold, table.cells)
 
@@ -228,7 +228,7 @@ class Grant(FederatedDraws):
         statistic, layout = check_sums(rows, statistic, noise)
         request, source = self._charge.request, self._random_bytes
         event = sum_event(statistic, noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        asked = Asked(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
+        asked = DrawRequest(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
         made = partial(noisy_sums, statistic=statistic, layout=layout, event=event, source=source)
         draw = self._once.drawn(asked, (rows,), rows._read, made)
         return SumMeasurement(key, statistic, draw.values, event, variance(event), draw.number, draw.sha256)
@@ -268,7 +268,7 @@ class Grant(FederatedDraws):
         return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
 
     def perturb(
-        self, rows: PrivateRows, perturbation: Perturbation, *, noise: Noise, key: str, progress: Told = silent
+        self, rows: PrivateRows, perturbation: Perturbation, *, noise: Noise, key: str, progress: OnEpoch = silent
     ) -> tuple[ParameterMeasurement, ...]:
         """Train with noise on every parameter, or on every change of one, from the last durable checkpoint on.
 
@@ -310,7 +310,7 @@ class Grant(FederatedDraws):
         event = ExponentialMechanism(epsilon)
         terms = request.adjacency, request.rows_per_unit
         sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
-        asked = Asked(key, (), event, {"candidates": candidates_digest(candidates)})
+        asked = DrawRequest(key, (), event, {"candidates": candidates_digest(candidates)})
         draw = self._once.drawn(
             asked,
             [candidate.counts for candidate in candidates],

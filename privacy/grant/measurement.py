@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import (
+    CountNoise,
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
@@ -20,12 +22,10 @@ from privacy.accounting.events import (
 )
 from privacy.learning.perturbed import Perturbation, VectorEvent
 from privacy.learning.statistics import Statistic
-from privacy.marginals.counts import Clique
-from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
-DrawnEvent = NoiseEvent | DiscreteLaplaceVector | ExponentialMechanism | PoissonSampledGaussian
+DrawnEvent = CountNoise | DiscreteLaplaceVector | ExponentialMechanism | PoissonSampledGaussian
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Measurement:
     key: str
     clique: Clique
     values: NDArray[np.int64]
-    event: NoiseEvent
+    event: CountNoise
     variance: float
     number: int
     sha256: str
@@ -75,7 +75,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DrawRequest:
     """What a draw is asked for; a run that resumes asks for the same.
 
     Args:
@@ -96,7 +96,7 @@ class Asked:
         return {**told, "about": dict(self.about)}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Asked:
+    def from_json(cls, told: Mapping[str, Any]) -> DrawRequest:
         """Read it back.
 
         Raises:

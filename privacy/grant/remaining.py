@@ -9,16 +9,16 @@ from fractions import Fraction
 from contracts.errors import Finding
 from privacy.accounting.adaptive import budget_of, limit, share, unplanned
 from privacy.accounting.amounts import pico_to_text
-from privacy.accounting.events import Event, UnsupportedEvent
+from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
 from privacy.ledger.errors import GrantExceeded
 from privacy.ledger.terms import Charge
 
-Costs = Callable[[Event], Mapping[str, int]]
+Costs = Callable[[PrivacyEvent], Mapping[str, int]]
 """From an event to what it costs each account, by name [10^-12 units of its calculus]."""
 
 
 def check_covered(
-    charge: Charge, event: Event, drawn: Sequence[Event], costs: Costs, *, key: str, where: str
+    charge: Charge, event: PrivacyEvent, drawn: Sequence[PrivacyEvent], costs: Costs, *, key: str, where: str
 ) -> None:
     """Refuse a draw that the charge neither planned nor has a budget for.
 
@@ -57,7 +57,9 @@ def check_covered(
         raise GrantExceeded([Finding(where, "budget", found, allowed)])
 
 
-def _check_parts(charge: Charge, event: Event, drawn: Sequence[Event], costs: Costs, *, key: str, where: str) -> None:
+def _check_parts(
+    charge: Charge, event: PrivacyEvent, drawn: Sequence[PrivacyEvent], costs: Costs, *, key: str, where: str
+) -> None:
     """Refuse a planned draw that some account's part of the charge does not hold."""
     for part in charge.parts:
         left = part.amount - sum(costs(before)[part.account] for before in drawn)

@@ -9,10 +9,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from privacy.accounting.amounts import PICO, Number, exact
+from privacy.accounting.amounts import PICO, RealNumber, exact
 from privacy.accounting.convert import epsilon_at
 from privacy.accounting.curves import renyi
-from privacy.accounting.events import Event, PoissonSampledGaussian
+from privacy.accounting.events import PoissonSampledGaussian, PrivacyEvent
 from privacy.learning.errors import CannotTrain
 from privacy.learning.plan import Schedule
 
@@ -29,7 +29,7 @@ _ROUNDED: Final = 1e-9 + 4096 / PICO
 
 
 def calibrated_multiplier(
-    schedule: Schedule, *, epsilon: Number, delta: Number, beside: Sequence[Event] = ()
+    schedule: Schedule, *, epsilon: RealNumber, delta: RealNumber, beside: Sequence[PrivacyEvent] = ()
 ) -> Fraction:
     """Find the least noise multiplier with which the schedule, its reserve and what is beside it fit.
 
@@ -96,6 +96,6 @@ def _room(budget: float) -> float:
     return budget - _ROUNDED
 
 
-def _loss(events: Sequence[Event], order: float) -> float:
+def _loss(events: Sequence[PrivacyEvent], order: float) -> float:
     counted = Counter(events)
     return math.fsum(count * renyi(event, order) for event, count in counted.items())

@@ -16,18 +16,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats, Unsigned
 from privacy.learning.lattice import (
     EXACT,
     MOST_BITS,
-    Array,
-    Whole,
+    LatticePoints,
     into_ball,
     sha256,
     to_lattice,
     whole_array,
     whole_number,
 )
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 
 ENTRY_BITS: Final = 16
 AXIS_BITS: Final = 20
@@ -49,8 +49,8 @@ class Embedding:
     """
 
     columns: tuple[str, ...]
-    centre: Whole
-    axes: Whole | None
+    centre: LatticePoints
+    axes: LatticePoints | None
     bound: Fraction
     bits: int
 
@@ -102,7 +102,7 @@ class Embedding:
         if width != self.centre.size:
             raise ValueError(f"the embedded columns have {width} entries, the centre {self.centre.size}")
 
-    def vectors(self, codes: Codes, layout: RowLayout) -> Array:
+    def vectors(self, codes: Unsigned, layout: RowLayout) -> Floats:
         """Embed rows.
 
         Args:

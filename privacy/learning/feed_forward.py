@@ -21,10 +21,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats
 from privacy.marginals.seeds import PostProcessingSeed
 
-Array = NDArray[np.float64]
-Layers = list[tuple[Array, Array]]
+Layers = list[tuple[Floats, Floats]]
 """Weights (outputs, inputs) and biases (outputs,) of each layer."""
 
 
@@ -33,7 +33,7 @@ def count_of(widths: Sequence[int]) -> int:
     return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
 
 
-def as_layers(vector: Array, widths: Sequence[int]) -> Layers:
+def as_layers(vector: Floats, widths: Sequence[int]) -> Layers:
     """Take a flat vector apart; the layers are views of it."""
     layers, start = [], 0
     for inputs, outputs in pairwise(widths):
@@ -43,18 +43,18 @@ def as_layers(vector: Array, widths: Sequence[int]) -> Layers:
     return layers
 
 
-def as_vector(layers: Layers) -> Array:
+def as_vector(layers: Layers) -> Floats:
     """Lay weights and biases out one after the other."""
     return np.concatenate([part.ravel() for layer in layers for part in layer])
 
 
-def by_part(widths: Sequence[int], *, weights: float, biases: float) -> Array:
+def by_part(widths: Sequence[int], *, weights: float, biases: float) -> Floats:
     """Return a flat vector that has one number at each weight's place and another at each bias's."""
     parts = (((inputs * outputs, weights), (outputs, biases)) for inputs, outputs in pairwise(widths))
     return np.concatenate([np.full(size, number) for layer in parts for size, number in layer])
 
 
-def initial_vector(widths: Sequence[int], seed: int) -> Array:
+def initial_vector(widths: Sequence[int], seed: int) -> Floats:
     """Draw initial weights from a public seed, the same anywhere: uniform with He's variance; biases are 0."""
     source, layers = PostProcessingSeed(seed), []
     for place, (inputs, outputs) in enumerate(pairwise(widths)):
@@ -64,12 +64,12 @@ def initial_vector(widths: Sequence[int], seed: int) -> Array:
     return as_vector(layers)
 
 
-def chances(layers: Layers, rows: Array) -> Array:
+def chances(layers: Layers, rows: Floats) -> Floats:
     """Return the softmax of the last layer, shape (rows, cells)."""
     return _forward(layers, rows)[-1]
 
 
-def batch_deltas(layers: Layers, rows: Array, targets: Array) -> Array:
+def batch_deltas(layers: Layers, rows: Floats, targets: Floats) -> Floats:
     """Sum dw and db over a batch (eq. 2 to 4, 18, 19), as a flat vector.
 
     Args:
@@ -86,7 +86,7 @@ def batch_deltas(layers: Layers, rows: Array, targets: Array) -> Array:
     return as_vector(parts[::-1])
 
 
-def delta_ranges(layers: Layers) -> tuple[Array, Array]:
+def delta_ranges(layers: Layers) -> tuple[Floats, Floats]:
     """Return the least and the largest dw and db that one row can make (eq. 20 to 26), as flat vectors.
 
     Privacy: of the weights alone.
@@ -114,17 +114,17 @@ def shuffled_batches(rows: int, batch: int, words: NDArray[np.uint64]) -> Iterat
 
 
 def train_plainly(
-    vector: Array,
+    vector: Floats,
     widths: Sequence[int],
-    rows: Array,
-    targets: Array,
+    rows: Floats,
+    targets: Floats,
     *,
     epochs: int,
     batch: int,
     learning_rate: float,
     regulariser: float,
     seed: int,
-) -> Array:
+) -> Floats:
     """Train by ordinary gradient descent (eq. 5 and 6); nothing in it protects anybody.
 
     Args:
@@ -150,7 +150,7 @@ def train_plainly(
     return vector
 
 
-def _forward(layers: Layers, rows: Array) -> list[Array]:
+def _forward(layers: Layers, rows: Floats) -> list[Floats]:
     """Return the row and every layer's output; the last is the softmax's."""
     outputs = [rows]
     for weights, biases in layers[:-1]:

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from privacy.arrays import Floats, Unsigned
 from privacy.learning.embedding import Embedding
-from privacy.learning.lattice import EXACT, Array, Whole, magnitude, sha256, whole_array, whole_number
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.lattice import EXACT, LatticePoints, magnitude, sha256, whole_array, whole_number
+from privacy.learning.layout import RowLayout
 from privacy.marginals.portable_math import scaled_exponential
 
 CENTRE_BITS: Final = 8
@@ -45,13 +46,13 @@ class Everyone:
     def check(self, embedding: Embedding, layout: RowLayout) -> None:
         """Fit any rows."""
 
-    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+    def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return ones, shape (rows, 1)."""
         return np.ones((vectors.shape[0], 1))
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelCodes:
     """Rows grouped by the cells of one column.
 
     Args:
@@ -75,9 +76,9 @@ class Labels:
         """What it is made of, as JSON values."""
         return {"kind": "labels", "column": self.column, "count": self.count}
 
-    def rebuilt(self) -> Labels:
+    def rebuilt(self) -> LabelCodes:
         """Return a checked copy."""
-        return Labels(self.column, self.count)
+        return LabelCodes(self.column, self.count)
 
     def check(self, embedding: Embedding, layout: RowLayout) -> None:
         """Refuse rows whose column has other cells.
@@ -89,11 +90,11 @@ class Labels:
         if column.length != 1 or column.table.shape[0] != self.count:
             raise ValueError(f"column {self.column} must have {self.count} cells, one a row")
 
-    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+    def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return one-hot weights, shape (rows, count)."""
         return np.eye(self.count)[self.of(codes, layout)]
 
-    def of(self, codes: Codes, layout: RowLayout) -> Codes:
+    def of(self, codes: Unsigned, layout: RowLayout) -> Unsigned:
         """Return each row's cell."""
         return codes[:, layout.code_place(self.column)]
 
@@ -108,7 +109,7 @@ class NearestCentre:
         ValueError: a part of another form.
     """
 
-    centres: Whole
+    centres: LatticePoints
     whole = 1
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class NearestCentre:
         """
         _check_dimension(self.centres.shape[1], embedding)
 
-    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+    def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return one-hot weights, shape (rows, K); |z - c|^2 is least where 2 z.c - |c|^2 is largest."""
         centres = self.centres.astype(np.float64)
         closeness = vectors @ (2 * centres.T) - (centres * centres).sum(axis=1)
@@ -158,7 +159,7 @@ class NormShells:
         ValueError: a part of another form.
     """
 
-    edges: Whole
+    edges: LatticePoints
     whole = 1
 
     def __post_init__(self) -> None:
@@ -184,9 +185,9 @@ class NormShells:
     def check(self, embedding: Embedding, layout: RowLayout) -> None:
         """Fit any rows."""
 
-    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+    def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return one-hot weights, shape (rows, K); squared norms are whole numbers below 2^53, so exact."""
-        squares: Array = np.einsum("ij,ij->i", vectors, vectors)
+        squares: Floats = np.einsum("ij,ij->i", vectors, vectors)
         return np.asarray(np.eye(self.count)[np.searchsorted(self.edges.astype(np.float64), squares, side="right")])
 
 
@@ -210,12 +211,12 @@ class Responsibilities:
         ValueError: a part of another form; numbers that would not be exact in float64.
     """
 
-    log_weights: Whole
-    centres: Whole
-    factors: Whole
+    log_weights: LatticePoints
+    centres: LatticePoints
+    factors: LatticePoints
     bits: int
-    labels: Labels | None = None
-    owners: Whole | None = None
+    labels: LabelCodes | None = None
+    owners: LatticePoints | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centres", whole_array("centres", self.centres, (None, None)))
@@ -236,7 +237,7 @@ class Responsibilities:
         if (self.labels is None) != (self.owners is None):
             raise ValueError("labels and owners go together")
         if self.labels is not None:
-            if type(self.labels) is not Labels:
+            if type(self.labels) is not LabelCodes:
                 raise ValueError("labels must be Labels itself")
             owners = whole_array("owners", self.owners, (count,))
             object.__setattr__(self, "owners", owners)
@@ -266,7 +267,7 @@ class Responsibilities:
 
     def rebuilt(self) -> Responsibilities:
         """Return a checked copy that shares nothing changeable."""
-        labels = self.labels.rebuilt() if type(self.labels) is Labels else self.labels
+        labels = self.labels.rebuilt() if type(self.labels) is LabelCodes else self.labels
         return Responsibilities(self.log_weights, self.centres, self.factors, self.bits, labels, self.owners)
 
     def check(self, embedding: Embedding, layout: RowLayout) -> None:
@@ -279,7 +280,7 @@ class Responsibilities:
         if self.labels is not None:
             self.labels.check(embedding, layout)
 
-    def weights(self, codes: Codes, layout: RowLayout, vectors: Array) -> Array:
+    def weights(self, codes: Unsigned, layout: RowLayout, vectors: Floats) -> Floats:
         """Return posteriors in units of 1 / A, shape (rows, K); each row adds up to A."""
         logs = np.stack([self._log_posterior(group, vectors) for group in range(self.count)], axis=1)
         if self.labels is not None:
@@ -290,18 +291,18 @@ class Responsibilities:
         rounded = (2 * self.whole * cumulative + total) // (2 * total)
         return np.diff(rounded, axis=1, prepend=0).astype(np.float64)
 
-    def _log_posterior(self, group: int, vectors: Array) -> Array:
+    def _log_posterior(self, group: int, vectors: Floats) -> Floats:
         """Return l_g - |F' (z - c)|^2 / 2: deviations in units of 2^-10, at most 2^10 of them either way."""
         away = vectors * 2.0**CENTRE_BITS - self.centres[group]
         factor = self.factors[group].astype(np.float64)
         deviations = away * factor if factor.ndim == 1 else away @ factor
         reach = _MOST_DEVIATIONS * 2.0**_DEVIATION_BITS
         steps = np.clip(np.rint(deviations * 2.0 ** (_DEVIATION_BITS - FACTOR_BITS)), -reach, reach)
-        squared: Array = np.einsum("ij,ij->i", steps, steps)
+        squared: Floats = np.einsum("ij,ij->i", steps, steps)
         return float(self.log_weights[group]) * 2.0**-20 - squared * 2.0 ** (-2 * _DEVIATION_BITS - 1)
 
 
-Groups = Everyone | Labels | NearestCentre | NormShells | Responsibilities
+Groups = Everyone | LabelCodes | NearestCentre | NormShells | Responsibilities
 
 
 def _check_dimension(dimension: int, embedding: Embedding) -> None:

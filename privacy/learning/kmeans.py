@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privacy.arrays import Floats
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import NearestCentre
-from privacy.learning.lattice import Array, to_lattice
+from privacy.learning.lattice import to_lattice
 from privacy.learning.mixture import Measure, into_bound, standard_normals
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.marginals.seeds import PostProcessingSeed
 
 
@@ -29,11 +30,11 @@ class Clusters:
         counts: noisy sizes in the last round, not negative, shape (K,) [rows].
     """
 
-    centres: Array
-    counts: Array
+    centres: Floats
+    counts: Floats
 
 
-def nearest_centre(centres: Array, embedding: Embedding) -> NearestCentre:
+def nearest_centre(centres: Floats, embedding: Embedding) -> NearestCentre:
     """Return the groups of rows by their nearest centre, on the embedding's lattice.
 
     Raises:
@@ -42,17 +43,17 @@ def nearest_centre(centres: Array, embedding: Embedding) -> NearestCentre:
     return NearestCentre(to_lattice(into_bound(centres, float(embedding.bound)) / embedding.unit, 0))
 
 
-def cluster_statistic(centres: Array, embedding: Embedding) -> Moments:
+def cluster_statistic(centres: Floats, embedding: Embedding) -> Moments:
     """Return what a round measures: counts and sums by nearest centre."""
     return Moments(embedding, nearest_centre(centres, embedding), ("counts", "sums"))
 
 
-def initial_centres(count: int, *, variances: Array, seed: PostProcessingSeed) -> Array:
+def initial_centres(count: int, *, variances: Floats, seed: PostProcessingSeed) -> Floats:
     """Return centres to begin with: normal, with public or released variances along the axes; shape (count, d)."""
     return standard_normals(seed, count * variances.size).reshape(count, -1) * np.sqrt(variances)
 
 
-def moved(blocks: Blocks, previous: Array, *, bound: float, least: float) -> Clusters:
+def moved(blocks: MomentBlocks, previous: Floats, *, bound: float, least: float) -> Clusters:
     """Return the clusters' means; a centre whose count is below `least` stays.
 
     Raises:
@@ -67,7 +68,7 @@ def moved(blocks: Blocks, previous: Array, *, bound: float, least: float) -> Clu
     return Clusters(centres, np.maximum(blocks.counts, 0.0))
 
 
-def fit_clusters(measure: Measure, initial: Array, embedding: Embedding, *, rounds: int, least: float) -> Clusters:
+def fit_clusters(measure: Measure, initial: Floats, embedding: Embedding, *, rounds: int, least: float) -> Clusters:
     """Fit clusters by rounds of assignment and moving.
 
     Args:

@@ -17,16 +17,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats
+
 EXACT: Final = 2**53
 """Whole numbers up to it are exact in float64."""
 MOST_BITS: Final = 16
 """Finest lattice: the norm bound is 2^16 of its units."""
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
+LatticePoints = NDArray[np.int64]
 
 
-def whole_array(name: str, values: Any, shape: tuple[int | None, ...]) -> Whole:
+def whole_array(name: str, values: Any, shape: tuple[int | None, ...]) -> LatticePoints:
     """Return a read-only copy of whole numbers in the wanted shape; None stands for any length of at least 1.
 
     Raises:
@@ -56,12 +57,12 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     return value
 
 
-def magnitude(values: Whole) -> int:
+def magnitude(values: LatticePoints) -> int:
     """Return the largest absolute value; exact also for -2^63."""
     return max(-int(values.min()), int(values.max()), 0)
 
 
-def to_lattice(values: NDArray[np.floating[Any]], bits: int) -> Whole:
+def to_lattice(values: NDArray[np.floating[Any]], bits: int) -> LatticePoints:
     """Round public numbers to multiples of 2^-bits.
 
     Raises:
@@ -73,7 +74,7 @@ def to_lattice(values: NDArray[np.floating[Any]], bits: int) -> Whole:
     return scaled.astype(np.int64)
 
 
-def into_ball(vectors: Array, bits: int) -> Array:
+def into_ball(vectors: Floats, bits: int) -> Floats:
     """Bring whole vectors into the ball of radius 2^bits, and leave alone those that lie in it.
 
     With R = 2^bits, w entries and |v| > R, the result is v (R - sqrt(w)/2) / |v|, each entry rounded to the nearest

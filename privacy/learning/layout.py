@@ -26,10 +26,10 @@ from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.domains.image import ImageDomain
 from contracts.domains.kinds import CategoryDomain, MappingDomain
+from privacy.arrays import Unsigned
 
-Kind = Literal["number", "category", "array"]
+BlockKind = Literal["number", "category", "array"]
 HeadKind = Literal["unit", "flag", "choice"]
-Codes = NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ColumnLayout:
     """
 
     name: str
-    kind: Kind
+    kind: BlockKind
     table: NDArray[np.float64]
     length: int = 1
 
@@ -187,14 +187,14 @@ class RowLayout:
         """
         return RowLayout(tuple(self.column(name) for name in names))
 
-    def selected(self, codes: Codes, names: Sequence[str]) -> Codes:
+    def selected(self, codes: Unsigned, names: Sequence[str]) -> Unsigned:
         """Return the codes of some of the columns, in the given order; shape (rows, their codes)."""
         if tuple(names) == self.names:
             return codes
         spans = [(self.code_place(name), self.column(name).length) for name in names]
         return codes[:, [place for start, length in spans for place in range(start, start + length)]]
 
-    def vectors(self, codes: Codes) -> NDArray[np.float32]:
+    def vectors(self, codes: Unsigned) -> NDArray[np.float32]:
         """Return the vectors of rows.
 
         Args:
@@ -205,7 +205,7 @@ class RowLayout:
         """
         return self._looked_up(codes, lambda table: table.astype(np.float32))
 
-    def lattice(self, codes: Codes, *, bits: int) -> NDArray[np.float64]:
+    def lattice(self, codes: Unsigned, *, bits: int) -> NDArray[np.float64]:
         """Return the vectors rounded to multiples of 2^-bits, as whole numbers from 0 to 2^bits in float64."""
         return self._looked_up(codes, lambda table: np.rint(table * 2.0**bits))
 
@@ -237,7 +237,7 @@ class RowLayout:
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
 
-    def _looked_up(self, codes: Codes, form: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
+    def _looked_up(self, codes: Unsigned, form: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
         """Look every code up in its column's table; neighbours with equal tables together."""
         vectors = np.empty((codes.shape[0], self.width), dtype=form(self.columns[0].table).dtype)
         code, entry = 0, 0

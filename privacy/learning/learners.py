@@ -16,16 +16,15 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contracts.canonical import digest
+from privacy.arrays import Singles
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.network import LAYERS, Network, Slot, slots
 from privacy.learning.optimizer import Adam, Optimizer, Sgd, check_optimizer
 from privacy.learning.window import Window
 
-Array = NDArray[np.float32]
 NumberLoss = Literal["bernoulli", "gaussian"]
 
 
@@ -38,8 +37,8 @@ class FixedMean:
         axes: shape (width, latent).
     """
 
-    centre: Array
-    axes: Array
+    centre: Singles
+    axes: Singles
 
     def __post_init__(self) -> None:
         _array(self, "centre", 1)
@@ -67,9 +66,9 @@ class GaussianMixture:
         factors: lower triangular, factor factor' the covariance, shape (components, latent, latent).
     """
 
-    weights: Array
-    means: Array
-    factors: Array
+    weights: Singles
+    means: Singles
+    factors: Singles
 
     def __post_init__(self) -> None:
         for name, dimensions in (("weights", 1), ("means", 2), ("factors", 3)):
@@ -210,7 +209,7 @@ class ClusteredModel:
 
     members: tuple[LatentModel, ...]
     space: FixedMean
-    centres: Array
+    centres: Singles
     kind: ClassVar[str] = "clustered_model"
 
     def __post_init__(self) -> None:

@@ -189,7 +189,7 @@ class ClusteredLoss:
         """Return each member's losses of all rows, shape (members * rows,); for looking at made-up rows."""
         return torch.cat([self._of(k, rows, apply, latents) for k in range(len(self._members))])
 
-    def apart(self, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
+    def apart(self, rows: Tensor) -> Iterator[tuple[LossFunction, Tensor]]:
         """Yield each member's loss with the rows that are its own, where there are some."""
         places = (rows - self._centre) @ self._axes
         nearest = (places[:, None] - self._centres).square().sum(2).argmin(1)
@@ -202,7 +202,7 @@ class ClusteredLoss:
         return self._members[k](rows, lambda part, values: apply(f"{k}/{part}", values), latents)
 
 
-Loss = Callable[[Tensor, Apply, Latents], Tensor]
+LossFunction = Callable[[Tensor, Apply, Latents], Tensor]
 """From rows, what applies networks, and what draws latent vectors to one loss a row."""
 
 
@@ -217,7 +217,7 @@ def loss_of(learner: Learner, layout: RowLayout, device: torch.device) -> Classi
             return ClusteredLoss(learner, layout, device)
 
 
-def apart(loss: Loss, rows: Tensor) -> Iterator[tuple[Loss, Tensor]]:
+def apart(loss: LossFunction, rows: Tensor) -> Iterator[tuple[LossFunction, Tensor]]:
     """Yield losses with the rows that they are of: all rows together, but for those of clusters."""
     if isinstance(loss, ClusteredLoss):
         yield from loss.apart(rows)

@@ -21,16 +21,17 @@ from typing import Literal
 
 import numpy as np
 
+from privacy.arrays import Floats
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import CENTRE_BITS, FACTOR_BITS, Labels, Responsibilities
-from privacy.learning.lattice import Array, Whole, to_lattice
-from privacy.learning.moments import ABOVE, ON, Blocks, Moments
+from privacy.learning.groups import CENTRE_BITS, FACTOR_BITS, LabelCodes, Responsibilities
+from privacy.learning.lattice import LatticePoints, to_lattice
+from privacy.learning.moments import ABOVE, ON, MomentBlocks, Moments
 from privacy.learning.portable_normal import normal_quantiles
 from privacy.learning.principal_components import noise_edge
 from privacy.marginals.seeds import PostProcessingSeed
 
 Covariance = Literal["full", "diagonal"]
-Measure = Callable[[Moments, int], Blocks]
+Measure = Callable[[Moments, int], MomentBlocks]
 """Gives the (noisy) blocks of a statistic in the round of that number."""
 
 
@@ -45,23 +46,23 @@ class Mixture:
         owners: the label that each component belongs to, shape (K,); None where rows have none.
     """
 
-    weights: Array
-    means: Array
-    covariances: Array
-    owners: Whole | None = None
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    owners: LatticePoints | None = None
 
     @property
     def covariance(self) -> Covariance:
         """Whether covariances are matrices."""
         return "full" if self.covariances.ndim == 3 else "diagonal"
 
-    def cholesky(self) -> Array:
+    def cholesky(self) -> Floats:
         """Return lower triangular factors L with L L' = covariance, shape (K, d, d)."""
         if self.covariances.ndim == 3:
             return np.asarray(np.linalg.cholesky(self.covariances))
         return np.sqrt(self.covariances)[:, :, None] * np.eye(self.means.shape[1])
 
-    def log_densities(self, vectors: Array) -> Array:
+    def log_densities(self, vectors: Floats) -> Floats:
         """Return log(weight_g density_g) of vectors of shape (n, d), shape (n, K); for released vectors."""
         factors, dimension = self.cholesky(), self.means.shape[1]
         away = vectors[None, :, :] - self.means[:, None, :]
@@ -73,7 +74,7 @@ class Mixture:
 def initial_mixture(
     components: int,
     *,
-    variances: Array,
+    variances: Floats,
     covariance: Covariance,
     floor: float,
     seed: PostProcessingSeed,
@@ -99,7 +100,7 @@ def initial_mixture(
 
 
 def mixture_statistic(
-    mixture: Mixture, embedding: Embedding, *, weight_bits: int, labels: Labels | None = None
+    mixture: Mixture, embedding: Embedding, *, weight_bits: int, labels: LabelCodes | None = None
 ) -> Moments:
     """Return what a round measures: counts, sums and second moments by the rows' responsibilities.
 
@@ -129,7 +130,7 @@ def mixture_statistic(
     return Moments(embedding, groups, ("counts", "sums", mixture.covariance))
 
 
-def maximised(blocks: Blocks, previous: Mixture, *, bound: float, floor: float, least: float) -> Mixture:
+def maximised(blocks: MomentBlocks, previous: Mixture, *, bound: float, floor: float, least: float) -> Mixture:
     """Return the mixture that (noisy) statistics give.
 
     Args:
@@ -170,7 +171,7 @@ def fit_mixture(
     weight_bits: int,
     floor: float,
     least: float,
-    labels: Labels | None = None,
+    labels: LabelCodes | None = None,
 ) -> Mixture:
     """Fit a mixture by rounds of expectation and maximisation.
 
@@ -204,7 +205,7 @@ def fit_mixture(
     return mixture
 
 
-def class_gaussians(blocks: Blocks, *, bound: float, floor: float, least: float) -> Mixture:
+def class_gaussians(blocks: MomentBlocks, *, bound: float, floor: float, least: float) -> Mixture:
     """Return one Gaussian for each label, from the (noisy) moments of `Moments(embedding, Labels(...), ...)`.
 
     A label with a count below `least` gets the mean of all labels and variance bound^2 / d in every direction.
@@ -238,18 +239,18 @@ def smallest_floor(embedding: Embedding) -> float:
     return 1.01 * 2.0**14 * embedding.dimension / size**2
 
 
-def into_bound(vectors: Array, bound: float) -> Array:
+def into_bound(vectors: Floats, bound: float) -> Floats:
     """Shorten vectors to a norm bound."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors * np.minimum(1.0, bound / np.maximum(norms, 1e-300)))
 
 
-def standard_normals(seed: PostProcessingSeed, count: int) -> Array:
+def standard_normals(seed: PostProcessingSeed, count: int) -> Floats:
     """Return standard normals of a public seed; no noise, whose source they must never be."""
     return normal_quantiles(seed.words(0, count))
 
 
-def _limited(spread: Array, floor: Array, ceiling: float) -> Array:
+def _limited(spread: Floats, floor: Floats, ceiling: float) -> Floats:
     """Raise and lower variances, or the eigenvalues of symmetric matrices, to their limits; floor of shape (K, 1)."""
     if spread.ndim == 2:
         return np.clip(spread, floor, ceiling)

@@ -44,14 +44,15 @@ import numpy as np
 
 from contracts.canonical import digest
 from contracts.contract.contract import Adjacency
+from privacy.arrays import Floats, Unsigned
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Groups
-from privacy.learning.lattice import Array, Whole
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.lattice import LatticePoints
+from privacy.learning.layout import RowLayout
 from privacy.learning.summing import check_members, check_move, chunks
 
-Part = Literal["counts", "sums", "diagonal", "full"]
-PARTS: Final[tuple[Part, ...]] = ("counts", "sums", "diagonal", "full")
+MomentPart = Literal["counts", "sums", "diagonal", "full"]
+PARTS: Final[tuple[MomentPart, ...]] = ("counts", "sums", "diagonal", "full")
 _CHOICES: Final = frozenset(
     chosen for size in (1, 2, 3) for chosen in combinations(PARTS, size) if not {"diagonal", "full"} <= set(chosen)
 )
@@ -60,7 +61,7 @@ ON, ABOVE = 5, 7
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class MomentBlocks:
     """Sums over rows, part by part, in natural units; None where a part was not asked for.
 
     Args:
@@ -71,9 +72,9 @@ class Blocks:
             bound^2 times it, above a matrix's diagonal 5/7 of that.
     """
 
-    counts: Array | None = None
-    sums: Array | None = None
-    squares: Array | None = None
+    counts: Floats | None = None
+    sums: Floats | None = None
+    squares: Floats | None = None
     deviation: float = 0.0
 
 
@@ -91,7 +92,7 @@ class Moments:
 
     embedding: Embedding
     groups: Groups
-    parts: tuple[Part, ...]
+    parts: tuple[MomentPart, ...]
 
     def __post_init__(self) -> None:
         check_members(self.embedding, self.groups)
@@ -135,7 +136,7 @@ class Moments:
         """Return a checked copy that shares nothing changeable."""
         return Moments(self.embedding.rebuilt(), self.groups.rebuilt(), self.parts)
 
-    def total(self, codes: Codes, layout: RowLayout) -> Whole:
+    def total(self, codes: Unsigned, layout: RowLayout) -> LatticePoints:
         """Add up over rows, exactly.
 
         Args:
@@ -153,7 +154,7 @@ class Moments:
                 added += _part(part, vectors, weights).astype(np.int64)
         return np.concatenate([self._scaled(part, exact[part]) for part in self.parts])
 
-    def blocks(self, values: Whole, *, variance: float = 0.0) -> Blocks:
+    def blocks(self, values: LatticePoints, *, variance: float = 0.0) -> MomentBlocks:
         """Return (noisy) sums in natural units.
 
         Args:
@@ -161,7 +162,7 @@ class Moments:
             variance: of the noise of each [lattice units squared].
         Privacy: post-processing where the values are released.
         """
-        named: dict[str, Array] = {}
+        named: dict[str, Floats] = {}
         unit, dimension, start = float(self.embedding.bound), self.embedding.dimension, 0
         for part in self.parts:
             size = self.groups.count * (dimension * (dimension + 1) // 2 if part == "full" else dimension)
@@ -175,9 +176,9 @@ class Moments:
             else:
                 squares = block * (unit * unit)
                 named["squares"] = _symmetric(squares, dimension) if part == "full" else squares
-        return Blocks(**named, deviation=sqrt(variance) / self.move)
+        return MomentBlocks(**named, deviation=sqrt(variance) / self.move)
 
-    def _scaled(self, part: Part, exact: Whole) -> Whole:
+    def _scaled(self, part: MomentPart, exact: LatticePoints) -> LatticePoints:
         """Weigh a part's exact sums, and of matrices keep the upper triangle."""
         if part == "full":
             dimension = self.embedding.dimension
@@ -188,7 +189,7 @@ class Moments:
         return (exact * (self.move // self.groups.whole >> (degree * self.embedding.bits))).reshape(-1)
 
 
-def _part(part: Part, vectors: Array, weights: Array) -> Array:
+def _part(part: MomentPart, vectors: Floats, weights: Floats) -> Floats:
     """Add up one part over a chunk of rows: whole numbers below 2^53, so exact in any order."""
     if part == "counts":
         return np.asarray(weights.sum(axis=0)[:, None])
@@ -198,7 +199,7 @@ def _part(part: Part, vectors: Array, weights: Array) -> Array:
     return np.asarray(weights.T @ (vectors if part == "sums" else vectors * vectors))
 
 
-def _symmetric(upper: Array, dimension: int) -> Array:
+def _symmetric(upper: Floats, dimension: int) -> Floats:
     """Fill symmetric matrices from their weighted upper triangles, shape (K, d (d + 1) / 2)."""
     rows, columns = np.triu_indices(dimension)
     full = np.zeros((upper.shape[0], dimension, dimension))

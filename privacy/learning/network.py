@@ -40,7 +40,7 @@ class Relu:
     kind: ClassVar[str] = "relu"
 
 
-Layer = Linear | Relu
+NetworkLayer = Linear | Relu
 LAYERS: Final = (Linear, Relu)
 
 
@@ -56,7 +56,7 @@ class Network:
     """
 
     inputs: Shape
-    layers: tuple[Layer, ...]
+    layers: tuple[NetworkLayer, ...]
 
     def __post_init__(self) -> None:
         if type(self.layers) is not tuple or any(type(layer) not in LAYERS for layer in self.layers):
@@ -137,13 +137,13 @@ def slots(parts: tuple[tuple[str, Network], ...]) -> tuple[Slot, ...]:
 
 def perceptron(inputs: int, *hidden: int, outputs: int) -> Network:
     """Return linear layers with ReLU between them."""
-    sizes, layers = (inputs, *hidden, outputs), list[Layer]()
+    sizes, layers = (inputs, *hidden, outputs), list[NetworkLayer]()
     for left, right in pairwise(sizes):
         layers += [Linear(left, right), Relu()]
     return Network((inputs,), tuple(layers[:-1]))
 
 
-def _after(layer: Layer, shape: Shape, place: int) -> Shape:
+def _after(layer: NetworkLayer, shape: Shape, place: int) -> Shape:
     """Return the shape after a layer."""
     match layer:
         case Linear(inputs, outputs) if shape[-1] == inputs:

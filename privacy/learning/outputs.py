@@ -17,14 +17,14 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.learning.lattice import Whole
-from privacy.learning.layout import Kind, RowLayout
+from privacy.learning.lattice import LatticePoints
+from privacy.learning.layout import BlockKind, RowLayout
 from privacy.learning.portable_normal import BITS, normal_steps
-from privacy.learning.whole_network import ONE, Steps
+from privacy.learning.whole_network import ONE, StepSizes
 from privacy.marginals.portable_math import scaled_exponential
 from privacy.marginals.seeds import PostProcessingSeed
 
-Reading = Literal["logits", "values"]
+OutputForm = Literal["logits", "values"]
 UNIT_BITS: Final = 30
 _MOST_CELLS: Final = 2**20
 _CELLS_AT_ONCE: Final = 2**22
@@ -47,14 +47,14 @@ class OutputColumn:
     """
 
     name: str
-    kind: Kind
+    kind: BlockKind
     cells: int
     length: int
-    thresholds: Whole
+    thresholds: LatticePoints
     nullable: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind) or not 1 <= self.cells <= _MOST_CELLS or self.length < 1:
+        if self.kind not in get_args(BlockKind) or not 1 <= self.cells <= _MOST_CELLS or self.length < 1:
             raise ValueError(f"column {self.name}: no such kind, cells or length")
         numbers = 0 if self.kind == "category" else self.cells - self.nullable - 1
         inside = ((self.thresholds >= 0) & (self.thresholds <= 2**UNIT_BITS)).all()
@@ -69,7 +69,7 @@ class OutputColumn:
         return self.cells if self.kind == "category" else self.length + self.nullable
 
     def codes(
-        self, outputs: Steps, reading: Reading, spreads: Whole, seed: PostProcessingSeed, stream: int
+        self, outputs: StepSizes, reading: OutputForm, spreads: LatticePoints, seed: PostProcessingSeed, stream: int
     ) -> NDArray[np.int64]:
         """Return the column's codes of some rows, shape (rows, length).
 
@@ -130,9 +130,9 @@ def output_columns(layout: RowLayout, windows: Windows | None = None) -> tuple[O
 
 def all_codes(
     columns: Sequence[OutputColumn],
-    outputs: Steps,
-    reading: Reading,
-    spreads: Whole,
+    outputs: StepSizes,
+    reading: OutputForm,
+    spreads: LatticePoints,
     seed: PostProcessingSeed,
     stream: int,
 ) -> NDArray[np.int32]:
@@ -146,18 +146,18 @@ def all_codes(
     return np.concatenate(found, axis=1)
 
 
-def _weights(outputs: Steps, reading: Reading) -> Whole:
+def _weights(outputs: StepSizes, reading: OutputForm) -> LatticePoints:
     """Return whole weights of a column's cells; some cell has one above 0."""
     if reading == "values":
         positive = np.maximum(outputs, 0.0).astype(np.int64)
-        weights: Whole = np.where(positive.any(axis=1, keepdims=True), positive, 1)
+        weights: LatticePoints = np.where(positive.any(axis=1, keepdims=True), positive, 1)
         return weights
-    highest: Steps = outputs.max(axis=1, keepdims=True)
-    relative: Steps = (outputs - highest) * 2.0**-BITS
+    highest: StepSizes = outputs.max(axis=1, keepdims=True)
+    relative: StepSizes = (outputs - highest) * 2.0**-BITS
     return scaled_exponential(relative, UNIT_BITS)
 
 
-def _chosen(weights: Whole, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _chosen(weights: LatticePoints, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Choose a cell a row with chances proportional to its weights."""
     ends = np.cumsum(weights, axis=1)
     at = (words % ends[:, -1].astype(np.uint64)).astype(np.int64)
@@ -165,11 +165,11 @@ def _chosen(weights: Whole, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return chosen
 
 
-def _unit(outputs: Steps, reading: Reading) -> NDArray[np.int64]:
+def _unit(outputs: StepSizes, reading: OutputForm) -> NDArray[np.int64]:
     """Return outputs as numbers from 0 to 1 [2^-30]."""
     if reading == "values":
         return (np.clip(outputs, 0.0, ONE) * 2.0 ** (UNIT_BITS - BITS)).astype(np.int64)
     lower = scaled_exponential(-np.abs(outputs) * 2.0**-BITS, UNIT_BITS)
     share = (lower << UNIT_BITS) // (lower + 2**UNIT_BITS)  # of the less likely side
-    numbers: Whole = np.where(outputs < 0, share, 2**UNIT_BITS - share)
+    numbers: LatticePoints = np.where(outputs < 0, share, 2**UNIT_BITS - share)
     return numbers

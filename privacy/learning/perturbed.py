@@ -29,8 +29,9 @@ from typing import Any, ClassVar, Final
 from contracts.canonical import digest
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
+from privacy.arrays import Floats
 from privacy.learning.errors import CannotTrain
-from privacy.learning.feed_forward import Array, by_part, count_of
+from privacy.learning.feed_forward import by_part, count_of
 from privacy.learning.layout import RowLayout
 from privacy.marginals.sensitivity import LaplaceNoise, Noise
 
@@ -128,7 +129,7 @@ class ParameterRelease:
         return 1
 
     @property
-    def ranges(self) -> tuple[Array, Array]:
+    def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest that each parameter is clamped to, as flat vectors."""
         widths = self.training.widths
         return (
@@ -189,7 +190,7 @@ class DeltaTraining:
         return self.checkpoints
 
     @property
-    def limits(self) -> Array:
+    def limits(self) -> Floats:
         """How far the change of each parameter may go in a batch, as a flat vector."""
         return by_part(self.training.widths, weights=self.limit, biases=self.bias_limit)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 from typing import Any, Final
 
-from privacy.accounting.amounts import Number
+from privacy.accounting.amounts import RealNumber
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.learning.errors import CannotTrain
 
@@ -203,7 +203,7 @@ def signal_to_noise(plan: TrainingPlan, parameters: int) -> float:
     return pull / (float(plan.noise_multiplier) * sqrt(parameters))
 
 
-def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: Number, least: float = 0.3) -> TrainingPlan:
+def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber, least: float = 0.3) -> TrainingPlan:
     """Return the plan, or refuse it where the noise drowns all that could be learnt.
 
     Raises:

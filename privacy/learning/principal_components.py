@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacy.learning.lattice import Array
+from privacy.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class PrincipalComponents:
         moments: the second moment along each, not negative, shape (dimension,); in the unit of the matrix.
     """
 
-    axes: Array
-    moments: Array
+    axes: Floats
+    moments: Floats
 
 
-def principal_components(squares: Array, *, dimension: int) -> PrincipalComponents:
+def principal_components(squares: Floats, *, dimension: int) -> PrincipalComponents:
     """Return the leading eigenvectors of a noisy second moment.
 
     Each axis is turned so that its entry of largest magnitude, the first of several, is positive.

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from privacy.learning.layout import Codes, RowLayout
+from privacy.arrays import Unsigned
+from privacy.learning.layout import RowLayout
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -26,7 +27,7 @@ class PrivateRows:
     layout: RowLayout
     keyed_hash: str
     contract_digest: str
-    _read: Callable[[], Codes]
+    _read: Callable[[], Unsigned]
 
     def __repr__(self) -> str:
         """Show how many columns there are."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian
-from privacy.learning.moments import Blocks, Moments
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.marginals.sensitivity import GaussianNoise
 
-__all__ = ["Blocks", "Moments", "Statistic", "sum_event"]
+__all__ = ["MomentBlocks", "Moments", "Statistic", "sum_event"]
 
 Statistic = Moments
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from privacy.arrays import Floats, Unsigned
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
-from privacy.learning.lattice import Array
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
+from privacy.learning.layout import RowLayout
 
 LARGEST_MOVE: Final = 10**11
 """Events hold no larger ones [lattice units]."""
@@ -17,8 +17,8 @@ _CHUNK_ROWS: Final = 1 << 14
 
 
 def chunks(
-    embedding: Embedding, groups: Groups, codes: Codes, layout: RowLayout, *, width: int
-) -> Iterator[tuple[Array, Array]]:
+    embedding: Embedding, groups: Groups, codes: Unsigned, layout: RowLayout, *, width: int
+) -> Iterator[tuple[Floats, Floats]]:
     """Embed rows and share them out, some at a time: so many that sums stay whole in float64 and in memory.
 
     Sums over chunks are of 64 bits and wrap around beyond them, at 10^7 rows on the finest lattice at the earliest. A
@@ -35,7 +35,7 @@ def check_members(embedding: object, groups: object) -> None:
     """Refuse anything but our own frozen values: no code of a caller sees rows."""
     if type(embedding) is not Embedding:
         raise ValueError(f"embedding must be Embedding itself, not {type(embedding).__name__}")
-    if type(groups) not in (Everyone, Labels, NearestCentre, NormShells, Responsibilities):
+    if type(groups) not in (Everyone, LabelCodes, NearestCentre, NormShells, Responsibilities):
         raise ValueError(f"groups must be one of those in privacy.learning.groups, not {type(groups).__name__}")
 
 

@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Singles
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner, learner_slots
 from privacy.learning.plan import TrainingPlan
-
-Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Trained:
 
     learner: Learner
     layout: RowLayout
-    parameters: Vector
+    parameters: Singles
     draws: tuple[str, ...]
     sha256: str
     plan: TrainingPlan
@@ -44,7 +43,7 @@ class Trained:
         return self.draws[-1].rpartition("/")[0]
 
     @cached_property
-    def layers(self) -> Mapping[tuple[str, int], tuple[Vector, Vector]]:
+    def layers(self) -> Mapping[tuple[str, int], tuple[Singles, Singles]]:
         """Weights and biases of each layer, by (part, place in its network)."""
         return {
             (slot.part, slot.place): (
@@ -55,13 +54,13 @@ class Trained:
         }
 
 
-def packed(vector: Vector) -> NDArray[np.int64]:
+def packed(vector: Singles) -> NDArray[np.int64]:
     """Lay float32 out in whole words, two a word, as a draw's file holds them."""
     even = np.zeros(vector.size + vector.size % 2, "<f4")
     even[: vector.size] = vector
     return even.view("<i8").astype(np.int64)
 
 
-def unpacked(words: NDArray[np.int64], size: int) -> Vector:
+def unpacked(words: NDArray[np.int64], size: int) -> Singles:
     """Take the first numbers out of whole words."""
     return words.astype("<i8").view("<f4")[:size].astype(np.float32)

@@ -17,22 +17,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from privacy.arrays import Singles, Unsigned
 from privacy.learning.clipping import Tape, add_clipped_sum, forward
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner, learner_slots, parameters_of
 from privacy.learning.losses import apart, loss_of
 from privacy.learning.network import Relu, Slot
 from privacy.learning.optimizer import Adam, rate
 
-Vector = NDArray[np.float32]
 RowNormals = Callable[[int, int], NDArray[np.float32]]
 """From a number of rows and of numbers a row to normals, shape (rows, numbers)."""
 _ADAM_EPSILON: Final = 1e-8
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """All that a training needs to go on; released with each checkpoint.
 
     Args:
@@ -41,23 +41,23 @@ class State:
         average: the parameters' exponential average; shape (0,) where none is kept.
     """
 
-    parameters: Vector
-    moments: Vector
-    average: Vector
+    parameters: Singles
+    moments: Singles
+    average: Singles
 
-    def to_vector(self) -> Vector:
+    def to_vector(self) -> Singles:
         """Lay the state out as one vector."""
         return np.concatenate([self.parameters, self.moments.ravel(), self.average])
 
     @classmethod
-    def of(cls, learner: Learner, vector: Vector) -> State:
+    def of(cls, learner: Learner, vector: Singles) -> TrainingState:
         """Take a vector apart."""
         size, kinds = parameters_of(learner), moment_kinds(learner)
         moments = vector[size : size * (1 + kinds)].reshape(kinds, size)
         return cls(vector[:size], moments, vector[size * (1 + kinds) :])
 
     @property
-    def trained(self) -> Vector:
+    def trained(self) -> Singles:
         """The parameters that are handed out."""
         return self.average if self.average.size else self.parameters
 
@@ -74,7 +74,7 @@ def state_size(learner: Learner) -> int:
     return parameters_of(learner) * (1 + moment_kinds(learner) + (learner.averaging is not None))
 
 
-def initial_state(learner: Learner) -> State:
+def initial_state(learner: Learner) -> TrainingState:
     """Draw initial parameters from the learner's public seed: He's variance before a ReLU, 1/inputs elsewhere."""
     generator = torch.Generator().manual_seed(learner.seed)
     parameters = torch.zeros(parameters_of(learner))
@@ -84,9 +84,9 @@ def initial_state(learner: Learner) -> State:
         gain = 2.0 if any(isinstance(layer, Relu) for layer in after) else 1.0
         spread = (gain / prod(slot.layer.weight_shape[1:])) ** 0.5
         parameters[slot.weights] = torch.randn(prod(slot.layer.weight_shape), generator=generator) * spread
-    values: Vector = parameters.numpy()
+    values: Singles = parameters.numpy()
     average = values.copy() if learner.averaging is not None else np.empty(0, np.float32)
-    return State(values, np.zeros((moment_kinds(learner), values.size), np.float32), average)
+    return TrainingState(values, np.zeros((moment_kinds(learner), values.size), np.float32), average)
 
 
 class Session:
@@ -105,7 +105,7 @@ class Session:
         self,
         learner: Learner,
         layout: RowLayout,
-        state: State,
+        state: TrainingState,
         *,
         step: int,
         steps: int,
@@ -125,7 +125,7 @@ class Session:
         for slot in learner_slots(learner):
             self._placed[slot.part][slot.place] = slot
 
-    def clipped_sum(self, codes: Codes, *, bound: float, normals: RowNormals) -> Vector:
+    def clipped_sum(self, codes: Unsigned, *, bound: float, normals: RowNormals) -> Singles:
         """Sum the clipped gradients of rows, in pieces that memory holds.
 
         Args:
@@ -144,10 +144,10 @@ class Session:
                 tape = Tape()
                 losses = loss(own, partial(self._apply, tape=tape), partial(self._latents, normals))
                 add_clipped_sum(losses, tape, bound=bound, total=self._total)
-        summed: Vector = self._total.cpu().numpy()
+        summed: Singles = self._total.cpu().numpy()
         return summed
 
-    def advance(self, noisy: Vector, *, expected_batch_size: float) -> None:
+    def advance(self, noisy: Singles, *, expected_batch_size: float) -> None:
         """Make one step along a noisy sum of gradients."""
         gradient = torch.from_numpy(noisy).to(self._device).div_(expected_batch_size)
         learning_rate = rate(self._learner.optimizer, self._step, self._steps)
@@ -161,10 +161,10 @@ class Session:
         if self._learner.averaging is not None:
             self._average.lerp_(self._parameters, 1 - self._learner.averaging)
 
-    def state(self) -> State:
+    def state(self) -> TrainingState:
         """Return what a training can go on from, as arrays of its own."""
         tensors = (self._parameters, self._moments, self._average)
-        return State(*(np.array(tensor.cpu().numpy()) for tensor in tensors))
+        return TrainingState(*(np.array(tensor.cpu().numpy()) for tensor in tensors))
 
     def diverged(self) -> bool:
         """Say whether the parameters, which are released, are lost: not finite, or no finite loss on a made-up row.

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.learning.lattice import EXACT, Whole, to_lattice
+from privacy.learning.lattice import EXACT, LatticePoints, to_lattice
 from privacy.learning.portable_normal import BITS, normal_steps
 from privacy.marginals.seeds import PostProcessingSeed
 
@@ -30,7 +30,7 @@ LARGEST_LATENT: Final = 2**20
 """How far from 0 a mean may lie [2^-12]."""
 _LARGEST_NORMAL: Final = 9 * ONE
 
-Steps = NDArray[np.float64]
+StepSizes = NDArray[np.float64]
 """Whole numbers held in float64."""
 
 
@@ -46,9 +46,9 @@ class LatentMixture:
         ValueError: another shape or range.
     """
 
-    weights: Whole
-    means: Whole
-    factors: Whole
+    weights: LatticePoints
+    means: LatticePoints
+    factors: LatticePoints
 
     def __post_init__(self) -> None:
         count, size = self.means.shape
@@ -65,7 +65,7 @@ class LatentMixture:
         """Dimensions of the latent."""
         return int(self.means.shape[1])
 
-    def sample(self, words: NDArray[np.uint64], allowed: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Steps]:
+    def sample(self, words: NDArray[np.uint64], allowed: NDArray[np.bool_]) -> tuple[NDArray[np.intp], StepSizes]:
         """Draw components and latents.
 
         Args:
@@ -97,8 +97,8 @@ class WholeLayer:
         ValueError: another shape, or so large that a sum could reach 2^53.
     """
 
-    weights: Whole
-    biases: Whole
+    weights: LatticePoints
+    biases: LatticePoints
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 2 or self.biases.shape != self.weights.shape[:1] or not self.weights.size:
@@ -107,7 +107,7 @@ class WholeLayer:
         if not (reach + np.abs(self.biases.astype(np.float64)) < EXACT / 2).all():
             raise ValueError("weights or biases of a layer are too large")
 
-    def __call__(self, activations: Steps) -> Steps:
+    def __call__(self, activations: StepSizes) -> StepSizes:
         """Return what comes out before any nonlinearity, clipped [2^-12]."""
         summed = activations @ self.weights.T.astype(np.float64) + self.biases.astype(np.float64)
         return np.clip(_shifted(summed), -LARGEST_ACTIVATION, LARGEST_ACTIVATION)
@@ -130,7 +130,7 @@ class WholeNetwork:
         if not widths or any(before[0] != after[1] for before, after in itertools.pairwise(widths)):
             raise ValueError("layers must fit together")
 
-    def __call__(self, latents: Steps) -> Steps:
+    def __call__(self, latents: StepSizes) -> StepSizes:
         """Return the outputs of rows, shape (rows, outputs) [2^-12]."""
         values = latents
         for layer in self.layers[:-1]:
@@ -138,7 +138,7 @@ class WholeNetwork:
         return self.layers[-1](values)
 
 
-def whole(values: NDArray[np.floating], *, bits: int = BITS) -> Whole:
+def whole(values: NDArray[np.floating], *, bits: int = BITS) -> LatticePoints:
     """Round to multiples of 2^-bits.
 
     Raises:
@@ -157,10 +157,10 @@ def words_of(seed: PostProcessingSeed, stream: int, shape: tuple[int, int]) -> N
     return seed.words(stream, shape[0] * shape[1]).reshape(shape)
 
 
-def _shifted(products: Steps) -> Steps:
+def _shifted(products: StepSizes) -> StepSizes:
     """Divide by 2^12, rounding halves up; exact."""
     return np.floor((products + ONE / 2) * 2.0**-BITS)
 
 
-def _within(values: Whole, largest: int) -> bool:
+def _within(values: LatticePoints, largest: int) -> bool:
     return bool(values.min() >= -largest and values.max() <= largest)

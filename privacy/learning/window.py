@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privacy.arrays import Singles
 from privacy.learning.errors import CannotTrain
-
-Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +25,8 @@ class Window:
         CannotTrain: arrays of another form.
     """
 
-    low: Array
-    factors: Array
+    low: Singles
+    factors: Singles
 
     def __post_init__(self) -> None:
         for name, least, most in (("low", 0.0, 1.0), ("factors", 1.0, 1e6)):
@@ -37,11 +35,11 @@ class Window:
             raise CannotTrain("window", f"{self.low.size} and {self.factors.size} entries", "as many of both")
 
 
-def _checked(name: str, given: Any, least: float, most: float) -> Array:
+def _checked(name: str, given: Any, least: float, most: float) -> Singles:
     """Return a read-only float32 copy."""
     if type(given) is not np.ndarray or given.ndim != 1 or given.size == 0:
         raise CannotTrain(f"window.{name}", type(given).__name__, "an array of one dimension")
-    kept: Array = np.array(given, dtype=np.float32, order="C")
+    kept: Singles = np.array(given, dtype=np.float32, order="C")
     if not ((kept >= least) & (kept <= most)).all():
         raise CannotTrain(f"window.{name}", "entries out of range", f"numbers from {least:g} to {most:g}")
     kept.flags.writeable = False

@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Floats
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
-from privacy.learning.lattice import Array, Whole, sha256
+from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
+from privacy.learning.lattice import LatticePoints, sha256
 from privacy.learning.moments import ABOVE, ON, PARTS, Moments
 from privacy.learning.statistics import Statistic
 
@@ -25,11 +26,11 @@ _RATIONAL: Final = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,19})?")
 _GROUPS: Final = ("everyone", "labels", "nearest_centre", "norm_shells", "responsibilities")
 PART_NAMES: Final = PARTS
 
-Rows = dict[str, NDArray[Any]]
+StatisticRows = dict[str, NDArray[Any]]
 """Columns of a tidy table of sums: part, group, i, j (-1 where a part has none), and each number's natural unit."""
 
 
-def statistic_arrays(statistic: Statistic) -> dict[str, Whole]:
+def statistic_arrays(statistic: Statistic) -> dict[str, LatticePoints]:
     """Return the arrays of a statistic, by the digests that its public parameters name them by."""
     return {sha256(each): each for each in _members(statistic).values()}
 
@@ -46,7 +47,7 @@ def nearly(one: Statistic, other: Statistic, *, share: float) -> bool:
     return all(close(mine, theirs, share=share) for mine, theirs in pairs)
 
 
-def close(one: Whole, other: Whole, *, share: float) -> bool:
+def close(one: LatticePoints, other: LatticePoints, *, share: float) -> bool:
     """Say whether whole numbers differ by at most a share of the largest, and 2 units."""
     if one.shape != other.shape:
         return False
@@ -54,9 +55,12 @@ def close(one: Whole, other: Whole, *, share: float) -> bool:
     return bool(apart <= share * np.abs(other.astype(np.float64)).max(initial=0.0) + 2)
 
 
-def _members(statistic: Statistic) -> dict[str, Whole]:
+def _members(statistic: Statistic) -> dict[str, LatticePoints]:
     """Return the arrays of a statistic by what they are."""
-    members: dict[str, Whole | None] = {"centre": statistic.embedding.centre, "axes": statistic.embedding.axes}
+    members: dict[str, LatticePoints | None] = {
+        "centre": statistic.embedding.centre,
+        "axes": statistic.embedding.axes,
+    }
     match statistic.groups:
         case NearestCentre(centres=centres):
             members["centres"] = centres
@@ -80,7 +84,7 @@ def _form(statistic: Statistic) -> dict[str, Any]:
     return {**without(statistic.public), "shapes": {name: each.shape for name, each in members.items()}}
 
 
-def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, Whole]) -> Statistic:
+def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, LatticePoints]) -> Statistic:
     """Rebuild a statistic from what was published; written by a stranger, and checked.
 
     Args:
@@ -100,7 +104,7 @@ def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, Whole]) -> S
         raise ValueError(f"not a statistic: {type(error).__name__}") from error
 
 
-def tidy_rows(statistic: Statistic) -> Rows:
+def tidy_rows(statistic: Statistic) -> StatisticRows:
     """Say of each number of a statistic what it is.
 
     Returns:
@@ -122,7 +126,7 @@ def tidy_rows(statistic: Statistic) -> Rows:
     return _stacked([(part, count, *parts[part]) for part in statistic.parts])
 
 
-def _stacked(parts: list[tuple[str, int, NDArray[np.int64], NDArray[np.int64], Array]]) -> Rows:
+def _stacked(parts: list[tuple[str, int, NDArray[np.int64], NDArray[np.int64], Floats]]) -> StatisticRows:
     """Repeat each part for all groups, one after the other."""
     return {
         "part": np.concatenate([np.full(count * i.size, PART_NAMES.index(part)) for part, count, i, _, _ in parts]),
@@ -133,7 +137,7 @@ def _stacked(parts: list[tuple[str, int, NDArray[np.int64], NDArray[np.int64], A
     }
 
 
-def _embedding(written: Any, arrays: Mapping[str, Whole]) -> Embedding:
+def _embedding(written: Any, arrays: Mapping[str, LatticePoints]) -> Embedding:
     fields = _fields(written, {"columns", "centre", "axes", "bound", "bits"}, "embedding")
     bound = fields["bound"]
     if not isinstance(bound, str) or not _RATIONAL.fullmatch(bound):
@@ -145,7 +149,7 @@ def _embedding(written: Any, arrays: Mapping[str, Whole]) -> Embedding:
     return Embedding(columns, _array(fields["centre"], arrays), axes, Fraction(bound), fields["bits"])
 
 
-def _groups(written: Any, arrays: Mapping[str, Whole]) -> Groups:
+def _groups(written: Any, arrays: Mapping[str, LatticePoints]) -> Groups:
     kind = written.get("kind") if isinstance(written, Mapping) else None
     match kind:
         case "everyone":
@@ -153,7 +157,7 @@ def _groups(written: Any, arrays: Mapping[str, Whole]) -> Groups:
             return Everyone()
         case "labels":
             fields = _fields(written, {"kind", "column", "count"}, "groups")
-            return Labels(fields["column"], fields["count"])
+            return LabelCodes(fields["column"], fields["count"])
         case "nearest_centre":
             return NearestCentre(_array(_fields(written, {"kind", "centres"}, "groups")["centres"], arrays))
         case "norm_shells":
@@ -163,11 +167,11 @@ def _groups(written: Any, arrays: Mapping[str, Whole]) -> Groups:
     raise ValueError(f"groups kind {str(kind)[:60]!r}; allowed: {', '.join(_GROUPS)}")
 
 
-def _responsibilities(written: Any, arrays: Mapping[str, Whole]) -> Responsibilities:
+def _responsibilities(written: Any, arrays: Mapping[str, LatticePoints]) -> Responsibilities:
     names = {"kind", "log_weights", "centres", "factors", "bits", "labels", "owners"}
     fields = _fields(written, names, "groups")
     labels = None if fields["labels"] is None else _groups(fields["labels"], arrays)
-    if labels is not None and not isinstance(labels, Labels):
+    if labels is not None and not isinstance(labels, LabelCodes):
         raise ValueError("groups: labels must be labels, or null")
     owners = None if fields["owners"] is None else _array(fields["owners"], arrays)
     weights, centres, factors = (_array(fields[name], arrays) for name in ("log_weights", "centres", "factors"))
@@ -180,7 +184,7 @@ def _fields(written: Any, names: set[str], what: str) -> Mapping[str, Any]:
     return written
 
 
-def _array(name: Any, arrays: Mapping[str, Whole]) -> Whole:
+def _array(name: Any, arrays: Mapping[str, LatticePoints]) -> LatticePoints:
     if not isinstance(name, str) or name not in arrays:
         raise ValueError(f"no array {str(name)[:64]}")
     if sha256(arrays[name]) != name:

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 from sqlalchemy import Connection, Table, insert
 
 from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
-from privacy.ledger.replay.fold import Checkpoint, check_ledger
+from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.schema import VERSION, head, metadata
 
@@ -54,7 +54,7 @@ def dump(url: str, file: Path) -> int:
         store.close()
 
 
-def restore(file: Path, url: str, *, public_key: str | None, published: Iterable[Checkpoint] = ()) -> int:
+def restore(file: Path, url: str, *, public_key: str | None, published: Iterable[SignedCheckpoint] = ()) -> int:
     """Fill an empty database with a copy, and return the number of journal entries.
 
     Args:

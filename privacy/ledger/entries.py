@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 
 from contracts.canonical import canonical_json
 
-Kind = Literal[
+EntryKind = Literal[
     "ledger_created",
     "account_opened",
     "charges_inherited",
@@ -33,9 +33,9 @@ Kind = Literal[
     "version_published",
     "version_withdrawn",
 ]
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS: tuple[str, ...] = get_args(EntryKind)
 RUN_KINDS = ("charge_reserved", "charge_returned", "grant_opened", "noise_drawn", "version_published")
-SEALED: Final[tuple[Kind, ...]] = ("gate_failed", "engine_failed", "source_bound")
+SEALED: Final[tuple[EntryKind, ...]] = ("gate_failed", "engine_failed", "source_bound")
 """Kinds of entries whose text is for auditors: the outcome of a check, and names that may say where data are."""
 SALT_BYTES: Final = 32
 GENESIS = "0" * 64

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from privacy.ledger.terms import Part
+from privacy.ledger.terms import ChargePart
 
 _MOST_RUNS: Final = 100_000
 
@@ -24,7 +24,7 @@ class ScheduledRun:
     """
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[ChargePart, ...]
     times: Iterator[datetime]
 
 
@@ -41,7 +41,7 @@ class Refusal:
     name: str
 
 
-def runs_left(parts: Sequence[Part], remaining: Mapping[str, int]) -> int:
+def runs_left(parts: Sequence[ChargePart], remaining: Mapping[str, int]) -> int:
     """Return how many more runs fit, if nothing else is charged.
 
     Args:

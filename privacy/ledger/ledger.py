@@ -28,7 +28,7 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.journal import Clock, Journal
 from privacy.ledger.journal.signing import Signer
-from privacy.ledger.replay.fold import Checkpoint, check_ledger
+from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import (
@@ -337,7 +337,7 @@ class Ledger:
             self._books.state(transaction, reckoning, signer)
             return publishing.prove(transaction, self._journal, run_key, signer)
 
-    def verify(self, published: Iterable[Checkpoint] = (), *, public_key: str | None = None) -> list[Finding]:
+    def verify(self, published: Iterable[SignedCheckpoint] = (), *, public_key: str | None = None) -> list[Finding]:
         """Check the whole ledger: the chain, every cap, that the accounts are the fold of the journal, checkpoints.
 
         Args:

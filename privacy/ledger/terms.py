@@ -9,7 +9,7 @@ from typing import Any, Literal
 from contracts.contract.privacy_terms import Adjacency, Scope
 from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.calculus import Calculus, calculus_from_json
-from privacy.accounting.events import Event, event_from_json
+from privacy.accounting.events import PrivacyEvent, event_from_json
 
 ChargeStatus = Literal["reserved", "opened", "published", "returned"]
 
@@ -102,7 +102,7 @@ class ChargeRequest:
     unit: str
     scope: Scope
     rows_per_unit: int
-    events: tuple[Event, ...]
+    events: tuple[PrivacyEvent, ...]
     epsilon: int
     delta: int
     public_total: int | None = None
@@ -126,7 +126,7 @@ def request_from_json(value: Mapping[str, Any]) -> ChargeRequest:
 
 
 @dataclass(frozen=True)
-class Part:
+class ChargePart:
     """What a charge takes from one account.
 
     Args:
@@ -150,7 +150,7 @@ class Charge:
     """
 
     request: ChargeRequest
-    parts: tuple[Part, ...]
+    parts: tuple[ChargePart, ...]
     status: ChargeStatus
     security: str | None
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.marginals.counts import Clique
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals.errors import NothingPossible
-from privacy.marginals.factor import Array
 from privacy.marginals.junction_tree import JunctionTree
 from privacy.marginals.table_plan import TablePlan
 
@@ -37,23 +37,23 @@ class BeliefPropagation:
         ValueError: a clique that no node contains, or an array that does not have the clique's shape.
     """
 
-    def __init__(self, tree: JunctionTree, factors: Mapping[Clique, Array]) -> None:
+    def __init__(self, tree: JunctionTree, factors: Mapping[Clique, Floats]) -> None:
         self.tree = tree
-        self._factors: dict[Clique, Array] = {}
+        self._factors: dict[Clique, Floats] = {}
         self._home = {clique: tree.home_of(clique) for clique in factors}
         self._assigned: list[list[Clique]] = [[] for _ in tree.nodes]
         for clique, number in self._home.items():
             self._assigned[number].append(clique)
         self._plans = [TablePlan(node.columns, node.shape) for node in tree.nodes]
         count = len(tree.nodes)
-        self._shift: list[Array | None] = [None] * count
+        self._shift: list[Floats | None] = [None] * count
         self._dead: list[NDArray[np.bool_]] = [np.empty(0, dtype=np.bool_)] * count
-        self._sums: list[Array] = [np.empty(0)] * count
-        self._message: list[Array | None] = [None] * count
-        self._gathered: list[dict[Clique, Array] | None] = [None] * count
+        self._sums: list[Floats] = [np.empty(0)] * count
+        self._message: list[Floats | None] = [None] * count
+        self._gathered: list[dict[Clique, Floats] | None] = [None] * count
         self.update(factors)
 
-    def update(self, factors: Mapping[Clique, Array]) -> None:
+    def update(self, factors: Mapping[Clique, Floats]) -> None:
         """Replace some factors; messages that do not depend on them are kept."""
         for clique, values in factors.items():
             if values.shape != self.tree.domain.sizes(clique):
@@ -74,7 +74,7 @@ class BeliefPropagation:
         """Log of the sum over the whole domain; minus infinity if nothing is possible."""
         return float(self._upward(0))
 
-    def of_factor(self, clique: Clique) -> Array:
+    def of_factor(self, clique: Clique) -> Floats:
         """Return the probabilities of a factor's clique, axes in its order.
 
         Raises:
@@ -82,7 +82,7 @@ class BeliefPropagation:
         """
         return self._downward(self._home[clique])[clique]
 
-    def inside(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Array]:
+    def inside(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
         """Return the probabilities of cliques inside one node, axes in each clique's order; shared sums are done
         once.
 
@@ -91,7 +91,7 @@ class BeliefPropagation:
         """
         return self._weighted(number, cliques)
 
-    def _downward(self, number: int) -> dict[Clique, Array]:
+    def _downward(self, number: int) -> dict[Clique, Floats]:
         """Return the probabilities of a node's factors and of its children's separators."""
         kept = self._gathered[number]
         if kept is None:
@@ -102,13 +102,13 @@ class BeliefPropagation:
         nodes = self.tree.nodes
         return [*self._assigned[number], *(nodes[child].separator for child in nodes[number].children)]
 
-    def _inputs(self, number: int) -> list[tuple[Clique, Array]]:
+    def _inputs(self, number: int) -> list[tuple[Clique, Floats]]:
         """Return a node's factors and the messages from its children."""
         nodes = self.tree.nodes
         own = [(clique, self._factors[clique]) for clique in self._assigned[number]]
         return own + [(nodes[child].separator, self._upward(child)) for child in nodes[number].children]
 
-    def _weighted(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Array]:
+    def _weighted(self, number: int, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
         """Sum a node's table times the marginal of its separator onto cliques."""
         if np.isneginf(self.log_partition):
             raise NothingPossible
@@ -118,11 +118,11 @@ class BeliefPropagation:
         factors = [*self._inputs(number), (node.separator, -self._shifted(number))]
         return self._plans[number].sums(factors, cliques, (node.separator, weight))
 
-    def _shifted(self, number: int) -> Array:
+    def _shifted(self, number: int) -> Floats:
         shift = self._shift[number]
         return np.zeros(self.tree.domain.sizes(self.tree.nodes[number].separator)) if shift is None else shift
 
-    def _upward(self, number: int) -> Array:
+    def _upward(self, number: int) -> Floats:
         """Return the message to the parent: for each cell of the separator, the log of the sum of the node's row.
 
         Rows are taken relative to where their largest cell was before, or to 0 at first; if one is too far from that
@@ -146,7 +146,7 @@ class BeliefPropagation:
         self._message[number] = message
         return message
 
-    def _row_sums(self, number: int, inputs: list[tuple[Clique, Array]]) -> Array:
+    def _row_sums(self, number: int, inputs: list[tuple[Clique, Floats]]) -> Floats:
         """Return the sums of a node's rows; at the root everything else that is needed comes with them."""
         node = self.tree.nodes[number]
         factors = [*inputs, (node.separator, -self._shifted(number))]

@@ -52,7 +52,7 @@ def blocks(neighbours: Sequence[int]) -> Blocks:
     Args:
         neighbours: for each column the bits of those that it has an edge with.
     """
-    search = _Search(neighbours)
+    search = _BlockSearch(neighbours)
     for root in range(len(neighbours)):
         if search.number[root] < 0:
             search.run(root)
@@ -64,7 +64,7 @@ def blocks(neighbours: Sequence[int]) -> Blocks:
     return Blocks(tuple(search.masks), tuple(search.tops), tuple(above), tuple(search.part_of))
 
 
-class _Search:
+class _BlockSearch:
     """A depth-first search; `low` is the first column that is reached from below a column by one edge back."""
 
     def __init__(self, neighbours: Sequence[int]) -> None:

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals import factor
-from privacy.marginals.counts import Clique
 from privacy.marginals.errors import NothingPossible
-from privacy.marginals.factor import Array
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.portable_math import logarithm, scaled_exponential
 
@@ -34,12 +34,12 @@ class ConditionalWeights:
     def __init__(self, model: GraphicalModel, where: Mapping[str, int | Sequence[int]]) -> None:
         self._domain = model.domain
         self._nodes = model.tree.nodes
-        self._assigned: list[list[tuple[Clique, Array]]] = [[] for _ in self._nodes]
+        self._assigned: list[list[tuple[Clique, Floats]]] = [[] for _ in self._nodes]
         for clique, values in [*model.factors.items(), *_evidence(model, where)]:
             home = model.tree.home(clique)
             self._assigned[0 if home is None else home].append((clique, values))
         self._weights: list[NDArray[np.int64]] = [np.empty((0, 0), np.int64)] * len(self._nodes)
-        messages: dict[int, Array] = {}
+        messages: dict[int, Floats] = {}
         for number in range(len(self._nodes) - 1, -1, -1):
             messages[number] = self._collect(number, messages)
         if np.isneginf(messages[0]):
@@ -58,7 +58,7 @@ class ConditionalWeights:
         cells = table.reshape(table.shape[0] * before, sizes[depth], after)
         return np.asarray(cells[:, :, 0] if after == 1 else cells.sum(axis=2))
 
-    def _collect(self, number: int, messages: Mapping[int, Array]) -> Array:
+    def _collect(self, number: int, messages: Mapping[int, Floats]) -> Floats:
         """Compute a node's weights, shape (separator cells, residual cells); return its message to the parent."""
         node = self._nodes[number]
         order = node.separator + node.residual
@@ -79,9 +79,9 @@ class ConditionalWeights:
         return (shift + logarithm(weights.sum(axis=1))).reshape(self._domain.sizes(node.separator))
 
 
-def _evidence(model: GraphicalModel, where: Mapping[str, int | Sequence[int]]) -> list[tuple[Clique, Array]]:
+def _evidence(model: GraphicalModel, where: Mapping[str, int | Sequence[int]]) -> list[tuple[Clique, Floats]]:
     """Return a factor a column of the evidence: 0 at the allowed codes, minus infinity at the others."""
-    factors: list[tuple[Clique, Array]] = []
+    factors: list[tuple[Clique, Floats]] = []
     for column, codes in where.items():
         size = model.domain.cells([column])
         allowed = [codes] if isinstance(codes, int | np.integer) else list(codes)

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from privacy.marginals.factor import Array
+from privacy.arrays import Floats
 
 Axes = tuple[int, ...]
 MOST_NATS: Final = 200.0
@@ -76,7 +76,7 @@ def _cells(shape: tuple[int, ...], axes: Iterable[int]) -> int:
     return prod(shape[axis] for axis in axes)
 
 
-def sum_onto(parts: Sequence[Array], three: Axes, place: int, kept: Axes) -> Array | None:
+def sum_onto(parts: Sequence[Floats], three: Axes, place: int, kept: Axes) -> Floats | None:
     """Return the sum of exp(sum of parts) onto some axes; None where floats do not hold it.
 
     Args:
@@ -106,13 +106,13 @@ def sum_onto(parts: Sequence[Array], three: Axes, place: int, kept: Axes) -> Arr
     summed = np.matmul(left, right).sum(axis=tuple(range(len(batch), len(batch) + len(extra))))
     order = [*batch, first, second]
     factor = np.exp(outer.squeeze(gone))
-    result: Array = factor * summed.transpose([order.index(axis) for axis in kept])
+    result: Floats = factor * summed.transpose([order.index(axis) for axis in kept])
     return result
 
 
 def _matrices(
-    values: Array, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int], sizes: Sequence[int]
-) -> Array:
+    values: Floats, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int], sizes: Sequence[int]
+) -> Floats:
     """Lay out matrices whose rows and columns run over axes each; batch axes may keep length 1."""
     order = [*batch, *rows, *columns]
     left_out = tuple(axis for axis in range(values.ndim) if axis not in order)
@@ -124,7 +124,7 @@ def _matrices(
     )
 
 
-def _relative(part: Array, axes: Axes) -> tuple[Array, Array]:
+def _relative(part: Floats, axes: Axes) -> tuple[Floats, Floats]:
     """Return exp(part - its largest values along axes), and these; 0 in place of minus infinity."""
     top = part.max(axis=axes, keepdims=True)
     top = np.where(np.isneginf(top), 0.0, top)

@@ -13,9 +13,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from privacy.marginals.coarsening import Coarsening, sum_up
-
-Clique = tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False, eq=False)

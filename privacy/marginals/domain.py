@@ -8,11 +8,11 @@ from functools import cached_property
 from math import prod
 
 from contracts.contract.contract import Contract
-from privacy.marginals.counts import Clique
+from contracts.contract.impossible_cells import Clique
 
 
 @dataclass(frozen=True)
-class Domain:
+class CellDomain:
     """Columns with the number of cells of each; codes of a column run from 0 to its size - 1.
 
     Args:
@@ -34,7 +34,7 @@ class Domain:
             raise ValueError("each column must have at least one cell")
 
     @classmethod
-    def of(cls, contract: Contract, columns: Sequence[str] | None = None) -> Domain:
+    def of(cls, contract: Contract, columns: Sequence[str] | None = None) -> CellDomain:
         """Return the domain that a contract declares, of all its columns or of the given ones."""
         names = tuple(columns) if columns is not None else tuple(column.name for column in contract.columns)
         return cls(names, contract.shape(names))
@@ -72,6 +72,6 @@ class Domain:
         """Return the exact number of cells of a clique's marginal; of the whole domain without one."""
         return prod(self.shape if clique is None else self.sizes(clique))
 
-    def project(self, clique: Sequence[str]) -> Domain:
+    def project(self, clique: Sequence[str]) -> CellDomain:
         """Return the domain of some of the columns, in the given order."""
-        return Domain(tuple(clique), self.sizes(clique))
+        return CellDomain(tuple(clique), self.sizes(clique))

@@ -16,14 +16,14 @@ from string import ascii_letters
 
 import numpy as np
 
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals.belief_propagation import BeliefPropagation
-from privacy.marginals.counts import Clique
-from privacy.marginals.factor import Array
 from privacy.marginals.junction_tree import JunctionTree
 
 
 @dataclass(frozen=True)
-class Part:
+class EliminationStep:
     """A node's part in a clique's marginal.
 
     Args:
@@ -38,10 +38,10 @@ class Part:
     scope: Clique
     given: Clique
     result: Clique
-    below: tuple[Part, ...]
+    below: tuple[EliminationStep, ...]
 
 
-def marginals(calibrated: BeliefPropagation, cliques: Iterable[Clique]) -> dict[Clique, Array]:
+def marginals(calibrated: BeliefPropagation, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
     """Return the probabilities of cliques, axes in each clique's order.
 
     Args:
@@ -58,11 +58,11 @@ def marginals(calibrated: BeliefPropagation, cliques: Iterable[Clique]) -> dict[
     return {clique: _evaluate(part, tables) for clique, part in parts.items()}
 
 
-def plan(tree: JunctionTree, clique: Clique) -> Part:
+def plan(tree: JunctionTree, clique: Clique) -> EliminationStep:
     """Return the parts of a clique's marginal."""
     home = tree.home(clique)
     if home is not None:
-        return Part(home, clique, (), clique, ())
+        return EliminationStep(home, clique, (), clique, ())
     wanted = set(clique)
     needed = [number for number, node in enumerate(tree.nodes) if wanted & set(node.residual)]
     paths = [_to_root(tree, number) for number in needed]
@@ -79,7 +79,9 @@ def _to_root(tree: JunctionTree, number: int) -> list[int]:
     return path
 
 
-def _part(tree: JunctionTree, number: int, top: int, used: set[int], wanted: set[str], clique: Clique) -> Part:
+def _part(
+    tree: JunctionTree, number: int, top: int, used: set[int], wanted: set[str], clique: Clique
+) -> EliminationStep:
     node = tree.nodes[number]
     below = tuple(_part(tree, child, top, used, wanted, clique) for child in node.children if child in used)
     given = () if number == top else node.separator
@@ -87,10 +89,10 @@ def _part(tree: JunctionTree, number: int, top: int, used: set[int], wanted: set
     scope = tuple(name for name in node.columns if name in wanted or name in given or name in links)
     met = (wanted & set(scope)) | {name for part in below for name in part.result if name in wanted}
     result = clique if number == top else given + tuple(name for name in clique if name in met and name not in given)
-    return Part(number, scope, given, result, below)
+    return EliminationStep(number, scope, given, result, below)
 
 
-def _note(part: Part, wanted: dict[int, set[Clique]]) -> None:
+def _note(part: EliminationStep, wanted: dict[int, set[Clique]]) -> None:
     """Collect the reductions of each node; a conditional needs its separator's marginal as well."""
     scopes = wanted.setdefault(part.number, set())
     scopes.add(part.scope)
@@ -100,9 +102,9 @@ def _note(part: Part, wanted: dict[int, set[Clique]]) -> None:
         _note(below, wanted)
 
 
-def _evaluate(part: Part, tables: dict[int, dict[Clique, Array]]) -> Array:
+def _evaluate(part: EliminationStep, tables: dict[int, dict[Clique, Floats]]) -> Floats:
     """Return P(result) at the top, P(wanted part of result | given) elsewhere, over `result`."""
-    operands: list[tuple[Clique, Array]] = []
+    operands: list[tuple[Clique, Floats]] = []
     own = tables[part.number][part.scope]
     if part.given:
         given = tables[part.number][part.given]
@@ -115,7 +117,7 @@ def _evaluate(part: Part, tables: dict[int, dict[Clique, Array]]) -> Array:
     return _contract(operands, part.result)
 
 
-def _contract(operands: list[tuple[Clique, Array]], result: Clique) -> Array:
+def _contract(operands: list[tuple[Clique, Floats]], result: Clique) -> Floats:
     """Multiply tables and sum over all columns but those of `result`."""
     if len(operands) == 1 and operands[0][0] == result:
         return operands[0][1]

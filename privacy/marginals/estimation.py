@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacy.marginals.domain import Domain
-from privacy.marginals.factor import Array
+from privacy.arrays import Floats
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.fit_objective import FitObjective
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured, StructuralZeros, combine, estimate_total
@@ -51,7 +51,7 @@ CONTRADICTION = 1e-6
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MarginalEstimate:
     """A fitted model and how good the fit is.
 
     Args:
@@ -72,7 +72,7 @@ class Estimate:
 
 
 def estimate(
-    domain: Domain,
+    domain: CellDomain,
     measurements: Sequence[Measured],
     *,
     total: float | None = None,
@@ -83,7 +83,7 @@ def estimate(
     tolerance: float = 0.005,
     max_iterations: int = 1000,
     cap_mb: float | None = None,
-) -> Estimate:
+) -> MarginalEstimate:
     """Fit a graphical model to noisy measurements.
 
     Args:
@@ -120,10 +120,12 @@ def estimate(
         raise ValueError("the temperature must be positive, and there must be a step")
     if rows == 0 or not merged:
         uniform = np.zeros(objective.values.size)
-        return Estimate(objective.model(uniform), objective.loss(objective.marginals(uniform)), 0.0, final, 0, True)
+        return MarginalEstimate(
+            objective.model(uniform), objective.loss(objective.marginals(uniform)), 0.0, final, 0, True
+        )
     allowed = tolerance * float(np.maximum(1.0, 1.0 / objective.variance).sum())
     found = _in_steps(objective, start, steps, final, allowed, max_iterations)
-    return Estimate(
+    return MarginalEstimate(
         objective.model(found.point),
         objective.loss(found.marginals),
         found.gap,
@@ -133,7 +135,7 @@ def estimate(
     )
 
 
-def default_temperature(variance: Array, steps: int) -> float:
+def default_temperature(variance: Floats, steps: int) -> float:
     """Return 0.25 · steps / sigma, sigma the harmonic mean of the deviations of the measured cells [1 / row]."""
     if not variance.size:
         return 1.0

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacy.marginals.counts import Clique
-
-Array = NDArray[np.float64]
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 
 
-def aligned(values: Array, clique: Sequence[str], onto: Sequence[str]) -> Array:
+def aligned(values: Floats, clique: Sequence[str], onto: Sequence[str]) -> Floats:
     """Return a view of `values` that broadcasts against arrays over `onto`, which must contain the clique."""
     order = sorted(range(len(clique)), key=lambda axis: onto.index(clique[axis]))
     present = set(clique)
@@ -21,7 +19,7 @@ def aligned(values: Array, clique: Sequence[str], onto: Sequence[str]) -> Array:
     return values.transpose(order).reshape(shape)
 
 
-def product(factors: Sequence[tuple[Clique, Array]], clique: Clique, shape: tuple[int, ...]) -> Array:
+def product(factors: Sequence[tuple[Clique, Floats]], clique: Clique, shape: tuple[int, ...]) -> Floats:
     """Return the log of the product of log-space factors over `clique`, a new array."""
     total = np.zeros(shape)
     for columns, values in factors:
@@ -29,7 +27,7 @@ def product(factors: Sequence[tuple[Clique, Array]], clique: Clique, shape: tupl
     return total
 
 
-def marginal(values: Array, clique: Sequence[str], onto: Sequence[str]) -> Array:
+def marginal(values: Floats, clique: Sequence[str], onto: Sequence[str]) -> Floats:
     """Return sums of `values` over the columns that are not in `onto`; axes in the order of `onto`."""
     gone = tuple(axis for axis, name in enumerate(clique) if name not in onto)
     kept = [name for name in clique if name in onto]

@@ -26,11 +26,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals.belief_propagation import BeliefPropagation
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
-from privacy.marginals.factor import Array
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.junction_tree import junction_tree
 
@@ -49,8 +49,8 @@ class FitObjective:
 
     def __init__(
         self,
-        domain: Domain,
-        measured: Mapping[Clique, tuple[Array, float]],
+        domain: CellDomain,
+        measured: Mapping[Clique, tuple[Floats, float]],
         zeros: Mapping[Clique, NDArray[np.bool_]],
         total: float,
     ) -> None:
@@ -73,7 +73,7 @@ class FitObjective:
         self._level = self._levelled()
         self._aim = self._level
 
-    def _levelled(self) -> Array:
+    def _levelled(self) -> Floats:
         """Return the values, each clique's shifted so that its possible cells sum to the total, as mu's do.
 
         By Pythagoras that changes P by a constant. It takes a direction out of F along which it has next to no
@@ -86,7 +86,7 @@ class FitObjective:
             values[possible] += (self.total - values[possible].sum()) / max(1, int(possible.sum()))
         return level
 
-    def _factors(self, point: Array) -> dict[Clique, Array]:
+    def _factors(self, point: Floats) -> dict[Clique, Floats]:
         """Return the potentials at a point, structural zeros included."""
         factors = {
             clique: point[part].reshape(self.domain.sizes(clique))
@@ -96,54 +96,54 @@ class FitObjective:
             factors[clique] = factors[clique] + values if clique in factors else values
         return factors
 
-    def stay_near(self, center: Array, temperature: float) -> None:
+    def stay_near(self, center: Floats, temperature: float) -> None:
         """Set c, 0 at first, for a temperature: F's linear part becomes y + temperature · variance · c."""
         self._aim = self._level + temperature * self.variance * center
 
-    def _move(self, point: Array) -> None:
+    def _move(self, point: Floats) -> None:
         if point is not self._point:
             self._propagation.update(self._factors(point))
             self._point = point
 
-    def log_partition(self, point: Array) -> float:
+    def log_partition(self, point: Floats) -> float:
         """Return log Z."""
         self._move(point)
         return self._propagation.log_partition
 
-    def value(self, point: Array, temperature: float) -> float:
+    def value(self, point: Floats, temperature: float) -> float:
         """Return F, but for a constant."""
         linear = self.total * self.log_partition(point) - float(point @ self._aim)
         return linear + 0.5 * temperature * float(point @ (self.variance * point))
 
-    def rounding(self, point: Array) -> float:
+    def rounding(self, point: Floats) -> float:
         """Return how wrong F can be by rounding: it is a small difference of large sums."""
         return 1e-13 * (self.total * abs(self.log_partition(point)) + float(np.abs(point) @ np.abs(self._aim)))
 
-    def marginals(self, point: Array) -> Array:
+    def marginals(self, point: Floats) -> Floats:
         """Return the expected counts of the measured cliques, flat [rows]."""
         self._move(point)
         parts = [self._propagation.of_factor(clique).ravel() for clique in self.cliques]
         return self.total * np.concatenate([np.empty(0), *parts])
 
-    def gradient(self, point: Array, marginals: Array, temperature: float) -> Array:
+    def gradient(self, point: Floats, marginals: Floats, temperature: float) -> Floats:
         """Return the gradient of F, flat [rows]; 0 where a structural zero makes the cell impossible."""
         slope = marginals - self._aim + temperature * self.variance * point
         return np.where(self.possible, slope, 0.0)
 
-    def gap(self, gradient: Array) -> float:
+    def gap(self, gradient: Floats) -> float:
         """Return how far P can be above its minimum [noise variances]."""
         return float(np.sum(gradient**2 / (2 * self.variance)))
 
-    def loss(self, marginals: Array) -> float:
+    def loss(self, marginals: Floats) -> float:
         """Return the first part of P, the misfit [noise variances]."""
         return float(np.sum((marginals - self.values) ** 2 / (2 * self.variance)))
 
-    def model(self, point: Array) -> GraphicalModel:
+    def model(self, point: Floats) -> GraphicalModel:
         """Return the model at a point."""
         factors = self._factors(point)
         return GraphicalModel(self.domain, tuple(factors), tuple(factors.values()), self.total)
 
-    def starting_point(self, start: GraphicalModel | None) -> Array:
+    def starting_point(self, start: GraphicalModel | None) -> Floats:
         """Return the potentials of a model on the measured cliques that it knows, 0 on the others."""
         point = np.zeros(self.values.size)
         known = start.factors if start is not None else {}

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals.belief_propagation import BeliefPropagation
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.elimination import marginals
-from privacy.marginals.factor import Array
 from privacy.marginals.junction_tree import JunctionTree, junction_tree
 
 
@@ -30,9 +30,9 @@ class GraphicalModel:
         ValueError: cliques and potentials do not fit together or to the domain, NaN or +infinity, a negative total.
     """
 
-    domain: Domain
+    domain: CellDomain
     cliques: tuple[Clique, ...]
-    potentials: tuple[Array, ...]
+    potentials: tuple[Floats, ...]
     total: float
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class GraphicalModel:
         return junction_tree(self.domain, self.cliques)
 
     @property
-    def factors(self) -> Mapping[Clique, Array]:
+    def factors(self) -> Mapping[Clique, Floats]:
         """The potentials by clique."""
         return dict(zip(self.cliques, self.potentials, strict=True))
 
@@ -62,7 +62,7 @@ class GraphicalModel:
     def _calibrated(self) -> BeliefPropagation:
         return BeliefPropagation(self.tree, self.factors)
 
-    def marginal(self, clique: Sequence[str]) -> Array:
+    def marginal(self, clique: Sequence[str]) -> Floats:
         """Return the expected counts of any clique, axes in the given order [rows].
 
         Raises:
@@ -71,7 +71,7 @@ class GraphicalModel:
         """
         return self.marginals([clique])[0]
 
-    def marginals(self, cliques: Sequence[Sequence[str]]) -> list[Array]:
+    def marginals(self, cliques: Sequence[Sequence[str]]) -> list[Floats]:
         """Return the expected counts of many cliques; work that they share is done once."""
         known = {tuple(clique): self.domain.canonical(clique) for clique in cliques}
         tables = marginals(self._calibrated, set(known.values()))

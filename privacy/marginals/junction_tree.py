@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from contracts.contract.impossible_cells import Clique
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.triangulation import BYTES_PER_CELL, MEGABYTE, maximal_cliques
 
 
 @dataclass(frozen=True)
-class Node:
+class JunctionNode:
     """A clique of the tree.
 
     Args:
@@ -42,8 +42,8 @@ class JunctionTree:
         nodes: parents before their children; node 0 is the root.
     """
 
-    domain: Domain
-    nodes: tuple[Node, ...]
+    domain: CellDomain
+    nodes: tuple[JunctionNode, ...]
 
     @property
     def size_mb(self) -> float:
@@ -71,7 +71,7 @@ class JunctionTree:
         return number
 
 
-def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
+def junction_tree(domain: CellDomain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
     """Build the tree of a set of cliques: triangulate, then join by a maximum-weight spanning tree.
 
     The weight of an edge is the number of shared columns (then the cells of the separator, then the order), which
@@ -92,7 +92,7 @@ def junction_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionT
     )
 
 
-def _spanning_tree(domain: Domain, groups: Sequence[Clique], root: int) -> tuple[list[int], dict[int, int]]:
+def _spanning_tree(domain: CellDomain, groups: Sequence[Clique], root: int) -> tuple[list[int], dict[int, int]]:
     """Return the groups in Prim's order, and each one's parent."""
 
     def weight(one: int, other: int) -> tuple[int, int, int, int]:
@@ -111,13 +111,13 @@ def _spanning_tree(domain: Domain, groups: Sequence[Clique], root: int) -> tuple
 
 
 def _node(
-    domain: Domain,
+    domain: CellDomain,
     groups: Sequence[Clique],
     group: int,
     parent: int | None,
     rank: dict[int, int],
     children: tuple[int, ...],
-) -> Node:
+) -> JunctionNode:
     """Lay out a node's axes."""
 
     def by_size(columns: Iterable[str]) -> Clique:
@@ -125,7 +125,7 @@ def _node(
 
     shared = set() if parent is None else set(groups[group]) & set(groups[parent])
     columns = by_size(groups[group])
-    return Node(
+    return JunctionNode(
         columns,
         by_size(shared),
         by_size(set(columns) - shared),

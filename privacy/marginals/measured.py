@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
-from privacy.marginals.factor import Array
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+from privacy.marginals.domain import CellDomain
 
-Number = TypeVar("Number", np.float64, np.bool_)
+ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Measured:
     """
 
     clique: Clique
-    values: NDArray[np.int64] | Array
+    values: NDArray[np.int64] | Floats
     variance: float
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class StructuralZeros:
     clique: Clique
     impossible: NDArray[np.bool_]
 
-    def on(self, domain: Domain) -> NDArray[np.bool_]:
+    def on(self, domain: CellDomain) -> NDArray[np.bool_]:
         """Return the mask with its axes in the domain's order of columns.
 
         Raises:
@@ -71,12 +71,12 @@ def structural_zeros(contract: Contract, columns: Sequence[str]) -> tuple[Struct
     return tuple(StructuralZeros(clique, contract.impossible(clique)) for clique in cliques)
 
 
-def combine(domain: Domain, measurements: Sequence[Measured]) -> dict[Clique, tuple[Array, float]]:
+def combine(domain: CellDomain, measurements: Sequence[Measured]) -> dict[Clique, tuple[Floats, float]]:
     """Return one measurement a clique: the mean weighted by inverse variances, and its variance.
 
     Source: for independent Gaussian noise the weighted mean is sufficient; the loss changes by a constant.
     """
-    merged: dict[Clique, tuple[Array, float]] = {}
+    merged: dict[Clique, tuple[Floats, float]] = {}
     for one in measurements:
         clique = domain.canonical(one.clique)
         values = _in_order(domain, one.clique, np.asarray(one.values, dtype=np.float64))
@@ -101,7 +101,7 @@ def estimate_total(measurements: Sequence[Measured]) -> float:
     return max(0.0, float((weights / weights.sum()) @ sums))
 
 
-def _in_order(domain: Domain, clique: Clique, values: NDArray[Number]) -> NDArray[Number]:
+def _in_order(domain: CellDomain, clique: Clique, values: NDArray[ScalarT]) -> NDArray[ScalarT]:
     """Return the values with their axes in the domain's order."""
     known = domain.canonical(clique)
     if values.shape != domain.sizes(clique):

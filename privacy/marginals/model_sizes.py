@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from privacy.marginals.blocks import blocks
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.triangulation import BYTES_PER_CELL, MEGABYTE, block_cells, inside, neighbours_of
 
 
@@ -21,7 +21,7 @@ class ModelSizes:
         known: the cliques that every model has.
     """
 
-    def __init__(self, domain: Domain, known: Iterable[Sequence[str]]) -> None:
+    def __init__(self, domain: CellDomain, known: Iterable[Sequence[str]]) -> None:
         self._domain = domain
         self._neighbours = neighbours_of(domain, known)
         self._blocks = blocks(self._neighbours)

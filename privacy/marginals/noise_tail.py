@@ -19,14 +19,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteLaplace
 
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
 WIDEST_TABLE: Final = 2**16
 _SIGMAS: Final = 40
 
 
-def tail(event: NoiseEvent, least: int) -> float:
+def tail(event: CountNoise, least: int) -> float:
     """Return the probability that the noise is at least a number.
 
     Args:
@@ -50,7 +49,7 @@ def tail(event: NoiseEvent, least: int) -> float:
     return float(above[least]) if least < above.size else 0.0
 
 
-def least_margin(event: NoiseEvent, at_most: float) -> int:
+def least_margin(event: CountNoise, at_most: float) -> int:
     """Return the smallest whole t >= 0 with P(noise >= t + 1) <= at_most.
 
     Raises:
@@ -70,7 +69,7 @@ def least_margin(event: NoiseEvent, at_most: float) -> int:
     return high
 
 
-def mean_above(event: NoiseEvent, least: int) -> float:
+def mean_above(event: CountNoise, least: int) -> float:
     """Return the mean of the noise among the draws that are at least a number [units].
 
     Formula: discrete Laplace, q >= 1: q + r / (1 - r), for the noise has no memory there; by symmetry

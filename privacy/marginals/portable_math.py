@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.marginals.factor import Array
+from privacy.arrays import Floats
 
 LN2_HIGH: Final = float.fromhex("0x1.62e42fee00000p-1")
 LN2_LOW: Final = float.fromhex("0x1.a39ef35793c76p-33")
@@ -23,7 +23,7 @@ EXPONENTIAL: Final = tuple(1.0 / factorial(power) for power in range(14))
 ARTANH: Final = tuple(2.0 / (2 * power + 1) for power in range(12))
 
 
-def scaled_exponential(logs: Array, bits: int) -> NDArray[np.int64]:
+def scaled_exponential(logs: Floats, bits: int) -> NDArray[np.int64]:
     """Return floor(2^bits · exp(logs)), whole numbers, for logs ≤ 0; minus infinity gives 0.
 
     Args:
@@ -42,7 +42,7 @@ def scaled_exponential(logs: Array, bits: int) -> NDArray[np.int64]:
     return np.where(logs < lowest, 0, np.minimum(value, 2.0**bits)).astype(np.int64)
 
 
-def logarithm(values: NDArray[np.int64]) -> Array:
+def logarithm(values: NDArray[np.int64]) -> Floats:
     """Return log(values) of whole numbers ≥ 0; minus infinity at 0."""
     mantissa, exponent = np.frexp(np.maximum(values, 1).astype(np.float64))
     small = mantissa < 0.7071067811865476

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacy.marginals.factor import Array
+from privacy.arrays import Floats
 from privacy.marginals.fit_objective import FitObjective
 from privacy.marginals.redundancy import Redundancy
 
@@ -36,8 +36,8 @@ class Found:
         iterations: steps taken.
     """
 
-    point: Array
-    marginals: Array
+    point: Floats
+    marginals: Floats
     gap: float
     iterations: int
 
@@ -46,15 +46,15 @@ class Found:
 class _Place:
     """A point with all that is known there."""
 
-    point: Array
+    point: Floats
     value: float
-    marginals: Array
-    gradient: Array
+    marginals: Floats
+    gradient: Floats
 
 
 def minimise(
     objective: FitObjective,
-    start: Array,
+    start: Floats,
     *,
     temperature: float,
     allowed: float,
@@ -75,7 +75,7 @@ def minimise(
     """
     redundancy = Redundancy(objective.domain, objective.cliques, objective.slices)
     ridge = temperature * objective.variance
-    changes: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
+    changes: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     here = best = _look(objective, start, temperature)
     iterations = 0
     while iterations < max_iterations:
@@ -114,7 +114,7 @@ def _above(objective: FitObjective, place: _Place, lowest: _Place, temperature: 
     return gap - temperature * max(0.0, lower)
 
 
-def _look(objective: FitObjective, point: Array, temperature: float) -> _Place:
+def _look(objective: FitObjective, point: Floats, temperature: float) -> _Place:
     marginals = objective.marginals(point)
     return _Place(
         point, objective.value(point, temperature), marginals, objective.gradient(point, marginals, temperature)
@@ -122,7 +122,7 @@ def _look(objective: FitObjective, point: Array, temperature: float) -> _Place:
 
 
 def _descend(
-    objective: FitObjective, here: _Place, direction: Array, step: float, temperature: float
+    objective: FitObjective, here: _Place, direction: Floats, step: float, temperature: float
 ) -> _Place | None:
     """Shorten the step until F falls enough; None if it never does.
 
@@ -149,8 +149,8 @@ def _descend(
 
 
 def product(
-    gradient: Array, changes: Iterable[tuple[Array, Array, float]], scaling: Callable[[Array], Array]
-) -> Array:
+    gradient: Floats, changes: Iterable[tuple[Floats, Floats, float]], scaling: Callable[[Floats], Floats]
+) -> Floats:
     """Return the approximate inverse second derivative times the gradient (the two-loop recursion)."""
     result = gradient.copy()
     kept = []
@@ -167,7 +167,7 @@ def product(
     return result
 
 
-def _remember(changes: deque[tuple[Array, Array, float]], moved: Array, turned: Array) -> None:
+def _remember(changes: deque[tuple[Floats, Floats, float]], moved: Floats, turned: Floats) -> None:
     """Keep a step and the change of the gradient along it, if the curvature shows above rounding."""
     curvature = float(moved @ turned)
     if curvature > 1e-14 * float(np.sqrt((moved @ moved) * (turned @ turned))):

@@ -19,9 +19,9 @@ from itertools import combinations
 
 import numpy as np
 
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
-from privacy.marginals.factor import Array
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+from privacy.marginals.domain import CellDomain
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Redundancy:
         slices: the place of each clique's cells in a flat vector.
     """
 
-    def __init__(self, domain: Domain, cliques: Sequence[Clique], slices: Sequence[slice]) -> None:
+    def __init__(self, domain: CellDomain, cliques: Sequence[Clique], slices: Sequence[slice]) -> None:
         self._shapes = [domain.sizes(clique) for clique in cliques]
         self._slices = slices
         self._groups: list[list[_Member]] = []
@@ -67,7 +67,7 @@ class Redundancy:
                     self._inner[number].append(rest)
             self._groups.append(members)
 
-    def scaled(self, marginals: Array, ridge: Array) -> Scaling:
+    def scaled(self, marginals: Floats, ridge: Floats) -> Scaling:
         """Return the approximate inverse at a point.
 
         Args:
@@ -80,7 +80,7 @@ class Redundancy:
 class Scaling:
     """The approximate inverse at one point; call it with a gradient."""
 
-    def __init__(self, redundancy: Redundancy, marginals: Array, ridge: Array) -> None:
+    def __init__(self, redundancy: Redundancy, marginals: Floats, ridge: Floats) -> None:
         self._shapes, self._slices = redundancy._shapes, redundancy._slices
         self._groups, self._inner = redundancy._groups, redundancy._inner
         self._weight = marginals + ridge
@@ -89,14 +89,14 @@ class Scaling:
             [(axes, table, table.sum(axis=axes, keepdims=True)) for axes in inner]
             for table, inner in zip(tables, self._inner, strict=True)
         ]
-        self._shared: list[tuple[Array, Array]] = []
+        self._shared: list[tuple[Floats, Floats]] = []
         for members in self._groups:
             first = members[0]
             counts = marginals[self._slices[first.number]].reshape(self._shapes[first.number]).sum(axis=first.axes)
             own = np.array([ridge[self._slices[member.number].start] * member.spanned for member in members])
             self._shared.append((own, counts / (1.0 + counts * (1.0 / own).sum())))
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the approximate inverse times a flat gradient."""
         result = gradient / self._weight
         for part, shape, projections in zip(self._slices, self._shapes, self._projections, strict=True):

@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Unsigned
 from privacy.marginals.conditional_weights import ConditionalWeights
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.seeds import PostProcessingSeed
 
-Codes = NDArray[np.unsignedinteger]
 WEIGHT_BITS = 31
 MAX_ROWS = 1 << 31
 CHUNK_CELLS = 1 << 22
@@ -35,7 +35,7 @@ def sample(
     *,
     seed: PostProcessingSeed,
     where: Mapping[str, int | Sequence[int]] | None = None,
-) -> Codes:
+) -> Unsigned:
     """Draw rows.
 
     Args:
@@ -63,7 +63,7 @@ def sample(
 
 def _batch(
     model: GraphicalModel, weights: ConditionalWeights, rows: int, seed: PostProcessingSeed, stream: int
-) -> Codes:
+) -> Unsigned:
     """Return the codes of some rows, shape (columns, rows); each column takes the next stream."""
     domain = model.domain
     codes = np.zeros((len(domain.columns), rows), dtype=np.min_scalar_type(max(domain.shape, default=1) - 1))

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from privacy.marginals.counts import Clique, PrivateCounts
+from contracts.contract.impossible_cells import Clique
+from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import marginal_moves
 
 _STEP: Final = Fraction(1, 1024)

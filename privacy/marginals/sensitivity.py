@@ -8,9 +8,7 @@ from typing import assert_never
 
 from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def marginal_moves(adjacency: Adjacency, rows_per_unit: int) -> tuple[int, ...]:
     return (rows_per_unit,) if adjacency == "add_remove" else (rows_per_unit, rows_per_unit)
 
 
-def noise_event(noise: Noise, *, adjacency: Adjacency, rows_per_unit: int) -> NoiseEvent:
+def noise_event(noise: Noise, *, adjacency: Adjacency, rows_per_unit: int) -> CountNoise:
     """Return the event of adding `noise` to a marginal, its scale calibrated to the derived sensitivity.
 
     Source: DESIGN law 4; scale = L1 / ε (discrete Laplace), σ² = L2² / (2ρ) (discrete Gaussian).

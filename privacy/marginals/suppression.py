@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from privacy.marginals.noise_tail import NoiseEvent, least_margin, mean_above, tail
+from privacy.accounting.events import CountNoise
+from privacy.marginals.noise_tail import least_margin, mean_above, tail
 
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)
 _MARGIN: Final = Decimal("1.000000001")
@@ -58,7 +59,7 @@ class Threshold:
         return np.asarray(censored < self.value)
 
 
-def threshold_for(terms: MinimumFrequency, event: NoiseEvent) -> Threshold:
+def threshold_for(terms: MinimumFrequency, event: CountNoise) -> Threshold:
     """Find the threshold of a draw from public parameters.
 
     Args:
@@ -74,13 +75,13 @@ def threshold_for(terms: MinimumFrequency, event: NoiseEvent) -> Threshold:
     return Threshold(terms.k, least_margin(event, float(at_most / _MARGIN)))
 
 
-def published_below(threshold: Threshold, event: NoiseEvent) -> str:
+def published_below(threshold: Threshold, event: CountNoise) -> str:
     """Return a bound of the probability that a cell with an exact count below k is published, rounded up."""
     chance = Decimal(tail(event, threshold.t + 1))
     return format(_UP.multiply(chance, _MARGIN), "g")
 
 
-def effect(threshold: Threshold, event: NoiseEvent) -> list[dict[str, Any]]:
+def effect(threshold: Threshold, event: CountNoise) -> list[dict[str, Any]]:
     """Tabulate what the rule does to cells of a few exact counts: how often they go, how high the others come out.
 
     Returns:
@@ -100,7 +101,7 @@ def effect(threshold: Threshold, event: NoiseEvent) -> list[dict[str, Any]]:
     ]
 
 
-def told_rule(terms: MinimumFrequency, event: NoiseEvent) -> dict[str, Any]:
+def told_rule(terms: MinimumFrequency, event: CountNoise) -> dict[str, Any]:
     """Say what the rule is and does to one table, as the record tells it."""
     threshold = threshold_for(terms, event)
     return {

@@ -24,9 +24,10 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from privacy.marginals.contraction import LEAST_CELLS, lacking, sum_onto, three_axes
-from privacy.marginals.counts import Clique
-from privacy.marginals.factor import Array, aligned
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+from privacy.marginals.contraction import LEAST_CELLS, Axes, lacking, sum_onto, three_axes
+from privacy.marginals.factor import aligned
 
 BLOCK: Final = 1 << 17
 """Cells of a block: one MiB, and about as much again for what is made of it."""
@@ -34,7 +35,6 @@ MANY_BLOCKS: Final = 8
 FEW_CELLS: Final = 1 << 13
 """Matrix libraries spread larger products over threads, which wait for each other."""
 FEWEST_ROWS: Final = 16
-Axes = tuple[int, ...]
 Result = TypeVar("Result")
 
 
@@ -91,10 +91,10 @@ class TablePlan:
 
     def sums(
         self,
-        factors: Sequence[tuple[Clique, Array]],
+        factors: Sequence[tuple[Clique, Floats]],
         cliques: Iterable[Clique],
-        weight: tuple[Clique, Array] | None = None,
-    ) -> dict[Clique, Array]:
+        weight: tuple[Clique, Floats] | None = None,
+    ) -> dict[Clique, Floats]:
         """Return the sums of weight · exp(sum of factors) onto each clique, axes in the clique's order.
 
         Args:
@@ -110,10 +110,10 @@ class TablePlan:
 
     def _contracted(
         self,
-        factors: Sequence[tuple[Clique, Array]],
+        factors: Sequence[tuple[Clique, Floats]],
         targets: frozenset[Axes],
-        weight: tuple[Clique, Array] | None,
-    ) -> dict[Axes, Array] | None:
+        weight: tuple[Clique, Floats] | None,
+    ) -> dict[Axes, Floats] | None:
         """Return the sums by axes as matrix products; None where that is not possible, or not worth it."""
         if prod(self._shape) < LEAST_CELLS:
             return None
@@ -128,7 +128,7 @@ class TablePlan:
         wanted: dict[int, list[Axes]] = {}
         for target, place in lacking(three, targets, self._shape).items():
             wanted.setdefault(place, []).append(target)
-        found: dict[Axes, Array] = {}
+        found: dict[Axes, Floats] = {}
         for place, some in wanted.items():
             others = {three[other] for other in range(3) if other != place}
             depends = {axis for axis in self._all if parts[place].shape[axis] > 1}
@@ -139,7 +139,7 @@ class TablePlan:
             self._descend(steps(self._shape, kept, frozenset(some)), summed, found)
         return found
 
-    def _three_parts(self, own: Mapping[Axes, list[Array]], three: Axes) -> list[Array]:
+    def _three_parts(self, own: Mapping[Axes, list[Floats]], three: Axes) -> list[Floats]:
         """Add up the factors that lack each of three axes; axes of length 1 where none depends on them."""
         place_of = lacking(three, frozenset(own), self._shape)
         parts = []
@@ -152,10 +152,10 @@ class TablePlan:
 
     def _in_blocks(
         self,
-        factors: Sequence[tuple[Clique, Array]],
+        factors: Sequence[tuple[Clique, Floats]],
         asked: Mapping[Clique, Axes],
-        weight: tuple[Clique, Array] | None,
-    ) -> dict[Axes, Array]:
+        weight: tuple[Clique, Floats] | None,
+    ) -> dict[Axes, Floats]:
         """Return the sums by axes, made block by block."""
         root = steps(self._shape, self._all, frozenset(asked.values()))
         whole = self._all in asked.values()
@@ -163,7 +163,7 @@ class TablePlan:
         scale = None if weight is None else self._broadcast(*weight)
 
         @np.errstate(over="ignore")  # the caller sees the infinite sum; each thread has an error state of its own
-        def work(lead: Axes) -> list[Array]:
+        def work(lead: Axes) -> list[Floats]:
             block = self._block(parts, lead)
             np.exp(block, out=block)
             if scale is not None:
@@ -172,7 +172,7 @@ class TablePlan:
             return [*summed, block] if whole else summed
 
         blocks = _in_threads(work, list(self._leads()))
-        found: dict[Axes, Array] = {}
+        found: dict[Axes, Floats] = {}
         with np.errstate(over="ignore"):
             for number, child in enumerate(root.children):
                 self._descend(child, self._joined(child.axes, [block[number] for block in blocks]), found)
@@ -180,7 +180,7 @@ class TablePlan:
             found[self._all] = self._joined(self._all, [block[-1] for block in blocks])
         return found
 
-    def largest(self, factors: Sequence[tuple[Clique, Array]], onto: Clique) -> Array:
+    def largest(self, factors: Sequence[tuple[Clique, Floats]], onto: Clique) -> Floats:
         """Return the largest values of the sum of factors for each cell of `onto`, axes in its order."""
         axes = self._axes(onto)
         kept = self._inner(axes)
@@ -202,21 +202,21 @@ class TablePlan:
     def _leads(self) -> Iterator[Axes]:
         return product(*(range(size) for size in self._shape[: self._lead]))
 
-    def _broadcast(self, clique: Clique, values: Array) -> Array:
+    def _broadcast(self, clique: Clique, values: Floats) -> Floats:
         return aligned(values, clique, self._columns)
 
-    def _ordered(self, values: Array, axes: Axes, clique: Clique) -> Array:
+    def _ordered(self, values: Floats, axes: Axes, clique: Clique) -> Floats:
         return values.transpose([axes.index(self._place[name]) for name in clique])
 
-    def _by_axes(self, factors: Sequence[tuple[Clique, Array]]) -> dict[Axes, list[Array]]:
+    def _by_axes(self, factors: Sequence[tuple[Clique, Floats]]) -> dict[Axes, list[Floats]]:
         """Return the factors by their axes, each with its axes ascending."""
-        own: dict[Axes, list[Array]] = {}
+        own: dict[Axes, list[Floats]] = {}
         for clique, values in factors:
             axes = self._axes(clique)
             own.setdefault(axes, []).append(aligned(values, clique, [self._columns[axis] for axis in axes]))
         return own
 
-    def _parts(self, factors: Sequence[tuple[Clique, Array]]) -> list[Array]:
+    def _parts(self, factors: Sequence[tuple[Clique, Floats]]) -> list[Floats]:
         """Add factors up on as few tables as the tree has below the large one, each to be broadcast to it."""
         own = self._by_axes(factors)
         root = steps(self._shape, self._all, frozenset(own))
@@ -227,7 +227,7 @@ class TablePlan:
         ]
         return own.get(self._all, []) + spread
 
-    def _added(self, step: Step, own: Mapping[Axes, list[Array]]) -> Array:
+    def _added(self, step: Step, own: Mapping[Axes, list[Floats]]) -> Floats:
         """Return the sum of the factors that lie within a step; axes of length 1 where none depends on them."""
         terms = list(own.get(step.axes, []))
         for child in step.children:
@@ -245,7 +245,7 @@ class TablePlan:
     def _spread(self, axes: Axes, kept: Axes) -> list[int]:
         return [self._shape[axis] if axis in kept else 1 for axis in axes]
 
-    def _block(self, parts: Sequence[Array], lead: Axes) -> Array:
+    def _block(self, parts: Sequence[Floats], lead: Axes) -> Floats:
         """Return one block of the sum of parts."""
         block = np.empty(self._shape[self._lead :])
         if not parts:
@@ -258,7 +258,7 @@ class TablePlan:
                 block += _at(part, lead)
         return block
 
-    def _joined(self, axes: Axes, blocks: Sequence[Array]) -> Array:
+    def _joined(self, axes: Axes, blocks: Sequence[Floats]) -> Floats:
         """Return the sum of all blocks' tables over `axes`, in the order of the blocks."""
         outer = [axis for axis in axes if axis < self._lead]
         total = np.zeros([self._shape[axis] for axis in axes])
@@ -266,20 +266,20 @@ class TablePlan:
             total[tuple(lead[axis] for axis in outer)] += block
         return total
 
-    def _descend(self, step: Step, values: Array, found: dict[Axes, Array]) -> None:
+    def _descend(self, step: Step, values: Floats, found: dict[Axes, Floats]) -> None:
         """Sum a table on to everything below it."""
         found[step.axes] = values
         for child in step.children:
             self._descend(child, _dropped(values, step.axes, child.axes), found)
 
 
-def _at(values: Array, lead: Axes) -> Array:
+def _at(values: Floats, lead: Axes) -> Floats:
     """Return the part of an array that belongs to a block; it may have length 1 along leading axes."""
     place = tuple(number if size > 1 else 0 for number, size in zip(lead, values.shape, strict=False))
     return np.asarray(values[place])
 
 
-def _dropped(values: Array, axes: Axes, kept: Axes) -> Array:
+def _dropped(values: Floats, axes: Axes, kept: Axes) -> Floats:
     """Sum over the axes that are not kept, one after the other, the longest first."""
     left = list(axes)
     for axis in sorted(set(axes) - set(kept), key=lambda one: -values.shape[axes.index(one)]):
@@ -294,7 +294,7 @@ def _dropped(values: Array, axes: Axes, kept: Axes) -> Array:
     return values
 
 
-def _few_rows(table: Array) -> Array:
+def _few_rows(table: Floats) -> Floats:
     """Split a table into several of as many rows as a matrix product takes without threads, if they come out even."""
     rows = _even_part(len(table), max(1, FEW_CELLS // table.shape[1]))
     return table if rows < FEWEST_ROWS else table.reshape(-1, rows, table.shape[1])

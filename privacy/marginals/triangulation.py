@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 
+from contracts.contract.impossible_cells import Clique
 from privacy.marginals.blocks import blocks
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge
 
 BYTES_PER_CELL = 8
@@ -24,10 +24,10 @@ MEGABYTE = 2**20
 BIASED = 2
 LARGE = 40
 GOLDEN = 0.6180339887498949
-Rule = Callable[[int, int, Sequence[int], "_Cells"], float]
+EliminationCost = Callable[[int, int, Sequence[int], "_Cells"], float]
 
 
-def maximal_cliques(domain: Domain, cliques: Iterable[Sequence[str]]) -> tuple[Clique, ...]:
+def maximal_cliques(domain: CellDomain, cliques: Iterable[Sequence[str]]) -> tuple[Clique, ...]:
     """Return the maximal cliques of the triangulated graph, which has an edge wherever two columns share a clique.
 
     Columns in no clique stand alone. The result depends on the set of edges alone and is the same every time.
@@ -43,7 +43,7 @@ def maximal_cliques(domain: Domain, cliques: Iterable[Sequence[str]]) -> tuple[C
     return tuple(sorted(named, key=lambda clique: [domain.place(name) for name in clique]))
 
 
-def model_size(domain: Domain, cliques: Iterable[Sequence[str]]) -> float:
+def model_size(domain: CellDomain, cliques: Iterable[Sequence[str]]) -> float:
     """Return the memory of the tables of a model of these cliques [MB of 2²⁰ bytes].
 
     Formula: sum over the maximal cliques of the triangulation of 8 × cells / 2²⁰
@@ -53,7 +53,7 @@ def model_size(domain: Domain, cliques: Iterable[Sequence[str]]) -> float:
     return BYTES_PER_CELL * sum(cells[mask] for mask in masks) / MEGABYTE
 
 
-def check_size(domain: Domain, cliques: Iterable[Sequence[str]], cap_mb: float | None) -> None:
+def check_size(domain: CellDomain, cliques: Iterable[Sequence[str]], cap_mb: float | None) -> None:
     """Refuse a model above the cap.
 
     Raises:
@@ -65,7 +65,7 @@ def check_size(domain: Domain, cliques: Iterable[Sequence[str]], cap_mb: float |
             raise ModelTooLarge(size, cap_mb)
 
 
-def neighbours_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> tuple[int, ...]:
+def neighbours_of(domain: CellDomain, cliques: Iterable[Sequence[str]]) -> tuple[int, ...]:
     """Return, for each column, the bits of the columns that it shares a clique with."""
     around = [0] * len(domain.columns)
     for clique in cliques:
@@ -156,7 +156,7 @@ class _Cells(dict[int, int]):
         return cells
 
 
-def _rules(shape: tuple[int, ...], left: int) -> list[tuple[Rule, tuple[float, ...]]]:
+def _rules(shape: tuple[int, ...], left: int) -> list[tuple[EliminationCost, tuple[float, ...]]]:
     """Return the greedy rules: lightest new edges, fewest new edges, fewest cells, most cells saved; biased ones too.
 
     A bias multiplies a column's cost by a fixed number between 1/2 and 2, different for each column (a
@@ -166,7 +166,9 @@ def _rules(shape: tuple[int, ...], left: int) -> list[tuple[Rule, tuple[float, .
     plain = (1.0,) * len(shape)
     if left.bit_count() > LARGE:
         return [(_light_fill, plain), (_few_cells, plain)]
-    rules: list[tuple[Rule, tuple[float, ...]]] = [(rule, plain) for rule in (_light_fill, _fill, _few_cells, _saved)]
+    rules: list[tuple[EliminationCost, tuple[float, ...]]] = [
+        (rule, plain) for rule in (_light_fill, _fill, _few_cells, _saved)
+    ]
     for number in range(1, BIASED + 1):
         bias = tuple(2.0 ** (2 * ((number * GOLDEN * (column + 1)) % 1) - 1) for column in range(len(shape)))
         rules.append(((_light_fill, _few_cells)[number % 2], bias))
@@ -206,7 +208,7 @@ def _saved(column: int, others: int, around: Sequence[int], cells: _Cells) -> fl
 
 
 def _eliminate(
-    neighbours: Sequence[int], columns: int, cells: _Cells, rule: Rule, bias: Sequence[float]
+    neighbours: Sequence[int], columns: int, cells: _Cells, rule: EliminationCost, bias: Sequence[float]
 ) -> tuple[int, ...]:
     """Eliminate the cheapest column again and again (the fewest cells, then the lowest number, among equals)."""
     around = list(neighbours)

@@ -26,7 +26,7 @@ from typing import Final, TypeAlias
 
 from privacy.noise.limits import NoiseRefused
 
-Bounds: TypeAlias = Callable[[int], tuple[Decimal, Decimal]]
+Bracket: TypeAlias = Callable[[int], tuple[Decimal, Decimal]]
 """From a number of decimal digits to (lower, upper) around one irrational number in (0, 1)."""
 
 _FIRST_BYTES: Final = 8
@@ -46,7 +46,7 @@ class BinaryExpansion:
         zeros: how many bytes are known to be 0 without working them out; others may be, too.
     """
 
-    def __init__(self, bounds: Bounds, *, zeros: int = 0) -> None:
+    def __init__(self, bounds: Bracket, *, zeros: int = 0) -> None:
         self._bounds = bounds
         self._zeros = zeros
         self._known = b""

@@ -76,7 +76,7 @@ def discrete_laplace(size: int, *, inverse_scale: Fraction, source: RandomBytes)
 
 
 @dataclass(frozen=True)
-class _Coins:
+class _LaplaceCoins:
     """The coins that one inverse scale needs, and the narrowest type that holds 2^digits and its negative."""
 
     nonzero: BinaryExpansion
@@ -86,12 +86,12 @@ class _Coins:
 
 
 @lru_cache(maxsize=64)
-def _coins(inverse_scale: Fraction) -> _Coins:
+def _coins(inverse_scale: Fraction) -> _LaplaceCoins:
     """Choose the number of digits, and expand each coin's probability; the most significant digit comes first."""
     count = 0
     while inverse_scale * 2**count < _TAIL_EXPONENT:
         count += 1
-    return _Coins(
+    return _LaplaceCoins(
         nonzero=odds_share(inverse_scale, multiple=2),
         digits=tuple(odds_share(inverse_scale * 2**digit) for digit in reversed(range(count))),
         quotient=exp_minus(inverse_scale * 2**count),
@@ -99,7 +99,7 @@ def _coins(inverse_scale: Fraction) -> _Coins:
     )
 
 
-def _fill(part: NDArray[np.int64], coins: _Coins, source: RandomBytes) -> None:
+def _fill(part: NDArray[np.int64], coins: _LaplaceCoins, source: RandomBytes) -> None:
     """Draw one chunk: digits, sign and zero in the narrow type, then the few quotients above 0."""
     magnitude = np.zeros(part.size, coins.dtype)
     for digit in coins.digits:
@@ -120,7 +120,9 @@ def _signs(size: int, source: RandomBytes) -> NDArray[np.int8]:
     return bits
 
 
-def _add_quotients(part: NDArray[np.int64], sign: NDArray[np.int8], coins: _Coins, source: RandomBytes) -> None:
+def _add_quotients(
+    part: NDArray[np.int64], sign: NDArray[np.int8], coins: _LaplaceCoins, source: RandomBytes
+) -> None:
     """Toss the quotient's coin for each draw until its first tail; each head adds 2^J away from 0."""
     step = 1 << len(coins.digits)
     running = np.flatnonzero(bernoulli(part.size, probability=coins.quotient, source=source))

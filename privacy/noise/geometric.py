@@ -78,7 +78,7 @@ def binary_digits(size: int, digits: tuple[BinaryExpansion, ...], source: Random
 
 
 @dataclass(frozen=True)
-class _Coins:
+class _GeometricCoins:
     """The coins of one inverse scale; no quotient where the digits alone reach the cut."""
 
     digits: tuple[BinaryExpansion, ...]
@@ -86,7 +86,7 @@ class _Coins:
 
 
 @lru_cache(maxsize=64)
-def _coins(inverse_scale: Fraction, below: int | None) -> _Coins:
+def _coins(inverse_scale: Fraction, below: int | None) -> _GeometricCoins:
     """Take as many digits as make heads rare, or as reach the cut, whichever is less."""
     count = 0
     while inverse_scale * 2**count < TAIL_EXPONENT:
@@ -95,10 +95,10 @@ def _coins(inverse_scale: Fraction, below: int | None) -> _Coins:
         count = min(count, (below - 1).bit_length())
     digits = tuple(odds_share(inverse_scale * 2**digit) for digit in reversed(range(count)))
     reached = below is not None and 2**count >= below
-    return _Coins(digits, None if reached else exp_minus(inverse_scale * 2**count))
+    return _GeometricCoins(digits, None if reached else exp_minus(inverse_scale * 2**count))
 
 
-def _fill(part: NDArray[np.int64], coins: _Coins, source: RandomBytes) -> None:
+def _fill(part: NDArray[np.int64], coins: _GeometricCoins, source: RandomBytes) -> None:
     """Draw one chunk: the digits, then 2^J for each head of the quotient's coin before its first tail."""
     part[:] = binary_digits(part.size, coins.digits, source)
     if coins.quotient is None:
@@ -114,7 +114,7 @@ def _fill(part: NDArray[np.int64], coins: _Coins, source: RandomBytes) -> None:
         heads += 1
 
 
-def _redraw(part: NDArray[np.int64], below: int, coins: _Coins, source: RandomBytes) -> None:
+def _redraw(part: NDArray[np.int64], below: int, coins: _GeometricCoins, source: RandomBytes) -> None:
     """Draw again what reached the cut, until nothing does."""
     outside = np.flatnonzero(part >= below)
     while outside.size:

@@ -10,7 +10,7 @@ probability q^(2^j) / (1 + q^(2^j)), and the quotient counts the heads of a coin
 tossed first, and a gap of n or more ends everything; with 2^J >= n one head is such a gap. Hence, where p is so
 small that nothing ever succeeds, no more of p is worked out than its leading zeros.
 
-p is not rational here. It is given by rigorous bounds that close in on it (`Bounds`), and each coin compares with an
+p is not rational here. It is given by rigorous bounds that close in on it (`Bracket`), and each coin compares with an
 expansion that is worked out from them as far as is needed: no rounding takes part, and no floating-point number other
 than the estimate of p that chooses J and how many gaps are drawn at once. Requirement: p is a rational function with
 rational coefficients, not constant, of e^x for a rational x other than 0. Then so are q^n / (1 + q^n) and 1 - q^n;
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.noise.bernoulli import bernoulli
-from privacy.noise.binary_expansion import BinaryExpansion, Bounds, _directed
+from privacy.noise.binary_expansion import BinaryExpansion, Bracket, _directed
 from privacy.noise.geometric import CHUNK, TAIL_EXPONENT, binary_digits
 from privacy.noise.limits import NoiseRefused, check_size
 from privacy.noise.random_bytes import RandomBytes
@@ -41,7 +41,7 @@ MOST_TRIALS: Final = 2**63 - 1
 _ESTIMATE_DIGITS: Final = 20
 
 
-def successes(trials: int, *, probability: Bounds, source: RandomBytes) -> NDArray[np.int64]:
+def successes(trials: int, *, probability: Bracket, source: RandomBytes) -> NDArray[np.int64]:
     """Draw the ranks of the trials that succeed, each independently with the same probability.
 
     Args:
@@ -80,7 +80,7 @@ class _Coins:
 
 
 @lru_cache(maxsize=16)
-def _coins(probability: Bounds, trials: int) -> _Coins:
+def _coins(probability: Bracket, trials: int) -> _Coins:
     """Choose J: heads of the quotient's coin are rare, or one of them leaves the trials."""
     estimate = min(float(probability(_ESTIMATE_DIGITS)[1]), 0.99)
     hazard = -log1p(-estimate)
@@ -104,7 +104,7 @@ def _gaps(size: int, trials: int, coins: _Coins, source: RandomBytes) -> NDArray
     return np.minimum(gaps[: inside + 1], np.uint64(trials), dtype=np.uint64)
 
 
-def _failures_share(probability: Bounds, doublings: int) -> BinaryExpansion:
+def _failures_share(probability: Bracket, doublings: int) -> BinaryExpansion:
     """Expand q^n / (1 + q^n), n = 2^doublings: it grows with q^n, and each step is rounded in its direction."""
 
     def bounds(digits: int) -> tuple[Decimal, Decimal]:
@@ -115,7 +115,7 @@ def _failures_share(probability: Bounds, doublings: int) -> BinaryExpansion:
     return BinaryExpansion(bounds)
 
 
-def _some_success(probability: Bounds, doublings: int) -> BinaryExpansion:
+def _some_success(probability: Bracket, doublings: int) -> BinaryExpansion:
     """Expand 1 - q^n, n = 2^doublings, which is n p at most: that bound sees leading zeros where q^n rounds to 1."""
 
     def bounds(digits: int) -> tuple[Decimal, Decimal]:
@@ -127,7 +127,7 @@ def _some_success(probability: Bounds, doublings: int) -> BinaryExpansion:
     return BinaryExpansion(bounds)
 
 
-def _failures(probability: Bounds, doublings: int, digits: int) -> tuple[Decimal, Decimal]:
+def _failures(probability: Bracket, doublings: int, digits: int) -> tuple[Decimal, Decimal]:
     """Bound q^n by squaring bounds on q; lost digits make the bounds wide, never wrong."""
     down, up = _directed(digits)
     rare, often = probability(digits)

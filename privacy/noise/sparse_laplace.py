@@ -36,14 +36,14 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise.binary_expansion import Bounds, _directed, _exp_minus_bounds
+from privacy.noise.binary_expansion import Bracket, _directed, _exp_minus_bounds
 from privacy.noise.discrete_laplace import LARGEST_INVERSE_SCALE, SMALLEST_INVERSE_SCALE, discrete_laplace
 from privacy.noise.geometric import geometric
 from privacy.noise.geometric_gaps import successes
 from privacy.noise.limits import NoiseRefused, check_fraction, check_size
 from privacy.noise.random_bytes import RandomBytes
 
-Cells: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+CellsAndValues: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Codes in ascending order, and a number for each."""
 
 MOST_CELLS: Final = 2**63 - 1
@@ -59,7 +59,7 @@ def sparse_discrete_laplace(
     inverse_scale: Fraction,
     threshold: int,
     source: RandomBytes,
-) -> Cells:
+) -> CellsAndValues:
     """Add exact discrete Laplace noise to every cell of a huge table and keep the noisy values >= threshold.
 
     Formula:  {(c, count_c + X_c) : 0 <= c < cells, count_c + X_c >= tau},  count_c = 0 where c is not in `codes`
@@ -86,8 +86,8 @@ def sparse_discrete_laplace(
 class _Layers(NamedTuple):
     """What is drawn at or above the threshold, and the populated cells below it, which stay hidden."""
 
-    drawn: Cells
-    hidden: Cells
+    drawn: CellsAndValues
+    hidden: CellsAndValues
     threshold: int
 
 
@@ -124,7 +124,7 @@ class SparseLaplace:
         codes: NDArray[np.int64],
         counts: NDArray[np.int64],
         *,
-        drawn: Cells,
+        drawn: CellsAndValues,
         cells: int,
         inverse_scale: Fraction,
         threshold: int,
@@ -161,13 +161,13 @@ class SparseLaplace:
         """The threshold: every cell that is not among the drawn ones reads "less than this" [units]."""
         return self._layers.threshold
 
-    def drawn(self) -> Cells:
+    def drawn(self) -> CellsAndValues:
         """Return the codes of all cells at or above the threshold, ascending, and their noisy values, read-only."""
         codes, values = (array.view() for array in self._layers.drawn)
         codes.flags.writeable = values.flags.writeable = False
         return codes, values
 
-    def lower(self, threshold: int) -> Cells:
+    def lower(self, threshold: int) -> CellsAndValues:
         """Draw what lies from `threshold` up to the present one, exactly, and return all that is drawn then.
 
         Args:
@@ -186,7 +186,7 @@ class SparseLaplace:
             self._layers = self._draw(drawn, hidden, threshold, above=above)
         return self.drawn()
 
-    def _draw(self, drawn: Cells, hidden: Cells, threshold: int, *, above: int | None) -> _Layers:
+    def _draw(self, drawn: CellsAndValues, hidden: CellsAndValues, threshold: int, *, above: int | None) -> _Layers:
         """Draw the empty cells of the next layer, and uncover the populated ones that belong to it."""
         known = _merge(hidden, drawn)[0]
         odds = layer_probability(self._inverse_scale, threshold, above)
@@ -201,7 +201,7 @@ class SparseLaplace:
 
 
 @lru_cache(maxsize=64)
-def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None) -> Bounds:
+def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None) -> Bracket:
     """Bound the probability that noise is at least s = threshold, given that it is below tau = `above`.
 
     Formula:  r^s / (1 + r) without an upper end, else (r^s - r^tau) / (1 + r - r^tau);  1 <= s < tau
@@ -247,7 +247,7 @@ def _skip(ranks: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int6
     return ranks
 
 
-def _merge(left: Cells, right: Cells) -> Cells:
+def _merge(left: CellsAndValues, right: CellsAndValues) -> CellsAndValues:
     """Merge two lists of cells that have none in common, by the codes."""
     few, many = (left, right) if left[0].size < right[0].size else (right, left)
     if few[0].size == 0:

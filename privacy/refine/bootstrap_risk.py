@@ -19,8 +19,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.lattice_risk import TOP, Lattice
-from privacy.refine.noise_mass import NoiseEvent, noise_likelihood, noise_unit
+from privacy.accounting.events import CountNoise
+from privacy.refine.lattice_risk import TOP, RiskLattice
+from privacy.refine.noise_mass import noise_likelihood, noise_unit
 
 STEPS_PER_UNIT: Final = 32
 _REACH: Final = 32
@@ -33,7 +34,7 @@ _CLOSE: Final = 1e-12
 
 
 @dataclass(frozen=True)
-class Population:
+class CellPopulation:
     """Cells by what they hold: all that the risk depends on.
 
     Args:
@@ -60,7 +61,7 @@ class Risk:
     theta: float
 
 
-def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: float) -> Population:
+def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: float) -> CellPopulation:
     """Merge equal amounts; where there are very many, neighbours far closer than the noise is wide, too."""
     merged, place = np.unique(amounts, return_inverse=True)
     if merged.size > _MOST_AMOUNTS:
@@ -68,10 +69,12 @@ def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: 
         _, place = np.unique(np.round(stretched * (_MOST_AMOUNTS / stretched.max())), return_inverse=True)
     counted = np.bincount(place, weights=cells).astype(np.float64)
     held = np.bincount(place, weights=cells * amounts).astype(np.float64)
-    return Population(held / counted, counted)
+    return CellPopulation(held / counted, counted)
 
 
-def expected_risks(truth: Population, event: NoiseEvent, lambdas: Sequence[float], *, integers: bool) -> list[Risk]:
+def expected_risks(
+    truth: CellPopulation, event: CountNoise, lambdas: Sequence[float], *, integers: bool
+) -> list[Risk]:
     """Return the expected error of negative ℓ2 at each λ, were `truth` the table.
 
     Args:
@@ -91,8 +94,8 @@ def expected_risks(truth: Population, event: NoiseEvent, lambdas: Sequence[float
         if integers and noise_unit(event) < _LATTICE_BELOW
         else np.zeros(truth.amounts.size, np.bool_)
     )
-    lattice = Lattice.of(truth.amounts[small], truth.cells[small], tails.mass()) if small.any() else None
-    large = Population(truth.amounts[~small], truth.cells[~small])
+    lattice = RiskLattice.of(truth.amounts[small], truth.cells[small], tails.mass()) if small.any() else None
+    large = CellPopulation(truth.amounts[~small], truth.cells[~small])
     theta = -np.inf
     for lambda_ in lambdas:
         theta = _expected_threshold(truth, tails, (1 - lambda_) * total, theta)
@@ -111,7 +114,7 @@ class _Tails:
     moments: NDArray[np.float64]
 
     @staticmethod
-    def of(event: NoiseEvent) -> _Tails:
+    def of(event: CountNoise) -> _Tails:
         """Tabulate the noise in steps of 1, or of a 32nd of its standard deviation where that is more."""
         step = max(1, int(noise_unit(event) / STEPS_PER_UNIT))
         reach = ceil(_REACH * noise_unit(event) / step)
@@ -134,7 +137,7 @@ class _Tails:
         return self.moments[:, np.clip(first, 0, 2 * reach + 1).astype(np.int64)]
 
 
-def _expected_threshold(truth: Population, tails: _Tails, total: float, lower: float) -> float:
+def _expected_threshold(truth: CellPopulation, tails: _Tails, total: float, lower: float) -> float:
     """Solve Σ E[(y + Z)⁺] = total for θ: Newton's method from below, where the convex sum exceeds the total."""
     theta = max(lower, float(truth.cells @ truth.amounts - total) / float(truth.cells.sum()))
     for _ in range(_NEWTON_STEPS):
@@ -148,7 +151,7 @@ def _expected_threshold(truth: Population, tails: _Tails, total: float, lower: f
     return theta
 
 
-def _squared_error(cells: Population, tails: _Tails, lambda_: float, theta: float) -> tuple[float, float]:
+def _squared_error(cells: CellPopulation, tails: _Tails, lambda_: float, theta: float) -> tuple[float, float]:
     """Evaluate the docstring's second sum, and how many cells stay above 0."""
     gamma, x = 1 - lambda_, cells.amounts
     mass, first, second = tails.above(theta - x)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.simplex import Values, check_projectable, project_simplex
+from privacy.arrays import Numbers
+from privacy.refine.simplex import check_projectable, project_simplex
 
 
-def clip_negative(values: Values) -> NDArray[np.float64]:
+def clip_negative(values: Numbers) -> NDArray[np.float64]:
     """Return max(0, v_i) in every cell.
 
     Args:
@@ -25,7 +26,7 @@ def clip_negative(values: Values) -> NDArray[np.float64]:
     return np.maximum(values, 0).astype(np.float64)
 
 
-def clip_and_rescale(values: Values, total: float) -> NDArray[np.float64]:
+def clip_and_rescale(values: Numbers, total: float) -> NDArray[np.float64]:
     """Clip and multiply by one factor: the paper's baseline LM.
 
     Args:

@@ -46,8 +46,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Clique = tuple[str, ...]
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+
 MOST_PASSES: Final = 200
 SETTLED: Final = 2.0**-20
 """Passes end when no cell moves by more than this [units]."""
@@ -198,7 +199,7 @@ class _View:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _LeastSquaresStep:
     """One shared set of columns and the tables that have it."""
 
     views: tuple[_View, ...]
@@ -226,13 +227,13 @@ def _divided(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.where(fit, above / np.where(fit, below, 1.0), 0.0))
 
 
-def _step(tables: Sequence[NoisyTable], clique: Clique) -> _Step:
+def _step(tables: Sequence[NoisyTable], clique: Clique) -> _LeastSquaresStep:
     views = tuple(_views(tables, clique))
     exact = [np.asarray(table.values, np.float64) for table in tables if table.variance <= 0]
     barred = np.any([view.behind <= 0 for view in views], axis=0)
     views = tuple(_barred(view, barred) for view in views)
     weights = sum((view.weight for view in views), np.zeros_like(views[0].weight))
-    return _Step(views, exact[0] if exact and not clique else None, weights)
+    return _LeastSquaresStep(views, exact[0] if exact and not clique else None, weights)
 
 
 def _barred(view: _View, barred: NDArray[np.bool_]) -> _View:

@@ -15,15 +15,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.empirical_bayes import Lattice
-from privacy.refine.posterior import Floats
+from privacy.arrays import Floats
+from privacy.refine.empirical_bayes import PosteriorLattice
 
 SHAPES: Final = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 ITERATIONS: Final = 100
 _CLASSES: Final = (0.05, 0.2, 0.8, 3.2)
 
 
-def mixture_priors(histograms: NDArray[np.int64], predictions: Floats, frame: Lattice, unit: float) -> Floats:
+def mixture_priors(
+    histograms: NDArray[np.int64], predictions: Floats, frame: PosteriorLattice, unit: float
+) -> Floats:
     """Return one prior over the truths for each row.
 
     Args:
@@ -45,7 +47,7 @@ def mixture_priors(histograms: NDArray[np.int64], predictions: Floats, frame: La
     return priors
 
 
-def components(predictions: Floats, frame: Lattice) -> Floats:
+def components(predictions: Floats, frame: PosteriorLattice) -> Floats:
     """Return the mass of each component on the grid of truths, shape (rows, components, truths)."""
     # SciPy takes a second to load, and a checker often needs none of it.
     from scipy.special import betainc

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Numbers
 from privacy.refine.negative_l2 import check_lambda
-from privacy.refine.simplex import Values, project_simplex
+from privacy.refine.simplex import project_simplex
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Iterated:
 
 
 def difference_of_convex(
-    values: Values,
+    values: Numbers,
     total: float,
     *,
     lambda_: float,

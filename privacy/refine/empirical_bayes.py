@@ -15,9 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats
 from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine.noise_mass import NoiseEvent, noise_likelihood, noise_unit
-from privacy.refine.posterior import STEP, Floats, Posterior
+from privacy.refine.noise_mass import noise_likelihood, noise_unit
+from privacy.refine.posterior import STEP, Posterior
 from privacy.refine.unbiased_risk import noise_covariance, reach_in_bins
 
 BELOW: Final = 6
@@ -28,7 +30,7 @@ ITERATIONS: Final = 200
 
 
 @dataclass(frozen=True)
-class Lattice:
+class PosteriorLattice:
     """The binned noisy values, the grid of true counts, and the likelihood of the one given the other.
 
     Args:
@@ -45,7 +47,7 @@ class Lattice:
     bins: int
     truths: NDArray[np.int64]
     likelihood: Floats
-    event: NoiseEvent
+    event: CountNoise
 
     @property
     def high(self) -> int:
@@ -62,7 +64,7 @@ class Lattice:
         return short if self.width == 1 else short // np.int32(self.width)
 
 
-def lattice(event: NoiseEvent) -> Lattice:
+def lattice(event: CountNoise) -> PosteriorLattice:
     """Build the lattice of an event: bins of 1/12 of the noise's scale, a grid of 1/6 of it that widens by 1 %."""
     unit = noise_unit(event)
     width = max(1, floor(unit / 12))
@@ -73,10 +75,10 @@ def lattice(event: NoiseEvent) -> Lattice:
         truths.append(truths[-1] + max(1, floor(unit / 6), floor(0.01 * truths[-1])))
     grid = np.array(truths, dtype=np.int64)
     centres = low + width * np.arange(bins) + (width - 1) // 2
-    return Lattice(low, width, bins, grid, noise_likelihood(event, centres[:, None] - grid[None, :]), event)
+    return PosteriorLattice(low, width, bins, grid, noise_likelihood(event, centres[:, None] - grid[None, :]), event)
 
 
-def empirical_bayes(noisy: NDArray[np.int64], event: NoiseEvent) -> Posterior:
+def empirical_bayes(noisy: NDArray[np.int64], event: CountNoise) -> Posterior:
     """Return the posterior of every cell under a prior deconvolved from the noisy values.
 
     Args:
@@ -97,7 +99,7 @@ def empirical_bayes(noisy: NDArray[np.int64], event: NoiseEvent) -> Posterior:
     return append_kept(codes, rows, values, codes == frame.bins, event)
 
 
-def deconvolve(histogram: NDArray[np.int64], frame: Lattice, iterations: int = ITERATIONS) -> Floats:
+def deconvolve(histogram: NDArray[np.int64], frame: PosteriorLattice, iterations: int = ITERATIONS) -> Floats:
     """Return the prior over the truths that makes the histogram likely, by EM from the uniform one."""
     seen = np.flatnonzero(histogram)
     likelihood, counts = frame.likelihood[seen], histogram[seen]
@@ -109,7 +111,7 @@ def deconvolve(histogram: NDArray[np.int64], frame: Lattice, iterations: int = I
 
 
 @dataclass(frozen=True)
-class Rows:
+class PosteriorRows:
     """The six summaries of a posterior for each prior and bin, flattened to shape (priors * bins,)."""
 
     mean: Floats
@@ -124,7 +126,7 @@ class Rows:
         return self.mean, self.variance, self.zero, self.lower, self.upper, self.covariance
 
 
-def summaries(priors: Floats, frame: Lattice) -> Rows:
+def summaries(priors: Floats, frame: PosteriorLattice) -> PosteriorRows:
     """Return mean, variance, P(0) and the 95 % interval of the posterior of each prior (priors, truths) and bin."""
     truths = frame.truths.astype(np.float64)
     likelihood = frame.likelihood
@@ -142,11 +144,15 @@ def summaries(priors: Floats, frame: Lattice) -> Rows:
     steps = np.arange(reach_in_bins(frame.event, frame.width), dtype=np.float64)
     beyond = frame.high + (frame.width - 1) / 2 + frame.width * steps
     covariance = noise_covariance(mean, beyond, frame.width, frame.event)
-    return Rows(*(part.reshape(-1) for part in (mean, spread, zero, lower, upper, covariance)))
+    return PosteriorRows(*(part.reshape(-1) for part in (mean, spread, zero, lower, upper, covariance)))
 
 
 def append_kept(
-    codes: NDArray[np.int32], rows: Rows, noisy: NDArray[np.int64], above: NDArray[np.bool_], event: NoiseEvent
+    codes: NDArray[np.int32],
+    rows: PosteriorRows,
+    noisy: NDArray[np.int64],
+    above: NDArray[np.bool_],
+    event: CountNoise,
 ) -> Posterior:
     """Give each cell above the bins a code of its own, with its noisy value as mean. Changes `codes` in place."""
     kept, own = np.unique(noisy[above], return_inverse=True)
@@ -154,14 +160,14 @@ def append_kept(
     return join(codes, rows, exact_rows(kept, event))
 
 
-def exact_rows(kept: NDArray[np.int64], event: NoiseEvent) -> Rows:
+def exact_rows(kept: NDArray[np.int64], event: CountNoise) -> PosteriorRows:
     """Return the summaries of counts that are so large that the prior does not matter."""
     value, reach = kept.astype(np.float64), half_width(event, 0.95)
     spread = np.full(kept.size, variance(event))
-    return Rows(value, spread, np.zeros(kept.size), np.maximum(value - reach, 0), value + reach, spread)
+    return PosteriorRows(value, spread, np.zeros(kept.size), np.maximum(value - reach, 0), value + reach, spread)
 
 
-def join(codes: NDArray[np.int32], *parts: Rows) -> Posterior:
+def join(codes: NDArray[np.int32], *parts: PosteriorRows) -> Posterior:
     """Put summaries one after the other behind the codes of the cells."""
     return Posterior(codes, *map(np.concatenate, zip(*(part.parts() for part in parts), strict=True)))
 

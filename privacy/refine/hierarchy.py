@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.posterior import STEP, Floats, check_total
+from privacy.arrays import Floats
+from privacy.refine.posterior import STEP, check_total
 
 Parents = Sequence[NDArray[np.int64]]
 _SHARE_STEP: Final = 10**6

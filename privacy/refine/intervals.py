@@ -26,9 +26,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.marginals.uncertainty import half_width
 from privacy.refine.chunks import over_chunks
-from privacy.refine.noise_mass import NoiseEvent
 
 CONFIDENCE: Final = 0.95
 _BY_NOISE: Final = "the noise alone: the noisy count plus or minus what 95 % of its noise reaches"
@@ -39,8 +40,6 @@ _BY_TESTS: Final = (
 _MISS: Final = 0.05
 _SMALL_ABOVE: Final = 0.005
 """Of the 5 %, what a small count may spend on noisy values that are too large for it."""
-
-Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Intervals:
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
 
-    def holding(self, counts: Counts) -> Intervals:
+    def holding(self, counts: Numbers) -> Intervals:
         """Return the intervals, each widened where need be to hold the cell's count."""
         if counts.dtype == np.int64:
             return Intervals(np.minimum(self.lower, counts), np.maximum(self.upper, counts))
@@ -69,7 +68,7 @@ class Intervals:
         return Intervals(np.where(impossible, 0, self.lower), np.where(impossible, 0, self.upper))
 
 
-def count_intervals(noisy: NDArray[np.int64], event: NoiseEvent) -> Intervals:
+def count_intervals(noisy: NDArray[np.int64], event: CountNoise) -> Intervals:
     """Return the 95 % interval of each cell's exact count, which is at least 0.
 
     Args:
@@ -91,14 +90,14 @@ def count_intervals(noisy: NDArray[np.int64], event: NoiseEvent) -> Intervals:
     return Intervals(lower.reshape(noisy.shape), upper.reshape(noisy.shape))
 
 
-def noise_intervals(noisy: NDArray[np.int64], event: NoiseEvent) -> Intervals:
+def noise_intervals(noisy: NDArray[np.int64], event: CountNoise) -> Intervals:
     """Return noisy count plus or minus the reach of 95 % of the noise: of unrefined counts, which may be negative."""
     width = half_width(event, CONFIDENCE)
     return Intervals(noisy - width, noisy + width)
 
 
 def refined_intervals(
-    noisy: NDArray[np.int64], counts: Counts, event: NoiseEvent, *, impossible: NDArray[np.bool_]
+    noisy: NDArray[np.int64], counts: Numbers, event: CountNoise, *, impossible: NDArray[np.bool_]
 ) -> Intervals:
     """Return the intervals that are published beside refined counts.
 
@@ -129,7 +128,7 @@ class _Reach:
     split: int
 
     @staticmethod
-    def of(event: NoiseEvent) -> _Reach:
+    def of(event: CountNoise) -> _Reach:
         """Compute them: by symmetry, noise exceeds q with probability p where |noise| does with 2 p."""
         large = half_width(event, 1 - _MISS)
         return _Reach(

@@ -27,9 +27,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.bootstrap_risk import STEPS_PER_UNIT, Population, Risk, expected_risks, population
+from privacy.accounting.events import CountNoise
+from privacy.refine.bootstrap_risk import STEPS_PER_UNIT, CellPopulation, Risk, expected_risks, population
 from privacy.refine.histogram import distinct_counts
-from privacy.refine.noise_mass import NoiseEvent, noise_unit
+from privacy.refine.noise_mass import noise_unit
 from privacy.refine.simplex import check_projectable
 
 How = Literal["auto", "reference", "sparsity"]
@@ -77,7 +78,7 @@ def choose_lambda_auto(
     noisy: NDArray[np.int64],
     total: float,
     *,
-    event: NoiseEvent,
+    event: CountNoise,
     integers: bool,
     absent: int = 0,
     threads: int | None = None,
@@ -114,7 +115,7 @@ def choose_lambda_auto(
 
 
 def lambda_for_reference(
-    reference: NDArray[np.int64], *, event: NoiseEvent, integers: bool, threads: int | None = None
+    reference: NDArray[np.int64], *, event: CountNoise, integers: bool, threads: int | None = None
 ) -> LambdaChoice:
     """Choose the λ that would serve an earlier published version best, were this noise put on it.
 
@@ -198,7 +199,7 @@ def _written(lambda_: float) -> float:
     return float(f"{lambda_:.6g}")
 
 
-def _least_risk(truth: Population, event: NoiseEvent, integers: bool) -> tuple[float, Risk]:
+def _least_risk(truth: CellPopulation, event: CountNoise, integers: bool) -> tuple[float, Risk]:
     """Search a geometric grid of λ, then a finer one around its best.
 
     Of a whole-number table λ = 0 has to err less than the least λ above it: where they tie, ties are broken by λ.

@@ -13,10 +13,11 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.simplex import Values, check_projectable
+from privacy.arrays import Numbers
+from privacy.refine.simplex import check_projectable
 
 
-def lasso(values: Values, *, penalty: float) -> NDArray[np.float64]:
+def lasso(values: Numbers, *, penalty: float) -> NDArray[np.float64]:
     """Return the minimiser of eq. 4.
 
     Formula:  β_i = sign(v_i) max(0, |v_i| - λ/2)
@@ -33,7 +34,7 @@ def lasso(values: Values, *, penalty: float) -> NDArray[np.float64]:
     return np.copysign(np.maximum(np.abs(values) - penalty / 2, 0.0), values) + 0.0
 
 
-def nonnegative_lasso(values: Values, *, penalty: float) -> NDArray[np.float64]:
+def nonnegative_lasso(values: Numbers, *, penalty: float) -> NDArray[np.float64]:
     """Return the minimiser of eq. 5.
 
     Formula:  β_i = max(0, v_i - λ/2)

@@ -24,7 +24,7 @@ _ANY: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Lattice:
+class RiskLattice:
     """The cells with small amounts, by the noisy value that they would show.
 
     Args:
@@ -40,7 +40,7 @@ class Lattice:
     variance: float
 
     @staticmethod
-    def of(amounts: NDArray[np.float64], cells: NDArray[np.float64], mass: NDArray[np.float64]) -> Lattice:
+    def of(amounts: NDArray[np.float64], cells: NDArray[np.float64], mass: NDArray[np.float64]) -> RiskLattice:
         """Spread the cells over the values that they would show.
 
         Args:
@@ -53,7 +53,7 @@ class Lattice:
         held = np.bincount(np.rint(amounts).astype(np.int64), weights=cells).astype(np.float64)
         values = np.arange(-reach, held.size + reach, dtype=np.float64)
         variance = float(cells.sum() * (mass @ noise**2))
-        return Lattice(values, np.convolve(held, mass), np.convolve(held, -noise * mass), variance)
+        return RiskLattice(values, np.convolve(held, mass), np.convolve(held, -noise * mass), variance)
 
     def squared_error(self, lambda_: float, theta: float) -> tuple[float, float]:
         """Return the expected squared error of these cells, and how many of them stay above 0."""

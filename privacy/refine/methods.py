@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from contracts.reading.scalars import plain_decimal
 from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.refine.empirical_bayes import empirical_bayes
 from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.posterior import Posterior, refine_posterior
 from privacy.refine.risk import Choice, estimate_risk, refine_auto
 from privacy.refine.rounding import round_to_total
@@ -29,13 +30,12 @@ from privacy.refine.simplex import project_simplex
 from privacy.refine.spatial import spatial_bayes
 
 Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
-Counts = NDArray[np.int64] | NDArray[np.float64]
 NO_NEIGHBOURS = "The cells around a cell did not tell it apart; each cell was refined by itself."
 """Where counts are far larger than their noise, the regression on the neighbours may have no solution."""
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellEvidence:
     """A noisy table with all that its refinement may look at.
 
     Args:
@@ -50,7 +50,7 @@ class Cells:
 
     noisy: NDArray[np.int64]
     impossible: NDArray[np.bool_]
-    event: NoiseEvent
+    event: CountNoise
     ordered: tuple[int, ...]
     total: int
     reference: NDArray[np.int64] | None = None
@@ -61,13 +61,13 @@ class Cells:
         """Return the noisy counts of the cells that are no structural zeros, shape (possible cells,)."""
         return self.noisy[~self.impossible]
 
-    def whole_table(self, counts: Counts) -> NDArray[Any]:
+    def whole_table(self, counts: Numbers) -> NDArray[Any]:
         """Put one count for each possible cell back into the table, with 0 elsewhere."""
         table: NDArray[Any] = np.zeros(self.noisy.shape, dtype=counts.dtype)
         table[~self.impossible] = counts
         return table
 
-    def ordered_last(self, table: Counts) -> NDArray[Any]:
+    def ordered_last(self, table: Numbers) -> NDArray[Any]:
         """Move the ordered axes to the end."""
         return np.ascontiguousarray(np.moveaxis(table, self.ordered, range(-len(self.ordered), 0)))
 
@@ -88,14 +88,14 @@ class Estimate:
         notes: what a reader of the record should know.
     """
 
-    counts: Counts
+    counts: Numbers
     method: Method
     lambda_: Decimal | None
     estimated_rmse: Mapping[str, float]
     notes: tuple[str, ...] = ()
 
 
-def estimate(cells: Cells, terms: Refine) -> Estimate:
+def estimate(cells: CellEvidence, terms: Refine) -> Estimate:
     """Refine the possible cells by the method of the spec.
 
     Args:
@@ -123,11 +123,11 @@ def estimate(cells: Cells, terms: Refine) -> Estimate:
             assert_never(terms.method)
 
 
-def _counts(values: NDArray[np.float64], cells: Cells, terms: Refine) -> Counts:
+def _counts(values: NDArray[np.float64], cells: CellEvidence, terms: Refine) -> Numbers:
     return round_to_total(values, cells.total) if terms.integers else values
 
 
-def _negative_l2(cells: Cells, terms: Refine) -> Estimate:
+def _negative_l2(cells: CellEvidence, terms: Refine) -> Estimate:
     """Use the λ that is written, or choose one from the noisy values or on an earlier version."""
     noisy, lambda_, risks = cells.possible, terms.lambda_, {}
     if terms.sparsity is not None:
@@ -154,7 +154,7 @@ def _exactly(lambda_: float) -> Decimal:
     return plain_decimal(Decimal(repr(lambda_)))
 
 
-def _neighbourhood(cells: Cells, terms: Refine) -> Estimate:
+def _neighbourhood(cells: CellEvidence, terms: Refine) -> Estimate:
     """Refine each cell given the cells around it, or by itself where these tell nothing."""
     if not cells.ordered:
         raise ValueError("method 'neighbourhood' needs a column whose cells are ordered")
@@ -165,19 +165,19 @@ def _neighbourhood(cells: Cells, terms: Refine) -> Estimate:
         return replace(alone, notes=(NO_NEIGHBOURS,))
 
 
-def _neighbours(cells: Cells) -> Posterior:
+def _neighbours(cells: CellEvidence) -> Posterior:
     """Return the posterior of the possible cells given the table around them."""
     laid = cells.ordered_last(np.where(cells.impossible, 0, cells.noisy))
     posterior = spatial_bayes(laid, cells.event, axes=len(cells.ordered))
     return replace(posterior, codes=cells.as_declared(posterior.codes)[~cells.impossible])
 
 
-def _from_posterior(posterior: Posterior, cells: Cells, terms: Refine, method: Method) -> Estimate:
+def _from_posterior(posterior: Posterior, cells: CellEvidence, terms: Refine, method: Method) -> Estimate:
     counts = refine_posterior(posterior, total=cells.total, integers=terms.integers)
     return Estimate(counts, method, None, {method: estimate_risk(counts, posterior)})
 
 
-def _auto(cells: Cells, terms: Refine) -> Estimate:
+def _auto(cells: CellEvidence, terms: Refine) -> Estimate:
     """Let the methods compete, then use the best one as if the spec had named it.
 
     The noisy counts themselves compete where the total is an estimate. Under an exact total they cannot win:
@@ -193,7 +193,7 @@ def _auto(cells: Cells, terms: Refine) -> Estimate:
         table = cells.ordered_last(cells.whole_table(rival.counts))
 
     def judged(axes: int) -> Choice:
-        others: dict[str, Counts] = {"negative_l2": table}
+        others: dict[str, Numbers] = {"negative_l2": table}
         if cells.estimated:
             others["none"] = noisy
         total = cells.total

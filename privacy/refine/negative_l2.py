@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.simplex import Values, project_divided
+from privacy.arrays import Numbers
+from privacy.refine.simplex import project_divided
 
 
 def negative_l2(
-    values: Values,
+    values: Numbers,
     total: float,
     *,
     lambda_: float,

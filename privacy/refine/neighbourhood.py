@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.posterior import Floats
+from privacy.arrays import Floats
 
 REACH_2D: Final = 2
 REACH_1D: Final = 4

@@ -10,15 +10,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import variance
 
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
 SMALLEST_UNIT = 0.3
 """Below this standard deviation nearly every noisy count is the exact one; finer steps than integers have no use."""
 
 
-def noise_likelihood(event: NoiseEvent, difference: NDArray[np.int64]) -> NDArray[np.float64]:
+def noise_likelihood(event: CountNoise, difference: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return P(noise = difference) up to a constant factor.
 
     Formula: exp(-t |d|) (discrete Laplace), exp(-d² / (2 σ²)) (discrete Gaussian)
@@ -31,6 +30,6 @@ def noise_likelihood(event: NoiseEvent, difference: NDArray[np.int64]) -> NDArra
             return np.exp(-(d**2) / (2 * float(sigma_squared)))
 
 
-def noise_unit(event: NoiseEvent) -> float:
+def noise_unit(event: CountNoise) -> float:
     """Return the noise's standard deviation, but at least 0.3: the length by which grids and bins are measured."""
     return max(SMALLEST_UNIT, sqrt(variance(event)))

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from privacy.arrays import Floats
+
 STEP: Final = 2.0**-20
 """Published estimates are multiples of it, so that the last bits of exp and of sums cannot change a release."""
 TOLERATED: Final = 1.05

@@ -15,15 +15,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.refine.empirical_bayes import empirical_bayes
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.posterior import Posterior, check_total, refine_posterior
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
 from privacy.refine.spatial import spatial_bayes
 from privacy.refine.unbiased_risk import unbiased_risk
-
-Table = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,12 @@ class Choice:
     """
 
     method: str
-    table: Table
+    table: Numbers
     risks: Mapping[str, float]
     posterior: Posterior
 
 
-def estimate_risk(table: Table, posterior: Posterior) -> float:
+def estimate_risk(table: Numbers, posterior: Posterior) -> float:
     """Return the RMSE that the posterior expects of a refined table [units].
 
     Raises:
@@ -62,12 +61,12 @@ def estimate_risk(table: Table, posterior: Posterior) -> float:
 
 def refine_auto(
     noisy: NDArray[np.int64],
-    event: NoiseEvent,
+    event: CountNoise,
     *,
     total: int,
     axes: int,
     integers: bool,
-    others: Mapping[str, Table] | None = None,
+    others: Mapping[str, Numbers] | None = None,
 ) -> Choice:
     """Refine by the method of the least estimated risk: simplex, empirical_bayes, spatial, or one of `others`.
 
@@ -90,7 +89,7 @@ def refine_auto(
     posteriors = {"empirical_bayes": empirical_bayes(noisy, event)}
     if axes:
         posteriors["spatial"] = spatial_bayes(noisy, event, axes=axes)
-    tables: dict[str, Table] = dict(others or {})
+    tables: dict[str, Numbers] = dict(others or {})
     projected = project_simplex(noisy, total)
     tables["simplex"] = round_to_total(projected, total) if integers else projected
     unbiased = {name: unbiased_risk(noisy, each, event) for name, each in posteriors.items()}

@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats
 from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine.empirical_bayes import Rows
-from privacy.refine.noise_mass import NoiseEvent
-from privacy.refine.posterior import STEP, Floats
+from privacy.refine.empirical_bayes import PosteriorRows
+from privacy.refine.posterior import STEP
 
 GROUP: Final = 30
 MOST_GROUPS: Final = 4096
@@ -21,7 +22,7 @@ SHARE_ERROR: Final = 0.4
 """About one standard error of s when τ² is estimated from 30 cells; intervals are widened by it."""
 
 
-def shrink(noisy: NDArray[np.int64], predicted: Floats, event: NoiseEvent) -> tuple[Floats, Floats]:
+def shrink(noisy: NDArray[np.int64], predicted: Floats, event: CountNoise) -> tuple[Floats, Floats]:
     """Shrink noisy values to their predictions, in groups of 30 cells or more of like prediction.
 
     Formula:  x + s (noisy - x),  s = τ² / (τ² + σ²),  τ² = max(0, mean (noisy - x)² - σ²)
@@ -37,9 +38,9 @@ def shrink(noisy: NDArray[np.int64], predicted: Floats, event: NoiseEvent) -> tu
     return np.maximum(np.rint(means / STEP) * STEP, 0), shares
 
 
-def shrunk_rows(means: Floats, shares: Floats, event: NoiseEvent) -> Rows:
+def shrunk_rows(means: Floats, shares: Floats, event: CountNoise) -> PosteriorRows:
     """Return the summaries of cells that were shrunk to their prediction."""
     reach = np.sqrt(np.minimum(shares + SHARE_ERROR, 1)) * half_width(event, 0.95)
     lower, upper = np.maximum(np.ceil(means - reach), 0), np.floor(means + reach)
     spread = shares * variance(event)
-    return Rows(means, spread, (means < 0.5).astype(np.float64), lower, upper, spread)
+    return PosteriorRows(means, spread, (means < 0.5).astype(np.float64), lower, upper, spread)

@@ -25,9 +25,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Numbers
 from privacy.refine.chunks import CHUNK, over_chunks
 
-Values = NDArray[np.int64] | NDArray[np.float64]
 _SAMPLED_FROM: Final = 1 << 18
 _STRIDE: Final = 61
 """A prime, so that the sample does not run down one column of a mesh."""
@@ -39,7 +39,7 @@ _INT64: Final = np.iinfo(np.int64)
 
 
 def project_simplex(
-    values: Values, total: float, *, out: NDArray[np.float64] | None = None, threads: int | None = None
+    values: Numbers, total: float, *, out: NDArray[np.float64] | None = None, threads: int | None = None
 ) -> NDArray[np.float64]:
     """Return the point of the scaled simplex that is nearest to `values`.
 
@@ -60,7 +60,7 @@ def project_simplex(
 
 
 def project_divided(
-    values: Values,
+    values: Numbers,
     total: float,
     *,
     gamma: float,
@@ -101,7 +101,7 @@ def project_divided(
     return result
 
 
-def threshold(values: Values, total: float, *, threads: int | None = None) -> float:
+def threshold(values: Numbers, total: float, *, threads: int | None = None) -> float:
     """Return θ, the number that is taken off every cell that stays positive (eq. 10).
 
     Args:
@@ -112,7 +112,7 @@ def threshold(values: Values, total: float, *, threads: int | None = None) -> fl
     return float(_threshold(_flat(values), Fraction(total), threads))
 
 
-def check_projectable(values: Values, total: float, *, threads: int | None = None) -> None:
+def check_projectable(values: Numbers, total: float, *, threads: int | None = None) -> None:
     """Refuse what has no projection; raises `ValueError` naming the argument and the allowed range."""
     if not isfinite(total) or total < 0:
         raise ValueError(f"total must be finite and at least 0, not {total}")
@@ -124,13 +124,13 @@ def check_projectable(values: Values, total: float, *, threads: int | None = Non
         raise ValueError("total must be 0 when there is no cell")
 
 
-def _flat(values: Values) -> NDArray[Any]:
+def _flat(values: Numbers) -> NDArray[Any]:
     """Return the cells in a row, as int64 or float64."""
     dtype = np.int64 if np.issubdtype(values.dtype, np.integer) else np.float64
     return values.reshape(-1).astype(dtype, copy=False)
 
 
-def _checked_out(values: Values, out: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _checked_out(values: Numbers, out: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return the array to write to: the one given if it fits, or a new one."""
     if out is None:
         return np.empty(values.shape, dtype=np.float64)

@@ -21,10 +21,12 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats
 from privacy.refine.count_mixture import mixture_priors
 from privacy.refine.empirical_bayes import (
-    Lattice,
-    Rows,
+    PosteriorLattice,
+    PosteriorRows,
     check_noisy,
     deconvolve,
     exact_rows,
@@ -33,8 +35,8 @@ from privacy.refine.empirical_bayes import (
     summaries,
 )
 from privacy.refine.neighbourhood import Flat, Frame, level_weights, predict
-from privacy.refine.noise_mass import NoiseEvent, noise_unit
-from privacy.refine.posterior import Floats, Posterior
+from privacy.refine.noise_mass import noise_unit
+from privacy.refine.posterior import Posterior
 from privacy.refine.shrinkage import shrink, shrunk_rows
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ _CHUNK: Final = 1 << 18
 _THREADS: Final = 2
 
 
-def spatial_bayes(noisy: NDArray[np.int64], event: NoiseEvent, *, axes: int, side: Floats | None = None) -> Posterior:
+def spatial_bayes(noisy: NDArray[np.int64], event: CountNoise, *, axes: int, side: Floats | None = None) -> Posterior:
     """Return the posterior of every cell of a table whose last axes are ordered.
 
     Args:
@@ -84,7 +86,7 @@ def spatial_bayes(noisy: NDArray[np.int64], event: NoiseEvent, *, axes: int, sid
     return replace(posterior, codes=posterior.codes.reshape(table.shape))
 
 
-def _smooth(values: NDArray[np.int64], bins: NDArray[np.int32], frame: Lattice, layout: Frame) -> Flat:
+def _smooth(values: NDArray[np.int64], bins: NDArray[np.int32], frame: PosteriorLattice, layout: Frame) -> Flat:
     """SMOOTH: the posterior mean of each cell by itself, laid out."""
     parts = _chunked(values.size, lambda part: np.bincount(bins[part], minlength=frame.bins + 1))
     prior = deconvolve(sum(parts, np.zeros(frame.bins + 1, np.int64))[: frame.bins], frame)
@@ -160,8 +162,8 @@ def _combine(
     quiet: NDArray[np.uint8],
     busy: NDArray[np.int64],
     predicted: Floats,
-    frame: Lattice,
-    event: NoiseEvent,
+    frame: PosteriorLattice,
+    event: CountNoise,
 ) -> Posterior:
     """COMBINE: give each cell a row of priors, fit them, and look the posterior up; what was shrunk comes apart."""
     unit = noise_unit(event)
@@ -188,14 +190,16 @@ def _combine(
     return join(codes, tables, exact_rows(kept, event), shrunk_rows(means[~broad], shares[~broad], event))
 
 
-def _codes(row_of: NDArray[np.int32], bins: NDArray[np.int32], frame: Lattice) -> NDArray[np.int32]:
+def _codes(row_of: NDArray[np.int32], bins: NDArray[np.int32], frame: PosteriorLattice) -> NDArray[np.int32]:
     """Return row * (bins + 1) + bin; the last bin of a row stands for what lies above."""
     row_of *= np.int32(frame.bins + 1)
     row_of += bins
     return row_of
 
 
-def _histograms(codes: NDArray[np.int32], apart: NDArray[np.int64], rows: int, frame: Lattice) -> NDArray[np.int64]:
+def _histograms(
+    codes: NDArray[np.int32], apart: NDArray[np.int64], rows: int, frame: PosteriorLattice
+) -> NDArray[np.int64]:
     """Count the cells by row and bin, those that were shrunk left out."""
     size = rows * (frame.bins + 1)
     total = sum(_chunked(codes.size, lambda part: np.bincount(codes[part], minlength=size)), np.zeros(size, np.int64))
@@ -203,7 +207,7 @@ def _histograms(codes: NDArray[np.int32], apart: NDArray[np.int64], rows: int, f
     return total.reshape(rows, frame.bins + 1)[:, :-1]
 
 
-def _priors(histograms: NDArray[np.int64], mixed: int, frame: Lattice, unit: float) -> Floats:
+def _priors(histograms: NDArray[np.int64], mixed: int, frame: PosteriorLattice, unit: float) -> Floats:
     """Fit the prior of every row: mixtures around a prediction, then deconvolved ones."""
     x = LEAST_PREDICTION * np.exp(ROW_STEP * np.arange(mixed - _QUIET_ROWS)) * unit
     predictions = np.concatenate([_quiet_predictions(histograms[:_QUIET_ROWS], frame, unit), x])
@@ -215,7 +219,7 @@ def _priors(histograms: NDArray[np.int64], mixed: int, frame: Lattice, unit: flo
     return priors
 
 
-def _quiet_predictions(histograms: NDArray[np.int64], frame: Lattice, unit: float) -> Floats:
+def _quiet_predictions(histograms: NDArray[np.int64], frame: PosteriorLattice, unit: float) -> Floats:
     """Return the mean of each quiet row's noisy values, made increasing with the level around the cells."""
     # SciPy takes a second to load, and a checker often needs none of it.
     from scipy.optimize import isotonic_regression
@@ -227,14 +231,14 @@ def _quiet_predictions(histograms: NDArray[np.int64], frame: Lattice, unit: floa
     return np.maximum(rising, LEAST_PREDICTION * unit)
 
 
-def _padded(histograms: NDArray[np.int64], priors: Floats, frame: Lattice) -> Rows:
+def _padded(histograms: NDArray[np.int64], priors: Floats, frame: PosteriorLattice) -> PosteriorRows:
     """Return the summaries of the rows that are in use, zeros elsewhere, with a place above the bins."""
     used = np.flatnonzero(histograms.any(axis=1))
     shape = (len(priors), frame.bins + 1)
     filled = [np.zeros(shape) for _ in range(6)]
     for target, part in zip(filled, summaries(priors[used], frame).parts(), strict=True):
         target[used, :-1] = part.reshape(used.size, frame.bins)
-    return Rows(*(target.reshape(-1) for target in filled))
+    return PosteriorRows(*(target.reshape(-1) for target in filled))
 
 
 def _chunked(size: int, work: Callable[[slice], T]) -> list[T]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import Intervals, noise_intervals, refined_intervals
-from privacy.refine.methods import Cells, Counts, Estimate, Method, estimate
-from privacy.refine.noise_mass import NoiseEvent
+from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
 from privacy.refine.total import NoisySum, kept_total
 
 NO_SUM = "The noisy total was below zero and was set to zero."
@@ -44,7 +45,7 @@ class Chosen:
 class Coarser:
     """The counts of a table with a hierarchy at a coarser resolution, with their 95 % intervals [units]."""
 
-    values: Counts
+    values: Numbers
     intervals: Intervals
 
 
@@ -67,7 +68,7 @@ class Refined:
         suppressed: the cells that a minimum-frequency rule suppresses, same shape; None without such a rule.
     """
 
-    values: Counts
+    values: Numbers
     total: int | None
     notes: tuple[str, ...]
     method: Method
@@ -86,7 +87,7 @@ def refine_table(
     *,
     impossible: NDArray[np.bool_],
     total: int | NoisySum | None,
-    event: NoiseEvent,
+    event: CountNoise,
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
@@ -125,11 +126,11 @@ def refine_table(
     notes = () if total >= 0 else (NO_SUM,)
     chosen = _chosen(terms)
     if total <= 0:
-        counts: Counts = np.zeros(noisy.shape, np.int64) if terms.integers else np.zeros(noisy.shape)
+        counts: Numbers = np.zeros(noisy.shape, np.int64) if terms.integers else np.zeros(noisy.shape)
         method, lambda_ = _trivial(terms)
         ends = refined_intervals(noisy, counts, event, impossible=impossible)
         return Refined(counts, 0, (*notes, ALL_ZERO) if chosen else notes, method, lambda_, chosen, {}, ends)
-    cells = Cells(noisy, impossible, event, ordered, total, reference, estimated)
+    cells = CellEvidence(noisy, impossible, event, ordered, total, reference, estimated)
     made: Estimate = estimate(cells, terms)
     counts = cells.whole_table(made.counts)
     notes = (*notes, *made.notes)

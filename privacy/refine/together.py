@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.release.tables.product import CONSISTENT_METHODS, Refine
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats, Numbers
 from privacy.marginals.uncertainty import variance
-from privacy.refine.consistency import Agreement, Floats, NoisyTable
+from privacy.refine.consistency import Agreement, NoisyTable
 from privacy.refine.intervals import noise_intervals, refined_intervals
-from privacy.refine.methods import Counts, Method
-from privacy.refine.noise_mass import NoiseEvent
+from privacy.refine.methods import Method
 from privacy.refine.posterior import STEP
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
@@ -48,7 +49,7 @@ class MeasuredTable:
     columns: tuple[str, ...]
     noisy: NDArray[np.int64]
     impossible: NDArray[np.bool_]
-    event: NoiseEvent
+    event: CountNoise
 
     def as_table(self) -> NoisyTable:
         """Return the table as consistency sees it."""
@@ -65,7 +66,7 @@ class KnownTotal:
     """
 
     value: int
-    event: NoiseEvent | None
+    event: CountNoise | None
 
     def as_table(self) -> NoisyTable:
         """Return the total as a table without columns."""
@@ -94,7 +95,7 @@ def refine_together(
     known = [] if total is None else [total.as_table()]
     agreement = Agreement([*(table.as_table() for table in tables), *known])
     if terms.method == "none":
-        made: list[Counts] = [_steady(values) for values in agreement.estimates()[: len(tables)]]
+        made: list[Numbers] = [_steady(values) for values in agreement.estimates()[: len(tables)]]
         return _stated(tables, made, terms, None, ())
     if total is None:
         raise ValueError("method 'simplex' needs a total")
@@ -112,18 +113,18 @@ def _steady(values: Floats) -> Floats:
     return steady
 
 
-def _whole(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> Counts:
+def _whole(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> Numbers:
     """Return a table with exactly the total: nearly consistent values, moved onto the simplex, rounded if wanted."""
     possible = ~table.impossible
     projected = _steady(project_simplex(values[possible], total))
-    counts: Counts = round_to_total(projected, total) if terms.integers else projected
+    counts: Numbers = round_to_total(projected, total) if terms.integers else projected
     whole: NDArray[Any] = np.zeros(values.shape, dtype=counts.dtype)
     whole[possible] = counts
     return whole
 
 
 def _stated(
-    tables: Sequence[MeasuredTable], made: Sequence[Counts], terms: Refine, total: int | None, notes: tuple[str, ...]
+    tables: Sequence[MeasuredTable], made: Sequence[Numbers], terms: Refine, total: int | None, notes: tuple[str, ...]
 ) -> tuple[Refined, ...]:
     """State what was made of each table, with its intervals and with how far it is from agreeing."""
     gaps = Agreement([table.as_table() for table in tables]).disagreements(made)

@@ -46,9 +46,9 @@ from contracts.contract.contract import Contract
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.product import TablesProduct
 from contracts.release.tables.table_form import form_of_table
+from privacy.accounting.events import CountNoise
 from privacy.marginals.uncertainty import variance
 from privacy.refine.chunks import exact_sum
-from privacy.refine.noise_mass import NoiseEvent
 
 TotalKind = Literal["estimated", "noisy", "invariant", "none"]
 _WEIGHT: Final = 2**40
@@ -105,7 +105,7 @@ def _forms_with_a_total(product: TablesProduct, contract: Contract) -> set[str]:
     return {form_of_table(table, product, contract) for table in kept}
 
 
-def table_sum(noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: NoiseEvent) -> NoisySum:
+def table_sum(noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: CountNoise) -> NoisySum:
     """Add up the cells of a noisy table that can hold something.
 
     Args:
@@ -119,7 +119,7 @@ def table_sum(noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: No
 
 
 def kept_total(
-    noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: NoiseEvent, *, shared: NoisySum
+    noisy: NDArray[np.int64], impossible: NDArray[np.bool_], event: CountNoise, *, shared: NoisySum
 ) -> int:
     """Choose what a table of whole numbers adds up to: the average of all sums, or its own sum.
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.release.tables.levels import levels_of, parents
 from contracts.release.tables.product import TableSpec
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.marginals.uncertainty import variance
 from privacy.refine.hierarchy import Parents, consistent_variances, make_consistent, project_tree, round_tree
 from privacy.refine.intervals import refined_intervals
-from privacy.refine.methods import Counts
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.tables import NO_SUM, Coarser, Refined
 
 
@@ -34,12 +34,12 @@ class MeasuredTree:
 
     noisy: Sequence[NDArray[np.int64]]
     impossible: Sequence[NDArray[np.bool_]]
-    events: Sequence[NoiseEvent]
+    events: Sequence[CountNoise]
     parents: Parents
 
 
 def measured_tree(
-    table: TableSpec, contract: Contract, noisy: Sequence[NDArray[np.int64]], events: Sequence[NoiseEvent]
+    table: TableSpec, contract: Contract, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]
 ) -> MeasuredTree:
     """Put together what was measured of a table with a hierarchy.
 
@@ -109,7 +109,7 @@ def _among_possible(parents: Parents, possible: Sequence[NDArray[np.bool_]]) -> 
     ]
 
 
-def _whole_table(counts: Counts, possible: NDArray[np.bool_], like: NDArray[np.int64]) -> NDArray[Any]:
+def _whole_table(counts: Numbers, possible: NDArray[np.bool_], like: NDArray[np.int64]) -> NDArray[Any]:
     """Put one count for each possible cell back into its level, with 0 elsewhere."""
     table: NDArray[Any] = np.zeros(possible.size, dtype=counts.dtype)
     table[possible] = counts

@@ -17,20 +17,21 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteLaplace
+from privacy.arrays import Floats
 from privacy.marginals.uncertainty import variance
-from privacy.refine.noise_mass import NoiseEvent, noise_likelihood, noise_unit
-from privacy.refine.posterior import Floats, Posterior
+from privacy.refine.noise_mass import noise_likelihood, noise_unit
+from privacy.refine.posterior import Posterior
 
 _REACH: int = 24
 
 
-def reach_in_bins(event: NoiseEvent, width: int) -> int:
+def reach_in_bins(event: CountNoise, width: int) -> int:
     """Return how many bins of the given width the noise may reach over: 24 units, and one for the difference."""
     return ceil(_REACH * noise_unit(event) / width) + 2
 
 
-def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: NoiseEvent) -> Floats:
+def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: CountNoise) -> Floats:
     """Return an unbiased estimate of the covariance of noise and estimate, for each noisy value.
 
     Args:
@@ -54,7 +55,7 @@ def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: Noise
     return variance(event) * slope
 
 
-def unbiased_risk(noisy: NDArray[np.int64], posterior: Posterior, event: NoiseEvent) -> float:
+def unbiased_risk(noisy: NDArray[np.int64], posterior: Posterior, event: CountNoise) -> float:
     """Return the estimated mean squared error of the posterior means [units²].
 
     May be negative: it is unbiased, and its standard error falls with the square root of the number of cells.

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import duckdb
 
-Columns = tuple[str, ...]
-Shapes = Mapping[Columns, tuple[int, ...]]
+ColumnNames = tuple[str, ...]
+Shapes = Mapping[ColumnNames, tuple[int, ...]]
 """Cells along each column, by clique."""
 
 SPILL: Final = "spill"
@@ -36,7 +36,7 @@ ARRAY_BITS: Final = 16
 """DuckDB groups into an array, without hashing, where the groups' numbers have so many bits."""
 
 
-def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns, NDArray[np.int64]]:
+def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[ColumnNames, NDArray[np.int64]]:
     """Count the marginals of all cliques over their full declared domains; private, for handles alone.
 
     Args:
@@ -64,7 +64,7 @@ def count_marginals(path: Path, shapes: Shapes, *, threads: int) -> dict[Columns
 
 
 def count_populated(
-    path: Path, clique: Columns, shape: tuple[int, ...], *, threads: int
+    path: Path, clique: ColumnNames, shape: tuple[int, ...], *, threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count the populated cells of one marginal; private, for handles alone.
 
@@ -84,7 +84,7 @@ def _settings(path: Path, threads: int) -> dict[str, str | bool | int | float | 
     return {"threads": threads, "temp_directory": str(path.parent / SPILL)}
 
 
-def _by_columns(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:
+def _by_columns(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[ColumnNames, NDArray[np.int64]]:
     """Group by the columns of each clique, one clique after the other."""
     counts = {}
     for clique, shape in shapes.items():
@@ -96,7 +96,7 @@ def _by_columns(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[C
     return counts
 
 
-def _histograms(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[Columns, NDArray[np.int64]]:
+def _histograms(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> dict[ColumnNames, NDArray[np.int64]]:
     """Add up, batch by batch, the histograms of the cell numbers of all cliques."""
     counts = {clique: np.zeros(prod(shape), dtype=np.int64) for clique, shape in shapes.items()}
     for batch in _batches(connection, sorted({name for clique in shapes for name in clique})):
@@ -117,7 +117,7 @@ def _batches(
 
 
 def _cell_numbers(
-    batch: Mapping[str, NDArray[np.unsignedinteger]], clique: Columns, shape: tuple[int, ...]
+    batch: Mapping[str, NDArray[np.unsignedinteger]], clique: ColumnNames, shape: tuple[int, ...]
 ) -> NDArray[np.intp]:
     """Return the row-major number of each row's cell."""
     numbers = batch[clique[0]].astype(np.intp)
@@ -128,7 +128,7 @@ def _cell_numbers(
 
 
 def _grouped(
-    connection: duckdb.DuckDBPyConnection, clique: Columns, shape: tuple[int, ...]
+    connection: duckdb.DuckDBPyConnection, clique: ColumnNames, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the cell numbers and counts of the populated cells of one marginal, by a GROUP BY."""
     terms, stride = [], prod(shape)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.table_form import MOST_CODES
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import Shapes, count_marginals, count_populated
 

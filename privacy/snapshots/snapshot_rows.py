@@ -10,7 +10,8 @@ from typing import Final, NoReturn
 import numpy as np
 
 from contracts.contract.contract import Contract
-from privacy.learning.layout import Codes, RowLayout, row_layout
+from privacy.arrays import Unsigned
+from privacy.learning.layout import RowLayout, row_layout
 from privacy.learning.rows import PrivateRows
 from privacy.private_table import PrivateTable
 
@@ -35,7 +36,7 @@ class SnapshotRows:
         self._table = table
         self._contract = contract
         self._threads = threads
-        self._known: dict[tuple[str, ...], Codes] = {}
+        self._known: dict[tuple[str, ...], Unsigned] = {}
 
     def __repr__(self) -> str:
         """Show which snapshot is read."""
@@ -57,7 +58,7 @@ class SnapshotRows:
         mark = self._table.keyed_hash, self._table.contract_digest
         return PrivateRows(layout, *mark, partial(self._codes, layout))
 
-    def _codes(self, layout: RowLayout) -> Codes:
+    def _codes(self, layout: RowLayout) -> Unsigned:
         """Read the codes, once; read-only."""
         if layout.names not in self._known:
             codes = _read_codes(self._table.path, layout, threads=self._threads)
@@ -66,7 +67,7 @@ class SnapshotRows:
         return self._known[layout.names]
 
 
-def _read_codes(path: Path, layout: RowLayout, *, threads: int) -> Codes:
+def _read_codes(path: Path, layout: RowLayout, *, threads: int) -> Unsigned:
     """Read codes from the snapshot's table `codes`, shape (rows, columns), in the smallest type that holds them."""
     import duckdb  # here, so that looking at a budget does not load it
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from privacy.learning.rows import PrivateRows
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.snapshots.snapshot_rows import SnapshotRows

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import floor, prod
 
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
 from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of
@@ -21,9 +22,9 @@ from contracts.release.tables.table_form import form_of_table
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
+from privacy.accounting.events import CountNoise
 from privacy.marginals.coarsening import Coarsening, coarsening
-from privacy.marginals.counts import Clique
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseEvent, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.total import draws_total
 from privacy.table_plans.level_shares import level_shares
@@ -57,7 +58,7 @@ class PlannedDraw:
     cells: int
     share: Fraction
     noise: Noise
-    event: NoiseEvent
+    event: CountNoise
     variance: float
     half_width: int
     coarsening: Coarsening | None = None
@@ -98,7 +99,7 @@ class TablesPlan:
     minimum_frequency: MinimumFrequency | None = None
 
     @property
-    def events(self) -> tuple[NoiseEvent, ...]:
+    def events(self) -> tuple[CountNoise, ...]:
         """The events of the draws, in order."""
         return tuple(draw.event for draw in self.draws)
 

@@ -10,8 +10,7 @@ from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Contract
 from contracts.release.tables.product import Refine, TableSpec, TablesProduct
 from contracts.release.tables.table_form import form_of_table
-from privacy.accounting.events import DiscreteLaplace
-from privacy.marginals.sensitivity import NoiseEvent
+from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits
 
 
@@ -48,7 +47,7 @@ class SparsePlan:
         return ceil(expected_false_hits(self.cells, self.inverse_scale, self.thresholds[0]))
 
 
-def sparse_plan(table: TableSpec, product: TablesProduct, contract: Contract, event: NoiseEvent) -> SparsePlan | None:
+def sparse_plan(table: TableSpec, product: TablesProduct, contract: Contract, event: CountNoise) -> SparsePlan | None:
     """Return how a table is listed; None for a dense one.
 
     Args:

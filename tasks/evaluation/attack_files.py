@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from contracts.errors import Finding, Refused
-from privacy.evaluation.shadow_attacks import Claim, Guessing, Verdict
+from privacy.evaluation.shadow_attacks import AttackVerdict, Guessing, TestedClaim
 from tasks.evaluation.public_rows import FOLDER, DeclaredPublic
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.evaluation.score_pages import attacks_page
@@ -72,7 +72,7 @@ class AttackResult:
         guessing: how often the secret was guessed right, of attribute inference.
     """
 
-    verdict: Verdict
+    verdict: AttackVerdict
     guessing: Guessing | None = None
 
 
@@ -98,7 +98,7 @@ class AttackReport:
     release: str
     version: int | None
     declared: DeclaredPublic
-    claim: Claim
+    claim: TestedClaim
     adjacency: str
     rows: int
     population: int

@@ -8,9 +8,9 @@ import numpy as np
 
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.sql.code_sql import identifier
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
 from privacy.classifiers.inputs import model_layout
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.model_scores import PrivateModelScores, model_scores
 from privacy.private_table import PrivateTable
 from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
@@ -30,7 +30,7 @@ def published_classifier(path: Path, record: ModelRecord, meaning: ModelMeaning)
         SpecRefused: they cannot be read, or are not those of the record's columns and range.
     """
     limits = record.replay.model.range
-    bounds = None if limits is None else Bounds.of(limits)
+    bounds = None if limits is None else ParameterRange.of(limits)
     file = path / WEIGHTS
     try:
         if file.is_symlink() or file.parent.is_symlink():
@@ -87,5 +87,5 @@ def evaluate_model(
         )
 
 
-def _chances(model: ClassifierModel, rows: Rows) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _chances(model: ClassifierModel, rows: EncodedRows) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return model.probabilities(rows.codes.astype(np.uint32))

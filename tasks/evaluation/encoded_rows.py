@@ -10,14 +10,16 @@ import numpy as np
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.sql.encoding import encode_select
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def encoded_rows(made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str) -> Rows:
+def encoded_rows(
+    made: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str
+) -> EncodedRows:
     """Encode made-up rows as the real ones were."""
     with connect(None, memory_limit=memory_limit, spill=spill) as connection:
         source = f"read_parquet({one_file(made)})"
@@ -32,10 +34,10 @@ def encoded_rows(made: Path, contract: Contract, names: tuple[str, ...], spill: 
 
 def fetched_rows(
     connection: duckdb.DuckDBPyConnection, query: str, contract: Contract, names: tuple[str, ...], where: Path
-) -> Rows:
+) -> EncodedRows:
     """Fetch codes; refuse an empty table."""
     found = attempt(lambda: connection.execute(query).fetchnumpy(), lambda error: trouble(error, where, "reading it"))
     codes = np.stack([np.asarray(found[name]) for name in names], axis=1)
     if not len(codes):
         raise Refused([Finding(str(where), "rows", "none", "at least one row to compare")])
-    return Rows(names, contract.shape(names), codes)
+    return EncodedRows(names, contract.shape(names), codes)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import SudareError
-from privacy.evaluation.cells import Rows, check_comparable
+from privacy.evaluation.cells import EncodedRows, check_comparable
 
 TREE_DEPTH: Final = 5
 SEED: Final = 0
@@ -69,7 +69,12 @@ class _Weighted:
 
 
 def accuracies(
-    train: Rows, test: Rows, *, target: str, most: int | None = None, after: Callable[[str], None] = lambda name: None
+    train: EncodedRows,
+    test: EncodedRows,
+    *,
+    target: str,
+    most: int | None = None,
+    after: Callable[[str], None] = lambda name: None,
 ) -> dict[str, float]:
     """Train every learner on one table and return the share of the other's rows whose target it predicts.
 
@@ -103,7 +108,7 @@ def accuracies(
     return found
 
 
-def population_chances(known: Rows, asked: Rows, *, target: str) -> NDArray[np.float64]:
+def population_chances(known: EncodedRows, asked: EncodedRows, *, target: str) -> NDArray[np.float64]:
     """Return what rows of the population tell of a column of other rows, by a tree with 20 rows a leaf.
 
     Args:
@@ -125,12 +130,12 @@ def population_chances(known: Rows, asked: Rows, *, target: str) -> NDArray[np.f
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def _some(rows: Rows, most: int) -> Rows:
+def _some(rows: EncodedRows, most: int) -> EncodedRows:
     """Draw at most so many rows, the same at each call."""
     if len(rows.codes) <= most:
         return rows
     kept = np.random.default_rng(SEED).choice(len(rows.codes), most, replace=False)
-    return Rows(rows.columns, rows.shape, rows.codes[kept])
+    return EncodedRows(rows.columns, rows.shape, rows.codes[kept])
 
 
 def _accuracy(make: Callable[[], Any], known: _Weighted, asked: _Weighted) -> float:
@@ -145,15 +150,15 @@ def _accuracy(make: Callable[[], Any], known: _Weighted, asked: _Weighted) -> fl
     return float(np.average(predicted == asked.targets, weights=asked.weights))
 
 
-def _weighted(rows: Rows, target: str) -> _Weighted:
+def _weighted(rows: EncodedRows, target: str) -> _Weighted:
     """Count equal rows, and encode the distinct ones."""
     place = rows.columns.index(target)
     distinct, counts = np.unique(rows.codes, axis=0, return_counts=True)
-    features = _features(Rows(rows.columns, rows.shape, distinct), target)
+    features = _features(EncodedRows(rows.columns, rows.shape, distinct), target)
     return _Weighted(features, distinct[:, place], counts.astype(np.float64))
 
 
-def _features(rows: Rows, target: str) -> NDArray[np.float32]:
+def _features(rows: EncodedRows, target: str) -> NDArray[np.float32]:
     """Return the one-hot entries of all columns but the target."""
     others = [place for place, name in enumerate(rows.columns) if name != target]
     encoded = [np.eye(rows.shape[place], dtype=np.float32)[rows.codes[:, place]] for place in others]

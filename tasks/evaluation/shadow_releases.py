@@ -53,10 +53,10 @@ from tasks.storage.progress import Bar, quietly, step
 LEAST_RELEASES: Final = 4
 MOST_SAMPLED: Final = 4_096
 """Synthetic rows that an attacker looks at, where the spec writes more."""
-Plan = TablesPlan | SyntheticPlan | ModelPlan
-Places = NDArray[np.int64]
-Advance = Callable[[float, str], None]
-Make = Callable[[int, Places, Advance], Seen]
+ReleasePlan = TablesPlan | SyntheticPlan | ModelPlan
+RowNumbers = NDArray[np.int64]
+OnProgress = Callable[[float, str], None]
+Make = Callable[[int, RowNumbers, OnProgress], Seen]
 """From a number, the places of rows in the snapshot, and what moves the bar, to a release as it is seen."""
 
 
@@ -76,13 +76,13 @@ class Shadows:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: Plan
+    plan: ReleasePlan
     table: PrivateTable
     ledger: Ledger
     folder: Path
     memory_limit: str
 
-    def make(self, number: int, places: Places, advance: Advance) -> Seen:
+    def make(self, number: int, places: RowNumbers, advance: OnProgress) -> Seen:
         """Make one release of the rows at these places of the snapshot."""
         part = self._part(number, places)
         grant = self._grant(number, part)
@@ -91,7 +91,7 @@ class Shadows:
         finally:
             part.path.unlink(missing_ok=True)
 
-    def _part(self, number: int, places: Places) -> PrivateTable:
+    def _part(self, number: int, places: RowNumbers) -> PrivateTable:
         """Copy rows into a snapshot of their own."""
         path = self.folder / f"shadow-{number}.duckdb"
         copied = (
@@ -118,7 +118,7 @@ class Shadows:
         self.ledger.reserve(asked)
         return open_grant(self.ledger, run)
 
-    def _seen(self, grant: Grant, part: PrivateTable, advance: Advance) -> Seen:
+    def _seen(self, grant: Grant, part: PrivateTable, advance: OnProgress) -> Seen:
         """Make the product, and return what is published of it."""
         plan, contract = self.plan, self.contract
         if isinstance(plan, TablesPlan):
@@ -154,7 +154,7 @@ class Shadows:
 
 @contextmanager
 def shadows_of(
-    spec: ReleaseSpec, contract: Contract, plan: Plan, table: PrivateTable, *, memory_limit: str
+    spec: ReleaseSpec, contract: Contract, plan: ReleasePlan, table: PrivateTable, *, memory_limit: str
 ) -> Iterator[Shadows]:
     """Open the ledger of shadow releases beside a snapshot of public rows, inside the block; nothing of it stays."""
     with TemporaryDirectory(dir=table.path.parent, prefix="shadows-") as name:
@@ -164,7 +164,7 @@ def shadows_of(
 
 
 def play(
-    make: Make, places: Places, *, paired: bool, releases: int, seconds: float, random: np.random.Generator
+    make: Make, places: RowNumbers, *, paired: bool, releases: int, seconds: float, random: np.random.Generator
 ) -> tuple[tuple[Seen, ...], Trials]:
     """Toss coins for rows, and make a release of each toss, as many as there is time for.
 
@@ -202,7 +202,7 @@ def _tossed(rows: int, paired: bool, random: np.random.Generator) -> NDArray[np.
     return np.concatenate([heads, ~heads])
 
 
-def _share_of(bar: Bar, number: int, releases: int) -> Advance:
+def _share_of(bar: Bar, number: int, releases: int) -> OnProgress:
     """Return what moves the bar within one release."""
 
     def advance(share: float, doing: str = "") -> None:
@@ -223,7 +223,7 @@ def _check_time(each: float, made: int, seconds: float) -> None:
 
 def public_codes(
     table: PrivateTable, contract: Contract, names: Sequence[str], *, memory_limit: str
-) -> tuple[NDArray[np.int64], Places]:
+) -> tuple[NDArray[np.int64], RowNumbers]:
     """Return the codes of public rows, one a unit, and their places in the snapshot.
 
     Args:

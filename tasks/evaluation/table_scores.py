@@ -14,7 +14,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.tables.product import TableSpec
 from contracts.sql.code_sql import identifier
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
 from privacy.private_table import PrivateTable
 from tasks.records.strict_json import printable
@@ -65,11 +65,11 @@ def _errors(
             lambda: session.execute(query).fetchnumpy(), lambda error: trouble(error, table.path, "reading it")
         )
     codes = np.stack([np.asarray(counted[name], dtype=np.int64) for name in names], axis=1)
-    numbers = Rows(names, shape, codes).numbers(range(len(names)))
+    numbers = EncodedRows(names, shape, codes).numbers(range(len(names)))
     exact = dict(zip(numbers.tolist(), np.asarray(counted["number of rows"]).tolist(), strict=True))
     return cell_errors(
         exact,
-        Rows(names, shape, published.codes).numbers(range(len(names))),
+        EncodedRows(names, shape, published.codes).numbers(range(len(names))),
         published,
         columns=names,
         labels=tuple(contract.column(name).labels for name in names),

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.propensity import Propensity, logistic_propensity, pool
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, Yardstick, bootstrap, independent, yardstick
 from tasks.evaluation.predictors import SEED, EvaluationExtraMissing, accuracies
@@ -17,13 +17,13 @@ LEAST_ROWS: Final = 10
 """With fewer rows none can be held back to test on."""
 HELD_BACK: Final = 5
 """Every fifth row, after a shuffle, is tested on."""
-MAKERS: Final[dict[str, Callable[[Rows, np.random.Generator], Rows]]] = {
+MAKERS: Final[dict[str, Callable[[EncodedRows, np.random.Generator], EncodedRows]]] = {
     BOOTSTRAP: bootstrap,
     INDEPENDENT: independent,
 }
 
 
-def propensities(real: Rows, other: Rows) -> dict[str, Propensity]:
+def propensities(real: EncodedRows, other: EncodedRows) -> dict[str, Propensity]:
     """Ask two classifiers to tell the tables apart; the tree needs the extra, and is left out without it."""
     pooled = pool(real, other)
     regression = logistic_propensity(pooled)
@@ -34,7 +34,7 @@ def propensities(real: Rows, other: Rows) -> dict[str, Propensity]:
         return found
 
 
-def yardstick_of(name: str, real: Rows, *, degrees: tuple[int, ...], shares: bool) -> Yardstick:
+def yardstick_of(name: str, real: EncodedRows, *, degrees: tuple[int, ...], shares: bool) -> Yardstick:
     """Make and score the rows of one yardstick, the same at each call."""
     random = np.random.default_rng(SEED)
     other = MAKERS[name](real, random)
@@ -43,7 +43,7 @@ def yardstick_of(name: str, real: Rows, *, degrees: tuple[int, ...], shares: boo
 
 
 def learned_from_real(
-    real: Rows, *, target: str, most: int, after: Callable[[str], None] = lambda name: None
+    real: EncodedRows, *, target: str, most: int, after: Callable[[str], None] = lambda name: None
 ) -> dict[str, float]:
     """Train the learners on four fifths of the real rows and test them on the last; nothing for hardly any rows.
 
@@ -53,5 +53,5 @@ def learned_from_real(
         return {}
     order = np.random.default_rng(SEED).permutation(len(real.codes))
     held, kept = order[::HELD_BACK], np.setdiff1d(order, order[::HELD_BACK])
-    train, test = (Rows(real.columns, real.shape, real.codes[places]) for places in (kept, held))
+    train, test = (EncodedRows(real.columns, real.shape, real.codes[places]) for places in (kept, held))
     return accuracies(train, test, target=target, most=most, after=after)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import digit
+from contracts.contract.impossible_cells import Clique
 from privacy.classifiers.classifier_model import ClassifierModel, read_classifier
 from privacy.federation.coordinator import replayed
 from privacy.federation.rounds import RoundSum
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_slots
-from privacy.marginals.counts import Clique
 from tasks.federation.federation_run import Federation
 from tasks.federation.generator_outputs import ARRAYS, MODEL, ROWS, SAMPLED, generated_files, wrong_generated
 from tasks.records.files.csv_rows import write_csv

@@ -32,11 +32,11 @@ PAGE: Final = "federation.html"
 TEMPLATE: Final = "federation.html.j2"
 _NUMBERS: Final = re.compile(r'<data value="([^"<>]{1,80})">([^<>]{1,80})</data>')
 _NUMBER: Final = re.compile(r"<\s*/?\s*data\b", re.IGNORECASE)
-Account = Mapping[str, Any]
+FederationStatement = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """What a site had of the rounds.
 
     Args:
@@ -56,7 +56,7 @@ class Part:
     fingerprint: str
 
 
-def render_federation(account: Account) -> bytes:
+def render_federation(account: FederationStatement) -> bytes:
     """Render the account as a page; the same account gives the same bytes.
 
     Args:
@@ -90,12 +90,12 @@ def render_federation(account: Account) -> bytes:
     return page.encode()
 
 
-def page_statement(account: Account) -> dict[str, str]:
+def page_statement(account: FederationStatement) -> dict[str, str]:
     """Return what federation.json says of its page."""
     return {"sha256": hashlib.sha256(render_federation(account)).hexdigest(), "code": software().code}
 
 
-def page_errors(account: Account, held: bytes) -> Iterator[tuple[str, str]]:
+def page_errors(account: FederationStatement, held: bytes) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a page: found, and allowed."""
     stated = account["page"]
     if hashlib.sha256(held).hexdigest() != stated["sha256"]:
@@ -106,27 +106,27 @@ def page_errors(account: Account, held: bytes) -> Iterator[tuple[str, str]]:
         yield "other bytes", "byte for byte what this code makes of federation.json"
 
 
-def page_outcome(account: Account, held: bytes) -> str:
+def page_outcome(account: FederationStatement, held: bytes) -> str:
     """Say how far a page without errors was compared."""
     if held == render_federation(account):
         return "page: byte for byte what this code makes of federation.json"
     return "page: made by other code, main numbers compared, words not"
 
 
-def charged(account: Account) -> list[dict[str, Any]]:
+def charged(account: FederationStatement) -> list[dict[str, Any]]:
     """Return the events that were charged, each with how often."""
     cost = account["cost"]
     return list(cost["events"]) if "events" in cost else [cost]
 
 
-def _numbers(account: Account) -> list[str]:
+def _numbers(account: FederationStatement) -> list[str]:
     """Return the main numbers, in the order of the page."""
     guarantee = account["guarantee"]
     loss = [guarantee["epsilon_person"], guarantee["delta"], guarantee["epsilon_record"]]
     return [*map(str, loss), str(len(account["rounds"])), str(account["cost"]["lost_attempts"])]
 
 
-def _shown(account: Account) -> list[str]:
+def _shown(account: FederationStatement) -> list[str]:
     """Return the main numbers as the page shows them: losses rounded up, the rest as it is."""
     person, delta, record, *counts = _numbers(account)
     return [words.at_most(person), delta, words.at_most(record), *counts]
@@ -139,7 +139,7 @@ def _numbers_of(held: bytes) -> list[tuple[str, str]] | None:
     return found if len(_NUMBER.findall(page)) == 2 * len(found) else None
 
 
-def _exceptions(guarantee: Account) -> str:
+def _exceptions(guarantee: FederationStatement) -> str:
     """Return the probability of the releases after which beliefs may move further."""
     epsilon = int(Decimal(guarantee["epsilon_person"]).scaleb(12))
     return atto_to_text(exceptions(epsilon, int(Decimal(guarantee["delta"]).scaleb(18))))
@@ -155,10 +155,10 @@ def _product(says: Mapping[str, Any]) -> str:
     return f"a classifier of {says['learner']['label']}"
 
 
-def _parts(account: Account) -> list[Part]:
+def _parts(account: FederationStatement) -> list[PagePart]:
     present = [each["present"] for each in account["rounds"]]
     return [
-        Part(
+        PagePart(
             member["name"],
             member["rows_about"],
             sum(here[place] for here in present),

@@ -72,7 +72,7 @@ class ReleaseStands(Refused):
 
 
 @dataclass(frozen=True)
-class Made:
+class FederatedOutputs:
     """What the rounds led to.
 
     Args:
@@ -105,7 +105,9 @@ class Released:
     delta: str
 
 
-def write_released(folder: Path, known: Federation, made: Made, ledger: Ledger, signer: Signer) -> Released:
+def write_released(
+    folder: Path, known: Federation, made: FederatedOutputs, ledger: Ledger, signer: Signer
+) -> Released:
     """Write what is released; the account of it last, so that a folder with an account is whole.
 
     Raises:

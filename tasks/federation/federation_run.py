@@ -9,13 +9,14 @@ from pathlib import Path
 
 from contracts.canonical import digest
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.federation_spec import FederationSpec, TablesTerms, check_federation
 from privacy.accounting.amounts import delta_up, loss_up
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import Event
+from privacy.accounting.events import PrivacyEvent
 from privacy.federation.counting import CountingPlan
 from privacy.federation.phases import PhasedPlan
 from privacy.federation.plan import FederatedPlan, Trust, planned
@@ -25,7 +26,6 @@ from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Adam
 from privacy.ledger.terms import ChargeRequest
-from privacy.marginals.counts import Clique
 from privacy.marginals.sensitivity import marginal_moves
 from tasks.federation.generator_terms import Parties, check_estimation, generator_across
 
@@ -93,7 +93,7 @@ class Federation:
         return tuple(self.contract.column(name).size for name in clique)
 
     def request(
-        self, events: tuple[Event, ...], *, run_key: str, account: str, source: str, snapshot_hash: str
+        self, events: tuple[PrivacyEvent, ...], *, run_key: str, account: str, source: str, snapshot_hash: str
     ) -> ChargeRequest:
         """Return a charge: of a site, or of the coordinator."""
         delta = Fraction(self.spec.charge.delta)

@@ -36,7 +36,7 @@ class EngineMissing(Refused):
     exit_code = 1
 
 
-class EngineFailed(SudareError):
+class FlowerFailed(SudareError):
     """A process of Flower ended by itself."""
 
 
@@ -56,7 +56,7 @@ class Certificates:
 
 
 @dataclass(frozen=True)
-class Engine:
+class FlowerEngine:
     """Flower as it is installed.
 
     Args:
@@ -218,7 +218,7 @@ class Running:
         code = self.process.poll()
         if code is not None:
             why = TURNED_AWAY if TURNED_AWAY_IN_LOG in self._said() else ""
-            raise EngineFailed(
+            raise FlowerFailed(
                 f"Flower's {self.name} ended with exit code {code}{why}; what it said is in {self.log}"
             )
 
@@ -238,7 +238,7 @@ class Running:
                 if probe.connect_ex((host, port)) == 0:
                     return
             time.sleep(0.1)
-        raise EngineFailed(f"Flower's {self.name} does not listen on port {port}; what it said is in {self.log}")
+        raise FlowerFailed(f"Flower's {self.name} does not listen on port {port}; what it said is in {self.log}")
 
     def end(self) -> None:
         """End it and all that it started: asked first, and killed after a while."""

@@ -21,8 +21,9 @@ import numpy as np
 
 from contracts.canonical import digest, readable_json
 from contracts.release.synthetic import MOST_ROWS
+from privacy.arrays import Singles
 from privacy.federation.coordinator import replayed
-from privacy.federation.rounds import RoundSum, Vector
+from privacy.federation.rounds import RoundSum
 from privacy.generators.generator import Model
 from privacy.generators.models import FORBIDDEN, read_model
 from privacy.generators.p3gm_across import P3gmAcross
@@ -44,7 +45,7 @@ _LEAST: Final = 2
 """Or by so many of its units."""
 
 
-def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Vector | None) -> dict[str, bytes]:
+def generated_files(known: Federation, rounds: Sequence[RoundSum], parameters: Singles | None) -> dict[str, bytes]:
     """Return the files that the sums, and where there are some the trained parameters, lead to, by name."""
     model, notes = _model(known, rounds, parameters)
     return {**_model_files(model), **_row_files(known, model, notes, rounds)}
@@ -69,14 +70,16 @@ def wrong_generated(known: Federation, rounds: Sequence[RoundSum], data: Mapping
     return wrong + [name for name, held in rows.items() if data[name] != held]
 
 
-def _model(known: Federation, rounds: Sequence[RoundSum], parameters: Vector | None) -> tuple[Model, tuple[str, ...]]:
+def _model(
+    known: Federation, rounds: Sequence[RoundSum], parameters: Singles | None
+) -> tuple[Model, tuple[str, ...]]:
     """Return the model, and what a reader should know."""
     if known.generated is None or parameters is None:
         return estimated_model(known, rounds), ()
     return known.generated.model(rounds[: known.generated.plan.sums.rounds], parameters)
 
 
-def _trained_again(phased: P3gmAcross, rounds: Sequence[RoundSum]) -> Vector:
+def _trained_again(phased: P3gmAcross, rounds: Sequence[RoundSum]) -> Singles:
     """Compute the trained parameters again."""
     plan = phased.plan
     sums, trained = rounds[: plan.sums.rounds], rounds[plan.sums.rounds :]

@@ -9,17 +9,17 @@ from fractions import Fraction
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import listed, nearest
 from contracts.release.federation_spec import FederationSpec, GeneratorTerms, TrainingTerms
 from privacy.federation.plan import Trust
-from privacy.generators.generator import Asked
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.options import Options
 from privacy.generators.p3gm_across import FEDERATED, Across, P3gmAcross
 from privacy.generators.planning import check, check_size
 from privacy.generators.release_plan import asked_of
-from privacy.marginals.counts import Clique
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def generator_across(
     return P3gmAcross(asked, options, across)
 
 
-def estimated_of(spec: FederationSpec, terms: GeneratorTerms, contract: Contract) -> Asked:
+def estimated_of(spec: FederationSpec, terms: GeneratorTerms, contract: Contract) -> SynthesisTask:
     """Return what a model estimated from tables is asked for."""
     return asked_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from contracts.contract.contract import Contract
 from contracts.periods.redraw import due_run_key, keyed
 from contracts.release.spec import ReleaseSpec
-from privacy.accounting.events import Event
+from privacy.accounting.events import PrivacyEvent
 from privacy.ledger.terms import ChargeRequest
 from privacy.private_table import PrivateTable, snapshot_mark
 
@@ -16,7 +16,7 @@ class Plan(Protocol):
     """What a release will draw: the events that are charged, and what they cost together."""
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[PrivacyEvent, ...]:
         """The draws, and a budget for those that are chosen on the way, where there is one."""
         ...
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 from contracts.canonical import canonical_json, readable_json
 from privacy.ledger.journal.signing import Signer, key_id, signature_holds
 from tasks.records.model.auditor_statements import AUDITOR_SCHEMA, PURPOSE, SALT_BYTES, commitment, withheld
-from tasks.records.record import Record
+from tasks.records.record import RecordJson
 
 AUDITOR_RECORD: Final = "record.auditor.json"
 
 
 @dataclass(frozen=True)
-class Auditors:
+class AuditorCopies:
     """Where complete records are kept, and who signs them.
 
     Args:
@@ -29,11 +29,11 @@ class Auditors:
     folder: Path
     signer: Signer
 
-    def place(self, record: Record) -> Path:
+    def place(self, record: RecordJson) -> Path:
         """Return the private folder of a version's complete record, and of what is rendered from it."""
         return self.folder / str(record["release"]) / f"v{record['version']}"
 
-    def seal(self, record: Record) -> tuple[str, Record]:
+    def seal(self, record: RecordJson) -> tuple[str, RecordJson]:
         """Write the complete record, signed, mode 0600; return the commitment to it (hex), and what was written.
 
         A record that is there already, is signed by this key and says the same to the public is kept with its salt,
@@ -64,7 +64,7 @@ class Auditors:
         write_private(path, readable_json({**sealed, "signature": self.signer.sign(PURPOSE, sealed)}))
         return commitment(salt, record), record
 
-    def _kept(self, path: Path, record: Record) -> dict[str, Any] | None:
+    def _kept(self, path: Path, record: RecordJson) -> dict[str, Any] | None:
         """Return what is there, if it is ours and the public part of it is that of this record."""
         try:
             sealed: dict[str, Any] = json.loads(path.read_bytes())

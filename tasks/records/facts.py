@@ -35,7 +35,7 @@ class CheckOutcome:
 
 
 @dataclass(frozen=True)
-class Made:
+class Outputs:
     """What a run made, by the kind of its product.
 
     Args:

@@ -19,7 +19,7 @@ from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
-from tasks.records.facts import CheckOutcome, Made, RunFacts, reservation
+from tasks.records.facts import CheckOutcome, Outputs, RunFacts, reservation
 from tasks.records.outputs import EarlierVersion
 from tasks.records.software import Software
 from tasks.records.totals import totals_of
@@ -31,7 +31,7 @@ def gather(
     contract: Contract,
     plan: TablesPlan | SyntheticPlan | ModelPlan,
     version: VersionEntry,
-    made: Made,
+    made: Outputs,
     outcomes: tuple[CheckOutcome, ...],
     software: Software,
     earlier_version: EarlierVersion | None = None,

@@ -73,7 +73,7 @@ class DenseTable:
 
 
 @dataclass(frozen=True)
-class SparseTable:
+class ReleasedSparseTable:
     """A table as it will be published, with a count for each cell that is not 0; the rest as for `DenseTable`."""
 
     name: str
@@ -83,8 +83,8 @@ class SparseTable:
     levels: tuple[MeasuredLevel, ...] = ()
 
 
-ReleasedTable = DenseTable | SparseTable
-Measured = Measurement | SparseMeasurement
+ReleasedTable = DenseTable | ReleasedSparseTable
+TableMeasurement = Measurement | SparseMeasurement
 RowsFrom = Literal["estimated", "public", "declared"]
 
 

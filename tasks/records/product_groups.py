@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
-from tasks.records.groups.field import Group
+from tasks.records.groups.field import FieldGroup
 
 
-def groups_of(kind: str, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+def groups_of(kind: str, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of a record: those of tables, unless rows or a model are published.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
+from tasks.records.values import Values
 
 SILENT: Final = frozenset({NOT_AVAILABLE, WITHHELD})
-Values = dict[str, Any]
 
 
 def public_values(record: dict[str, Any]) -> Values:

@@ -8,7 +8,7 @@ from tasks.records.groups.account import LEDGER
 from tasks.records.groups.audits import AUDITS
 from tasks.records.groups.contract_terms import CONTRACT, UNIT
 from tasks.records.groups.evidence import INTEGRITY, OUTPUT
-from tasks.records.groups.field import NOT_AVAILABLE, Field, Group, Run
+from tasks.records.groups.field import NOT_AVAILABLE, Field, FieldGroup, Run
 from tasks.records.groups.guarantee import GUARANTEE
 from tasks.records.groups.noise import NOISE, POST_PROCESSING
 from tasks.records.groups.provenance import PROVENANCE
@@ -22,7 +22,7 @@ from tasks.records.product_groups import groups_of
 from tasks.records.replay_block import replay
 
 RECORD_SCHEMA = "sudare-record/1"
-GROUPS: tuple[Group, ...] = (
+GROUPS: tuple[FieldGroup, ...] = (
     IDENTITY,
     ACCOUNTABILITY,
     SOURCE,
@@ -44,10 +44,10 @@ GROUPS: tuple[Group, ...] = (
     NOTICES,
 )
 
-Record = dict[str, Any]
+RecordJson = dict[str, Any]
 
 
-def build_record(run: Run) -> Record:
+def build_record(run: Run) -> RecordJson:
     """Fill every field from a run.
 
     Args:
@@ -76,7 +76,7 @@ def build_record(run: Run) -> Record:
     }
 
 
-def public_copy(record: Record, commitment: str | None = None) -> Record:
+def public_copy(record: RecordJson, commitment: str | None = None) -> RecordJson:
     """Return the record with the auditor-only values withheld.
 
     Args:
@@ -86,7 +86,7 @@ def public_copy(record: Record, commitment: str | None = None) -> Record:
     return withheld(record) if commitment is None else {**withheld(record), COMMITMENT: commitment}
 
 
-def _filled(group: Group, values: dict[str, Any]) -> dict[str, Any]:
+def _filled(group: FieldGroup, values: dict[str, Any]) -> dict[str, Any]:
     fields = {field.name: _field(field, values[field.name]) for field in group.fields}
     return {"title": group.title, "fields": fields}
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from contracts.contract.spreadsheet import Formulas
 from tasks.records.fitted_groups.classifier_groups import model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
-from tasks.records.groups.field import Field, Group
+from tasks.records.groups.field import Field, FieldGroup
 from tasks.records.model.auditor_statements import COMMITMENT
 from tasks.records.record import GROUPS, RECORD_SCHEMA
 
@@ -46,7 +46,7 @@ def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> di
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _either(group: Group) -> dict[str, Any]:
+def _either(group: FieldGroup) -> dict[str, Any]:
     """Describe a group, and beside it those that rows or a model have in its place, where fields differ."""
     others = (each for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS)) if each.letter == group.letter)
     forms: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ def _either(group: Group) -> dict[str, Any]:
     return forms[0] if len(forms) == 1 else {"anyOf": forms}
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: FieldGroup) -> dict[str, Any]:
     fields = _object({field.name: _field(field) for field in group.fields})
     return _object({"title": {"const": group.title}, "fields": fields})
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from contracts.release.tables.levels import level_name
+from privacy.arrays import Numbers
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.terms import Charge
-from privacy.refine.methods import Counts
 from privacy.refine.sparse import SparseTable as NoisyList
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
@@ -19,7 +19,7 @@ from tasks.records.fitted_groups.synthetic_replay_block import synthetic_part
 from tasks.records.groups.account import taken
 from tasks.records.groups.field import Run
 from tasks.records.groups.noise import disagreement, estimated_rmse, total_kind
-from tasks.records.outputs import ReleasedTable, SparseTable
+from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 
 
 def replay(run: Run) -> dict[str, Any]:
@@ -79,7 +79,9 @@ def _draws(facts: RunFacts) -> list[dict[str, Any]]:
         (entry.body for entry in facts.entries if entry.kind == "noise_drawn"), key=lambda body: body["number"]
     )
     lists = {
-        table.measurement.key: table.measurement.table for table in facts.tables if isinstance(table, SparseTable)
+        table.measurement.key: table.measurement.table
+        for table in facts.tables
+        if isinstance(table, ReleasedSparseTable)
     }
     return [
         {
@@ -168,19 +170,19 @@ def _table(facts: RunFacts, table: ReleasedTable) -> dict[str, Any]:
 
 def _rows(table: ReleasedTable) -> dict[str, Any]:
     """Say of a refined sparse table how many cells are not 0, and where the interval of an unlisted one ends."""
-    if not isinstance(table, SparseTable):
+    if not isinstance(table, ReleasedSparseTable):
         return {}
     return {"listed": {"rows": int(table.refined.codes.size), "absent_upper": table.refined.absent_upper}}
 
 
 def _digest(table: ReleasedTable) -> str:
     """SHA-256 of the refined values; of a sparse table with its cells."""
-    if isinstance(table, SparseTable):
+    if isinstance(table, ReleasedSparseTable):
         return listing_digest(table.refined.codes, table.refined.values, {"cells": table.refined.cells})
     return _values_digest(table.refined.values)
 
 
-def _values_digest(values: Counts) -> str:
+def _values_digest(values: Numbers) -> str:
     """SHA-256 of the refined values: little-endian int64 or float64, row-major."""
     form = "<i8" if np.issubdtype(values.dtype, np.integer) else "<f8"
     return hashlib.sha256(np.ascontiguousarray(values, dtype=form).tobytes()).hexdigest()

@@ -42,7 +42,7 @@ class StoreAway(SudareError):
 
 
 @dataclass(frozen=True)
-class Listed:
+class StoredObject:
     """An object as the store lists it.
 
     Args:
@@ -73,20 +73,20 @@ class ObjectStore:
         given = credentials_of(credentials, _KEYS, str(address), field=field)
         self._client = _client(address, given, field)
 
-    def list(self, prefix: str) -> list[Listed]:
+    def list(self, prefix: str) -> list[StoredObject]:
         """List the objects whose keys begin with a prefix, in the order of their keys."""
 
-        def ask() -> list[Listed]:
+        def ask() -> list[StoredObject]:
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.address.bucket, Prefix=prefix)
             return [
-                Listed(each["Key"], each["Size"], each["ETag"], each["LastModified"])
+                StoredObject(each["Key"], each["Size"], each["ETag"], each["LastModified"])
                 for page in pages
                 for each in page.get("Contents", ())
             ]
 
         return self._asked("list", ask)
 
-    def find(self, key: str) -> Listed | None:
+    def find(self, key: str) -> StoredObject | None:
         """Return an object as the store knows it, or None."""
         try:
             head = self._asked(
@@ -94,9 +94,9 @@ class ObjectStore:
             )
         except _Absent:
             return None
-        return Listed(key, head["ContentLength"], head["ETag"], head["LastModified"])
+        return StoredObject(key, head["ContentLength"], head["ETag"], head["LastModified"])
 
-    def fetch(self, listed: Listed, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
+    def fetch(self, listed: StoredObject, to: Path, advance: Callable[[int], None] = lambda size: None) -> bool:
         """Copy an object in the state in which it was listed to a file; False where it is gone or another by now."""
         return self._download(listed.key, to, advance, IfMatch=listed.etag) and to.stat().st_size == listed.size
 

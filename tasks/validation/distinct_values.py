@@ -29,7 +29,7 @@ UNWRITABLE = "(a value without a text)"
 
 
 @dataclass(frozen=True)
-class Values:
+class DistinctValues:
     """One relation and the checks that it decides.
 
     Args:
@@ -43,7 +43,9 @@ class Values:
     checks: tuple[Check, ...]
 
 
-def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, checks: Sequence[Check]) -> tuple[Values, ...]:
+def lay_out(
+    connection: duckdb.DuckDBPyConnection, contract: Contract, checks: Sequence[Check]
+) -> tuple[DistinctValues, ...]:
     """Make the relations that the checks are run on.
 
     Args:
@@ -55,17 +57,17 @@ def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, checks: S
     """
     columns = {column.name: column for column in contract.columns}
     connection.execute(f"CREATE VIEW delivered AS FROM {ROWS}")
-    laid = [Values("delivered", "the rows", tuple(check for check in checks if check.column not in columns))]
+    laid = [DistinctValues("delivered", "the rows", tuple(check for check in checks if check.column not in columns))]
     for place, column in enumerate(contract.columns):
         own = tuple(check for check in checks if check.column == column.name)
         if isinstance(column.domain, ImageDomain):
             reading = _reading_pictures(column, own, contract)
             connection.execute(f"CREATE TABLE values_{place} AS {reading} FROM {ROWS}")
-            laid.append(Values(f"values_{place}", f"the different extremes of {column.name}", own))
+            laid.append(DistinctValues(f"values_{place}", f"the different extremes of {column.name}", own))
             continue
         different = f"SELECT DISTINCT {identifier(column.name)} FROM {ROWS}"
         connection.execute(f"CREATE TABLE values_{place} AS {_reading(column, own, contract)} FROM ({different})")
-        laid.append(Values(f"values_{place}", f"the different values of {column.name}", own))
+        laid.append(DistinctValues(f"values_{place}", f"the different values of {column.name}", own))
     return tuple(laid)
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.pool import StaticPool
 
 from contracts.contract.check_terms import Check
-from tasks.validation.distinct_values import Values, as_read
+from tasks.validation.distinct_values import DistinctValues, as_read
 
 CHECK = "check"
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 20}
@@ -58,7 +58,7 @@ registry.register("duckdb.sudare", __name__, QuietDialect.__name__)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckVerdict:
     """What Great Expectations says about one check.
 
     Args:
@@ -73,8 +73,8 @@ class Verdict:
 
 
 def run_suites(
-    connection: duckdb.DuckDBPyConnection, values: Sequence[Values]
-) -> tuple[tuple[Verdict, ...], list[dict[str, Any]]]:
+    connection: duckdb.DuckDBPyConnection, values: Sequence[DistinctValues]
+) -> tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]:
     """Run one suite a relation.
 
     Args:
@@ -93,7 +93,7 @@ def run_suites(
             create_temp_table=False,
             kwargs={"creator": lambda: Borrowed(connection), "poolclass": StaticPool},
         )
-        verdicts: list[Verdict] = []
+        verdicts: list[CheckVerdict] = []
         results = []
         for each in values:
             asset = source.add_table_asset(each.about, table_name=each.relation)
@@ -113,7 +113,7 @@ def _nothing_on_disk_and_no_reports() -> DataContextConfig:
     )
 
 
-def suite(values: Values) -> gx.ExpectationSuite:
+def suite(values: DistinctValues) -> gx.ExpectationSuite:
     """Compile the checks of one relation to an expectation suite.
 
     Args:
@@ -160,11 +160,11 @@ def _bound(text: str, to: object) -> float | datetime:
     return datetime.fromisoformat(text) if to == "date" else float(text)
 
 
-def _verdicts(checks: Sequence[Check], results: Sequence[Any]) -> list[Verdict]:
+def _verdicts(checks: Sequence[Check], results: Sequence[Any]) -> list[CheckVerdict]:
     """Match results, which come in another order, to the checks by their names."""
     by_name = {result.expectation_config.meta[CHECK]: result for result in results}
     return [
-        Verdict(check, bool(by_name[check.name].success), _raised(by_name[check.name].exception_info))
+        CheckVerdict(check, bool(by_name[check.name].success), _raised(by_name[check.name].exception_info))
         for check in checks
     ]
 

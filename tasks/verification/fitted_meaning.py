@@ -42,7 +42,7 @@ from tasks.verification.draws.training_draws import check_trainings
 from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 from tasks.verification.refinement_replay import values_sha256
 
-DrawnEvent = (
+FittedEvent = (
     DiscreteLaplace | DiscreteLaplaceVector | DiscreteGaussian | ExponentialMechanism | PoissonSampledGaussian
 )
 CHOICES: Final = "measurements/choices.json"
@@ -201,9 +201,9 @@ def as_far_as(stated: Any, told: Any) -> Any:
     return told
 
 
-def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[DrawnEvent, ...], list[Finding]]:
+def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[FittedEvent, ...], list[Finding]]:
     """Read the event of each draw; all are read, or the findings say which could not be."""
-    events: list[DrawnEvent] = []
+    events: list[FittedEvent] = []
     findings = []
     for place, draw in enumerate(replay.draws):
         at, allowed = (
@@ -215,7 +215,7 @@ def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[DrawnEvent, .
         except SudareError as error:
             findings.append(Finding(where, at, printable(str(error)), allowed, _UNDERSTATED))
             continue
-        if isinstance(event, DrawnEvent):
+        if isinstance(event, FittedEvent):
             events.append(event)
         else:
             findings.append(Finding(where, at, event.kind, allowed, _UNDERSTATED))
@@ -223,7 +223,7 @@ def read_draws(replay: FittedReplay, *, where: str) -> tuple[tuple[DrawnEvent, .
 
 
 def check_marginals_and_choices(
-    replay: FittedReplay, events: Sequence[DrawnEvent], meaning: FittedMeaning, *, where: str
+    replay: FittedReplay, events: Sequence[FittedEvent], meaning: FittedMeaning, *, where: str
 ) -> list[Finding]:
     """Check each draw against the contract: marginals over declared domains, sums, measured choices."""
     findings = check_trainings(replay.draws, meaning.contract, where=where)

@@ -43,7 +43,7 @@ from tasks.records.model.version_statements import (
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 
-Product = TypeVar("Product", bound=BaseModel)
+ProductT = TypeVar("ProductT", bound=BaseModel)
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
 DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
 """The record for other readers."""
@@ -129,8 +129,8 @@ def _check_declared(record: RecordTerms, fields: Mapping[str, RecordField], wher
 
 
 def read_again(
-    replay: ReplayTerms, kind: type[Product], *, where: str
-) -> tuple[tuple[Contract, Product] | None, list[Finding]]:
+    replay: ReplayTerms, kind: type[ProductT], *, where: str
+) -> tuple[tuple[Contract, ProductT] | None, list[Finding]]:
     """Read contract and product of a record again, by the same models that the release used."""
     findings: list[Finding] = []
     contract, product = None, None

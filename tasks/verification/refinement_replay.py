@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from contracts.contract.column import Cells
 from contracts.errors import Finding
 from contracts.release.tables.product import Refine, TableSpec
+from privacy.accounting.events import CountNoise
 from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine.sparse_tables import RefinedCells
@@ -27,7 +28,6 @@ from privacy.refine.total import NoisySum, average_variance, total_kind
 from privacy.refine.tree import measured_tree, refine_tree
 from tasks.records.model.version_statements import ChosenStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
-from tasks.verification.draws.charged_noise import NoiseEvent
 from tasks.verification.record_identity import Meaning, differences, recorded_lambda
 
 CONFIDENCE: Final = 0.95
@@ -88,7 +88,7 @@ def values_sha256(values: NDArray[np.int64] | NDArray[np.float64]) -> str:
 
 def uncertainty_columns(
     noisy: NDArray[np.int64],
-    event: NoiseEvent,
+    event: CountNoise,
     impossible: NDArray[np.bool_],
     threshold: Threshold | None = None,
 ) -> dict[str, NDArray[Any]]:
@@ -112,7 +112,7 @@ def refined_again(
     meaning: Meaning,
     *,
     total: int | NoisySum | None,
-    events: Sequence[NoiseEvent],
+    events: Sequence[CountNoise],
     reference: NDArray[np.int64] | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
@@ -154,7 +154,7 @@ def refined_again(
 
 
 def stated_total(
-    replay: Replay, meaning: Meaning, measured: Iterable[tuple[NDArray[np.bool_], NoiseEvent]]
+    replay: Replay, meaning: Meaning, measured: Iterable[tuple[NDArray[np.bool_], CountNoise]]
 ) -> int | NoisySum | None:
     """Return the total that the record states; with its variance, if it is the average of noisy sums.
 
@@ -195,8 +195,8 @@ def refined_together_again(
     meaning: Meaning,
     *,
     total: int | None,
-    total_event: NoiseEvent | None,
-    events: Sequence[NoiseEvent],
+    total_event: CountNoise | None,
+    events: Sequence[CountNoise],
 ) -> tuple[Refined, ...]:
     """Refine all tables together again.
 

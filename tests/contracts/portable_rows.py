@@ -13,7 +13,7 @@ import pyarrow as pa
 from contracts.contract.column import Column
 from contracts.contract.contract import CategoryDomain, Contract, DateDomain, MappingDomain
 from contracts.domains.spellings import moment_of
-from contracts.sql.portable.value_kinds import Kind, allowed_kinds
+from contracts.sql.portable.value_kinds import ValueKind, allowed_kinds
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.test_encoding import COLUMNS as ENCODED
@@ -120,7 +120,7 @@ ARROW = {
 }
 
 
-def values_of(column: Column, kind: Kind) -> list[Any]:
+def values_of(column: Column, kind: ValueKind) -> list[Any]:
     """Values at, around and far from everything that a domain names; the first ones are null."""
     domain = column.domain
     if kind == "nothing":
@@ -207,7 +207,7 @@ def _float(number: int | None) -> float | None:
     return None if number is None else float(number)
 
 
-def tables(cases: Sequence[tuple[str, Kind]] = CASES) -> tuple[Contract, dict[str, Kind], pa.Table]:
+def tables(cases: Sequence[tuple[str, ValueKind]] = CASES) -> tuple[Contract, dict[str, ValueKind], pa.Table]:
     """Return one wide contract with a column a case, its kinds, and rows that go through all values of each."""
     columns, kinds, arrays = [], {}, []
     lists = {case: values_of(COLUMNS[case[0]], case[1]) for case in cases}

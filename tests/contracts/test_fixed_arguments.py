@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.sql.constant_arguments import FIXED, LONGEST_TEXT, Rule
+from contracts.sql.constant_arguments import FIXED, LONGEST_TEXT, ArgumentRule
 from contracts.sql.select_grammar import FUNCTIONS
 from contracts.sql.selection import UNSAFE_OPTIMIZERS, check_select, guarded_select
 
@@ -86,7 +86,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def _literals(rule: Rule) -> tuple[str, ...]:
+def _literals(rule: ArgumentRule) -> tuple[str, ...]:
     return tuple(f"'{word}'" for word in rule.words) or LITERALS[rule.what]
 
 

@@ -15,7 +15,7 @@ from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import DIALECTS, Dialect, parsed, sql_of
 from contracts.sql.portable.expressions import SPACES
 from contracts.sql.portable.staging import SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
-from contracts.sql.portable.value_kinds import Kind, portable_findings
+from contracts.sql.portable.value_kinds import ValueKind, portable_findings
 from contracts.sql.violations import violation_sql
 from tests.contracts.portable_rows import ARROW, CASES, COLUMNS, values_of
 from tests.contracts.samples import column, contract_of
@@ -33,7 +33,7 @@ def rows_of(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=lambda each: str(each))
-def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str, kind: Kind) -> None:
+def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind) -> None:
     """At, beside and far from everything that a domain names, for every type that an engine may read it from."""
     a_column = COLUMNS[name]
     contract = contract_of(a_column)
@@ -51,9 +51,9 @@ def test_the_spaces_around_a_text_are_those_that_duckdb_takes_off() -> None:
     assert {row[0] for row in rows_of(f"SELECT * FROM ({letters}) s(x) WHERE trim(x) = ''")} == set(SPACES)
 
 
-def people() -> tuple[Contract, dict[str, Kind]]:
+def people() -> tuple[Contract, dict[str, ValueKind]]:
     """A contract with a unit and one column of each kind, and the types that it is read from."""
-    names: dict[str, Kind] = {
+    names: dict[str, ValueKind] = {
         "hostile": "text",
         "integer": "real",
         "weeks": "day",
@@ -104,7 +104,9 @@ def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
         ("person", "real", "found floating point, allowed text or integer"),
     ],
 )
-def test_a_type_that_engines_read_differently_is_refused_by_name(name: str, kind: Kind | None, says: str) -> None:
+def test_a_type_that_engines_read_differently_is_refused_by_name(
+    name: str, kind: ValueKind | None, says: str
+) -> None:
     contract, kinds = people()
     if name not in kinds:
         contract, kinds = contract_of(COLUMNS[name].model_copy(update={"name": name})), {}

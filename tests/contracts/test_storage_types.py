@@ -24,12 +24,12 @@ from contracts.domains.spellings import value_key
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
-from contracts.sql.portable.value_kinds import Kind
+from contracts.sql.portable.value_kinds import ValueKind
 from contracts.sql.violations import violation_sql
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.test_value_types import SAME
 
-NUMBERS: dict[str, tuple[pa.DataType, Kind]] = {
+NUMBERS: dict[str, tuple[pa.DataType, ValueKind]] = {
     **{f"int{bits}": (getattr(pa, f"int{bits}")(), "whole") for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (getattr(pa, f"uint{bits}")(), "whole") for bits in (8, 16, 32, 64)},
     "float": (pa.float32(), "real"),
@@ -102,7 +102,7 @@ def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
     return [code + mark for code, mark in zip(codes, marks, strict=True)]
 
 
-def read_portably(column: Column, array: pa.Array, kind: Kind) -> list[tuple[Any, ...]]:
+def read_portably(column: Column, array: pa.Array, kind: ValueKind) -> list[tuple[Any, ...]]:
     """Encode an array by the statement for engines, run in DuckDB."""
     sql = sql_of(staged(contract_of(column), {"x": kind}, keys=("a" * 64, "b" * 64)), "duckdb")
     with duckdb.connect() as connection:

@@ -16,7 +16,7 @@ from contracts.errors import GateBroken, SpecRefused
 from contracts.periods.period import read_periods
 from contracts.periods.time_blocks import time_block
 from flows.periods.publications import attempt_noted, settled
-from flows.periods.states import Standing, standings
+from flows.periods.states import PeriodStanding, standings
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.ledger.errors import LedgerRefusal
@@ -60,7 +60,7 @@ def _rows(place: Periodic, period: str) -> list[tuple[str, int]]:
             return connection.execute("SELECT ward, count(*) FROM raw GROUP BY ALL ORDER BY ALL").fetchall()
 
 
-def _states(found: list[Standing]) -> dict[str, str]:
+def _states(found: list[PeriodStanding]) -> dict[str, str]:
     return {str(each.period): each.state for each in found}
 
 

@@ -9,13 +9,13 @@ from itertools import count
 from typing import Any
 
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.arrays import Unsigned
 from privacy.federation.coordinator import Attempts, FederatedModel, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, Contribution
 from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
-from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
@@ -50,7 +50,7 @@ def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
 class Site:
     """A site with a ledger of its own."""
 
-    def __init__(self, place: Place, codes: Codes, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
+    def __init__(self, place: Place, codes: Unsigned, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
         self.ledger, self.plan, self.asked, self.silent = a_ledger(place, plan.record_events), plan, 0, False
         self.rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, lambda: codes)
         self.grant = open_grant(self.ledger, "run-1", seeded=seeded)

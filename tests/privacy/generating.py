@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
 from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
-from privacy.accounting.events import Event, Pure, ZeroConcentrated, event_from_json
-from privacy.generators.generator import Asked, Fitted, Generator, GeneratorPlan, Progress
+from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
+from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.counts import Clique, PrivateCounts
-from privacy.marginals.domain import Domain
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.domain import CellDomain
 from tests.privacy.ledgers import KEYED_HASH, Place, bind, request, terms
 
-DOMAIN = Domain(("job", "pay", "home", "age"), (5, 4, 3, 6))
+DOMAIN = CellDomain(("job", "pay", "home", "age"), (5, 4, 3, 6))
 DELTA = Fraction(1, 10**9)
 
 
@@ -42,7 +43,7 @@ class CountedTable:
     """Counts of a table, and which cliques have been counted."""
 
     rows: NDArray[np.int64]
-    domain: Domain = DOMAIN
+    domain: CellDomain = DOMAIN
     counted: list[Clique] = field(default_factory=list)
 
     def exact(self, clique: Clique) -> NDArray[np.int64]:
@@ -63,15 +64,15 @@ class CountedTable:
 
 
 def asked(
-    domain: Domain = DOMAIN,
+    domain: CellDomain = DOMAIN,
     *,
     epsilon: Fraction = Fraction(1),
     delta: Fraction = DELTA,
     adjacency: Adjacency = "add_remove",
     public_total: int | None = None,
     impossible: Mapping[Clique, NDArray[np.bool_]] | None = None,
-) -> Asked:
-    return Asked(domain, impossible or {}, adjacency, 1, epsilon, delta, public_total)
+) -> SynthesisTask:
+    return SynthesisTask(domain, impossible or {}, adjacency, 1, epsilon, delta, public_total)
 
 
 def quiet(_done: float, _what: str) -> None:
@@ -82,7 +83,7 @@ class Stopped(Exception):
     """The process dies here."""
 
 
-def stopping_after(calls: int) -> Progress:
+def stopping_after(calls: int) -> FitProgress:
     """Progress that dies when it is told so often."""
     left = iter(range(calls))
 
@@ -99,16 +100,16 @@ class Run:
 
     ledger: Ledger
     generator: Generator[Any]
-    asked: Asked
+    asked: SynthesisTask
     options: Any
     plan: GeneratorPlan
     run_key: str
 
-    def fit(self, counts: CountedTable, progress: Progress = quiet) -> Fitted:
+    def fit(self, counts: CountedTable, progress: FitProgress = quiet) -> Fitted:
         grant = open_grant(self.ledger, self.run_key)
         return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress)
 
-    def drawn(self) -> list[Event]:
+    def drawn(self) -> list[PrivacyEvent]:
         """The events of the draws, as they are in the journal."""
         entries = self.ledger.entries_of(self.run_key)
         return [event_from_json(entry.body["event"]) for entry in entries if entry.kind == "noise_drawn"]
@@ -119,7 +120,9 @@ class Run:
         return sum((share(budget, event) for event in self.drawn()), Fraction(0))
 
 
-def start(place: Place, generator: Generator[Any], question: Asked, run_key: str = "run-1", **options: Any) -> Run:
+def start(
+    place: Place, generator: Generator[Any], question: SynthesisTask, run_key: str = "run-1", **options: Any
+) -> Run:
     """Plan, open an account, charge."""
     chosen = generator.options(**options)
     plan = generator.plan(question, chosen)

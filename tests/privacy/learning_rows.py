@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Unsigned
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Groups, Labels, NearestCentre, NormShells, Responsibilities
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
+from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Moments, Statistic
 from tests.privacy.ledgers import KEYED_HASH
@@ -27,12 +28,12 @@ NUMBERS = ("height", "weight", "age")
 TURNED = np.array([[0.8, -0.6], [0.6, 0.8], [0.3, 0.2], [-0.1, 0.4]])
 
 
-def random_rows(count: int, seed: int = 1) -> Codes:
+def random_rows(count: int, seed: int = 1) -> Unsigned:
     random = np.random.default_rng(seed)
     return np.stack([random.integers(0, size, count) for size in (11, 11, 12, 3)], axis=1).astype(np.uint8)
 
 
-def private(codes: Codes, layout: RowLayout = LAYOUT) -> PrivateRows:
+def private(codes: Unsigned, layout: RowLayout = LAYOUT) -> PrivateRows:
     return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: codes)
 
 
@@ -52,7 +53,7 @@ def responsibilities(embedding: Embedding, *, full: bool = True, labels: bool = 
     centres = np.round(np.array([[0.5] * dimension, [-0.5] * dimension, [0.0] * dimension]) * size).astype(np.int64)
     precise = int(3 * 2**32 / size)
     factors = whole([np.eye(dimension) * precise] * 3) if full else whole(np.full((3, dimension), precise))
-    owned = {"labels": Labels("label", 3), "owners": whole([2, 0, 1])} if labels else {}
+    owned = {"labels": LabelCodes("label", 3), "owners": whole([2, 0, 1])} if labels else {}
     return Responsibilities(whole([0, 1 << 19, -(1 << 20)]), centres, factors, bits, **owned)
 
 
@@ -60,7 +61,7 @@ def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Statistic
     """One of each kind."""
     ball = embedded(bits, turned=turned)
     centres = whole([[1 << bits] * ball.dimension, [-(1 << bits)] * ball.dimension])
-    label = Labels("label", 3)
+    label = LabelCodes("label", 3)
     return {
         "second moment": Moments(ball, Everyone(), ("full",)),
         "variances": Moments(ball, Everyone(), ("diagonal",)),

@@ -7,9 +7,10 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
-from privacy.marginals.factor import Array, aligned
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+from privacy.marginals.domain import CellDomain
+from privacy.marginals.factor import aligned
 from privacy.marginals.graphical_model import GraphicalModel
 
 
@@ -17,14 +18,14 @@ from privacy.marginals.graphical_model import GraphicalModel
 def models(draw: st.DrawFn, *, zeros: bool = True) -> GraphicalModel:
     """A model over 1 to 5 columns of 1 to 4 cells: any set of cliques, some cells impossible."""
     shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=5)))
-    domain = Domain(tuple("abcde"[: len(shape)]), shape)
+    domain = CellDomain(tuple("abcde"[: len(shape)]), shape)
     every = [clique for size in (1, 2, 3) for clique in combinations(domain.columns, size)]
     cliques = tuple(draw(st.lists(st.sampled_from(every), max_size=5, unique=True)))
     return random_model(domain, cliques, draw(st.integers(0, 2**32)), draw(st.sampled_from([0.1, 3.0, 300.0])), zeros)
 
 
 def random_model(
-    domain: Domain, cliques: tuple[Clique, ...], seed: int, scale: float = 1.0, zeros: bool = False
+    domain: CellDomain, cliques: tuple[Clique, ...], seed: int, scale: float = 1.0, zeros: bool = False
 ) -> GraphicalModel:
     """Normal potentials of a scale; with zeros, a tenth of the cells impossible, but never the all-zero row."""
     generator = np.random.default_rng(seed)
@@ -38,7 +39,7 @@ def random_model(
     return GraphicalModel(domain, cliques, tuple(potentials), float(generator.integers(1, 1000)))
 
 
-def joint(model: GraphicalModel) -> Array:
+def joint(model: GraphicalModel) -> Floats:
     """The table of all combinations [rows]."""
     logs = np.zeros(model.domain.shape)
     for clique, values in model.factors.items():
@@ -47,7 +48,7 @@ def joint(model: GraphicalModel) -> Array:
     return np.asarray(model.total * weights / weights.sum())
 
 
-def summed(table: Array, domain: Domain, clique: Clique) -> Array:
+def summed(table: Floats, domain: CellDomain, clique: Clique) -> Floats:
     """A marginal of a joint table, axes in the clique's order."""
     gone = tuple(place for place, name in enumerate(domain.columns) if name not in clique)
     kept = [name for name in domain.columns if name in clique]

@@ -15,7 +15,7 @@ from privacy.grant.grant import open_grant
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.replay.fold import SignedCheckpoint
 from privacy.ledger.store import schema
 from tests.privacy.ledgers import HALF, SIGNER, Counted, Place, laplace, ledger_with_account, published, request
 
@@ -109,9 +109,9 @@ def told(findings: list[Finding]) -> set[tuple[str, str]]:
     return {(finding.where, finding.field) for finding in findings}
 
 
-def seen_by(rows: list[Row], size: int, where: str = "people-tables v1") -> Checkpoint:
+def seen_by(rows: list[Row], size: int, where: str = "people-tables v1") -> SignedCheckpoint:
     """What a version that was published at `size` entries shows."""
-    return Checkpoint(where, rows[0]["hash"], size, root_at(rows, size), rows[size - 1]["hash"])
+    return SignedCheckpoint(where, rows[0]["hash"], size, root_at(rows, size), rows[size - 1]["hash"])
 
 
 def says(row: Row, **changed: object) -> Row:

@@ -13,9 +13,9 @@ from privacy.accounting.curves import renyi
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -33,13 +33,15 @@ events = st.one_of(
 
 
 @given(events, st.sampled_from([1.01, 1.5, 2.0, 7.0, 33.0, 1000.0]))
-def test_an_events_share_of_a_zcdp_budget_is_a_bound_on_its_curve_at_every_order(event: Event, order: float) -> None:
+def test_an_events_share_of_a_zcdp_budget_is_a_bound_on_its_curve_at_every_order(
+    event: PrivacyEvent, order: float
+) -> None:
     """What makes the sum of shares a filter: D_order(event) <= order * share."""
     assert renyi(event, order) <= order * float(share(RHO, event)) * (1 + 1e-9) + 1e-14
 
 
 @given(st.lists(events, max_size=6), st.sampled_from([RHO, EPSILON, ZeroConcentrated(Fraction(30))]))
-def test_the_auditor_computes_the_same_shares(drawn: list[Event], budget: Event) -> None:
+def test_the_auditor_computes_the_same_shares(drawn: list[PrivacyEvent], budget: PrivacyEvent) -> None:
     """Two derivations: the ledger's sum of shares is over the limit exactly where the auditor finds something."""
     assert isinstance(budget, ZeroConcentrated | Pure)
     try:

@@ -19,10 +19,10 @@ from privacy.accounting.curves import renyi
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -104,7 +104,9 @@ def test_nothing_spent_claims_nothing() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(orders, st.lists(events, max_size=5), st.lists(events, max_size=5))
-def test_costs_are_additive_and_know_no_order(order: Fraction, one: list[Event], other: list[Event]) -> None:
+def test_costs_are_additive_and_know_no_order(
+    order: Fraction, one: list[PrivacyEvent], other: list[PrivacyEvent]
+) -> None:
     """The cost of a list is the sum of its parts' costs, in every order: a grant that counts draws agrees."""
     calculus = RenyiCalculus(order)
     try:
@@ -118,7 +120,7 @@ def test_costs_are_additive_and_know_no_order(order: Fraction, one: list[Event],
 
 @settings(max_examples=60, deadline=None)
 @given(orders, st.lists(events, min_size=1, max_size=5))
-def test_a_cost_is_never_below_the_loss(order: Fraction, some: list[Event]) -> None:
+def test_a_cost_is_never_below_the_loss(order: Fraction, some: list[PrivacyEvent]) -> None:
     """Rounded up, by at most one unit an event."""
     losses = [Fraction(renyi(event, float(order))) for event in some]
     assume(sum(losses) < LARGEST - 1)
@@ -127,7 +129,7 @@ def test_a_cost_is_never_below_the_loss(order: Fraction, some: list[Event]) -> N
 
 @settings(deadline=None)
 @given(st.lists(pure_events, max_size=5))
-def test_a_pure_cost_is_never_below_the_exact_sum(some: list[Event]) -> None:
+def test_a_pure_cost_is_never_below_the_exact_sum(some: list[PrivacyEvent]) -> None:
     """Pure losses are exact rationals, rounded up by at most one unit each."""
     exact = sum(
         (
@@ -151,7 +153,7 @@ def test_a_pure_cost_is_never_below_the_exact_sum(some: list[Event]) -> None:
     ],
     ids=lambda event: event.kind,
 )
-def test_an_infinite_loss_is_refused_by_name(event: Event) -> None:
+def test_an_infinite_loss_is_refused_by_name(event: PrivacyEvent) -> None:
     """A pure account has no room for Gaussian noise, and the refusal names both."""
     with pytest.raises(UnsupportedEvent, match=rf"{event.kind} .* pure calculus; allowed: .* delta"):
         PureCalculus().cost([event])

@@ -15,10 +15,10 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -54,7 +54,7 @@ LAPLACE = {"kind": "discrete_laplace", "inverse_scale": "1/2", "moves": [1]}
 
 @settings(deadline=None)
 @given(events)
-def test_an_event_survives_json(event: Event) -> None:
+def test_an_event_survives_json(event: PrivacyEvent) -> None:
     """Written to text and read back it is equal: nothing goes through a float."""
     assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
 

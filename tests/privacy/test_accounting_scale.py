@@ -19,10 +19,10 @@ from privacy.accounting.curves import pure_loss, renyi
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
@@ -33,7 +33,7 @@ DELTA = Fraction(1, 10**9)
 NANO = ATTO // 10**9
 ACCOUNT = RenyiCalculus(best_order(1, DELTA))
 CAP = ACCOUNT.cap(PICO, NANO)
-KINDS: list[Event] = [
+KINDS: list[PrivacyEvent] = [
     DiscreteLaplace(Fraction(1, 3), (1, 1)),
     DiscreteGaussian(Fraction(40, 3), (2,)),
     Pure(Fraction(1, 7)),
@@ -48,7 +48,7 @@ leftovers = st.fractions(min_value=Fraction(1, 50), max_value=1, max_denominator
 tried = st.sampled_from(["0.01", "0.1", "0.7", "1", "3", "20"]).map(Decimal)
 
 
-def parameter(event: Event) -> float:
+def parameter(event: PrivacyEvent) -> float:
     """Give the loss parameter that scaling multiplies."""
     match event:
         case DiscreteLaplace(inverse_scale, _):
@@ -65,7 +65,7 @@ def parameter(event: Event) -> float:
 @pytest.mark.parametrize("event", KINDS, ids=lambda event: event.kind)
 @settings(max_examples=30, deadline=None)
 @given(factor=factors)
-def test_a_scaled_event_is_the_same_draw_with_its_parameter_multiplied(event: Event, factor: Fraction) -> None:
+def test_a_scaled_event_is_the_same_draw_with_its_parameter_multiplied(event: PrivacyEvent, factor: Fraction) -> None:
     """The parameter is the exact product or less, by less than a relative 10^-6; nothing else changes."""
     assume(not isinstance(event, PoissonSampledGaussian) or factor < 13)
     other = scaled(event, factor)
@@ -81,7 +81,7 @@ def test_a_scaled_event_is_the_same_draw_with_its_parameter_multiplied(event: Ev
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(KINDS), factors, st.floats(min_value=1.01, max_value=100))
-def test_more_of_a_factor_never_costs_less(event: Event, factor: Fraction, order: float) -> None:
+def test_more_of_a_factor_never_costs_less(event: PrivacyEvent, factor: Fraction, order: float) -> None:
     """Monotone, and factor one costs no more than the event itself."""
     less, more = renyi(scaled(event, factor), order), renyi(scaled(event, factor * Fraction(3, 2)), order)
     assert less <= more * (1 + 1e-11)
@@ -95,16 +95,16 @@ def test_a_factor_that_is_none_or_leads_out_of_range_is_refused(factor: Fraction
         scaled(PoissonSampledGaussian(Fraction(1), Fraction(1, 2), 1), factor)
 
 
-Plan = Callable[[Decimal | Fraction, list[int]], list[Event]]
+Plan = Callable[[Decimal | Fraction, list[int]], list[PrivacyEvent]]
 
 
-def laplace_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[Event]:
+def laplace_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[PrivacyEvent]:
     """Plan Laplace tables as `privacy.table_plans.plan` does: shares of epsilon in whole units, rounded down."""
     parts = [math.floor(Fraction(epsilon) * PICO * weight / sum(weights)) for weight in weights]
     return [DiscreteLaplace(laplace_inverse_scale(Fraction(part, PICO), (1,)), (1,)) for part in parts]
 
 
-def gaussian_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[Event]:
+def gaussian_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[PrivacyEvent]:
     """Plan Gaussian tables as `privacy.table_plans.plan` does: shares of `rho_for`."""
     rho = rho_for(epsilon, DELTA)
     parts = [math.floor(rho * PICO * weight / sum(weights)) for weight in weights]
@@ -149,12 +149,12 @@ def test_a_whole_account_fits_exactly() -> None:
         [KINDS[2], KINDS[4], KINDS[6]],
     ],
 )
-def test_sampled_and_mixed_lists_are_scaled_as_they_are(events: list[Event]) -> None:
+def test_sampled_and_mixed_lists_are_scaled_as_they_are(events: list[PrivacyEvent]) -> None:
     """The answer is the best epsilon of the largest scaled list that fits; 2 % more of it does not."""
     answer = largest_epsilon(events, DELTA, ACCOUNT, CAP // 2)
     assert answer is not None
 
-    def at(epsilon: Fraction) -> list[Event]:
+    def at(epsilon: Fraction) -> list[PrivacyEvent]:
         low, high = Fraction(1, 100), Fraction(10)
         for _ in range(14):
             middle = (low + high) / 2

@@ -17,10 +17,10 @@ from privacy.accounting.curves import renyi
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     ZeroConcentrated,
 )
@@ -117,7 +117,7 @@ def test_a_choice_is_bounded_as_the_worst_pure_step() -> None:
         [DiscreteLaplace(THIRD, (1, 1)), DiscreteGaussian(Fraction(30), (1, 1)), Pure(THIRD)] * 3,
     ],
 )
-def test_pld_is_below_renyi(events: list[Event]) -> None:
+def test_pld_is_below_renyi(events: list[PrivacyEvent]) -> None:
     """A tight accountant claims no more than the best Rényi order; twice as much would be a wrong event."""
     epsilon, (bound, _) = pld_epsilon(events, 1e-6), best_epsilon(events, 1e-6)
     assert epsilon is not None
@@ -134,7 +134,7 @@ def test_pld_is_below_renyi(events: list[Event]) -> None:
         ZeroConcentrated(TENTH),
     ],
 )
-def test_where_no_dominating_pair_is_proven_it_says_none(event: Event) -> None:
+def test_where_no_dominating_pair_is_proven_it_says_none(event: PrivacyEvent) -> None:
     """Moves above one, zCDP budgets, and Gaussians too wide to tabulate have no second figure."""
     assert pld_epsilon([event], 1e-6) is None
     assert pld_epsilon([Pure(TENTH), event], 1e-6) is None

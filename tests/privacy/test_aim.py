@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, Pure, ZeroConcentrated
 from privacy.generators.aim import Aim, AimOptions
 from privacy.generators.generator import CannotGenerate
-from privacy.generators.schedule import Schedule
+from privacy.generators.schedule import SigmaSchedule
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.triangulation import model_size
 from tests.privacy.generating import DOMAIN, CountedTable, asked, error, start, table
 from tests.privacy.ledgers import Place
@@ -38,7 +38,7 @@ def epsilon(share: Fraction) -> float:
 def test_the_schedule_is_the_papers() -> None:
     """Algorithm 2, lines 1 and 2, and algorithm 4, in the paper's own symbols."""
     rounds, alpha, rho = 144, 0.9, float(RHO)
-    first = Schedule.first(BUDGET, RHO, rounds, Fraction(9, 10))
+    first = SigmaSchedule.first(BUDGET, RHO, rounds, Fraction(9, 10))
     assert sigma(first.measurement) == pytest.approx(sqrt(rounds / (2 * alpha * rho)))
     assert epsilon(first.choice) == pytest.approx(sqrt(8 * (1 - alpha) * rho / rounds))
     second = first.annealed(improved=False)
@@ -56,7 +56,7 @@ def test_the_schedule_is_the_papers() -> None:
 
 def test_a_pure_schedule_doubles_where_the_noise_is_to_be_halved() -> None:
     spending = Spending(asked(delta=Fraction(0)), None)
-    first = Schedule.first(Pure(Fraction(1)), Fraction(1), 64, Fraction(9, 10))
+    first = SigmaSchedule.first(Pure(Fraction(1)), Fraction(1), 64, Fraction(9, 10))
     events = [spending.event(each.measurement) for each in (first, first.annealed(improved=False))]
     assert [type(event) for event in events] == [DiscreteLaplace, DiscreteLaplace]
     one, two = (float(event.inverse_scale) for event in events if isinstance(event, DiscreteLaplace))
@@ -156,7 +156,7 @@ def test_a_workload_that_names_no_column_of_the_table_is_refused() -> None:
 
 
 def test_a_clique_that_alone_is_above_the_cap_is_refused() -> None:
-    wide = Domain(("a", "b", "c"), (400, 400, 400))
+    wide = CellDomain(("a", "b", "c"), (400, 400, 400))
     with pytest.raises(CannotGenerate, match=r"clique a×b×c.*max_model_megabytes"):
         Aim().plan(asked(wide), AimOptions(degree=3))
 

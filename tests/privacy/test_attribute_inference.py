@@ -8,23 +8,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privacy.arrays import Unsigned
 from privacy.evaluation.attribute_inference import (
     Array,
-    Cells,
-    Told,
+    CellNumbers,
+    PredictedShares,
     beyond,
     chosen_weight,
     evidence,
     guessed,
     inferred,
 )
-from privacy.learning.layout import Codes
 
 PEOPLE, VALUES, PLACE = 4000, 4, 1
 MEMBERS = np.arange(PEOPLE) < PEOPLE // 2
 
 
-def people() -> tuple[Codes, Cells]:
+def people() -> tuple[Unsigned, CellNumbers]:
     """Rows of (who, secret, other), each of one person alone, and a label that half follows from the secret."""
     rng = np.random.default_rng(7)
     secret, other = rng.integers(0, VALUES, PEOPLE), rng.integers(0, 5, PEOPLE)
@@ -32,11 +32,11 @@ def people() -> tuple[Codes, Cells]:
     return np.stack([np.arange(PEOPLE), secret, other], axis=1).astype(np.uint16), labels.astype(np.int64)
 
 
-def memorising(codes: Codes, labels: Cells) -> Told:
+def memorising(codes: Unsigned, labels: CellNumbers) -> PredictedShares:
     """A model that is sure of the rows it has seen, whole, and of no other."""
     seen = {tuple(row): int(label) for row, label in zip(codes[MEMBERS].tolist(), labels[MEMBERS], strict=True)}
 
-    def told(asked: Codes) -> Array:
+    def told(asked: Unsigned) -> Array:
         sure = np.full((len(asked), 2), 0.5)
         for place, row in enumerate(asked.tolist()):
             if tuple(row) in seen:
@@ -47,7 +47,7 @@ def memorising(codes: Codes, labels: Cells) -> Told:
     return told
 
 
-def of_the_population(asked: Codes) -> Array:
+def of_the_population(asked: Unsigned) -> Array:
     """The truth about everybody: the label is the secret's parity with chance 3/4."""
     odd = np.where(asked[:, PLACE] % 2 == 1, 0.75, 0.25)
     return np.stack([1 - odd, odd], axis=1)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from privacy.generators.class_gaussian import ClassGaussian
-from privacy.generators.generator import Asked, CannotGenerate
+from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.models import read_model
 from privacy.generators.registry import names
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from tests.privacy.generating import Stopped, start, stopping_after
 from tests.privacy.ledgers import KEYED_HASH, Place
 
@@ -62,9 +62,9 @@ class Rows:
 
 def question(
     epsilon: Fraction = Fraction(5), adjacency: Adjacency = "add_remove", public_total: int | None = None
-) -> Asked:
-    domain = Domain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return Asked(domain, {}, adjacency, 1, epsilon, DELTA, public_total, LAYOUT)
+) -> SynthesisTask:
+    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
+    return SynthesisTask(domain, {}, adjacency, 1, epsilon, DELTA, public_total, LAYOUT)
 
 
 @pytest.mark.parametrize("dimensions", [3, 4, 6])

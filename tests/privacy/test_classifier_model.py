@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from privacy.classifiers.classifier_model import (
-    Bounds,
     ClassifierModel,
+    ParameterRange,
     layers_of,
     outputs,
     parameters_in,
@@ -29,14 +29,14 @@ LAYOUT = RowLayout(
 WIDTHS = (3, 4, 3)
 
 
-def model(bounds: Bounds | None = None) -> ClassifierModel:
+def model(bounds: ParameterRange | None = None) -> ClassifierModel:
     numbers = np.random.default_rng(1).uniform(-1, 1, parameters_in(WIDTHS)).astype(np.float32)
     return ClassifierModel(LAYOUT, "ward", layers_of(numbers, WIDTHS), bounds)
 
 
 def test_weights_are_read_back_as_they_were_written_with_the_same_bytes() -> None:
-    made = model(Bounds(-1.0, 1.0, -1.0, 1.0))
-    again = read_classifier(made.to_bytes(), LAYOUT, "ward", Bounds(-1.0, 1.0, -1.0, 1.0))
+    made = model(ParameterRange(-1.0, 1.0, -1.0, 1.0))
+    again = read_classifier(made.to_bytes(), LAYOUT, "ward", ParameterRange(-1.0, 1.0, -1.0, 1.0))
     assert again.to_bytes() == made.to_bytes()
     assert again.widths == WIDTHS
     assert made.parameters == parameters_in(WIDTHS) == 31
@@ -78,10 +78,10 @@ def test_weights_outside_of_the_range_that_they_were_clamped_to_are_refused() ->
     """The message says how many and what is allowed, and no weight; biases have a range of their own."""
     data = model().to_bytes()
     with pytest.raises(ValueError, match=r"layer 0: \d+ weights outside of the range -0.5 to 0.5") as refused:
-        read_classifier(data, LAYOUT, "ward", Bounds(-0.5, 0.5, -1.0, 1.0))
+        read_classifier(data, LAYOUT, "ward", ParameterRange(-0.5, 0.5, -1.0, 1.0))
     assert str(float(model().layers[0][0].max()))[:6] not in str(refused.value)
     with pytest.raises(ValueError, match=r"layer 0: \d+ biases outside of the range -0.1 to 0.1"):
-        read_classifier(data, LAYOUT, "ward", Bounds(-1.0, 1.0, -0.1, 0.1))
+        read_classifier(data, LAYOUT, "ward", ParameterRange(-1.0, 1.0, -0.1, 0.1))
 
 
 def test_layers_that_do_not_fit_are_refused() -> None:

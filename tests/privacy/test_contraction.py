@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy.arrays import Floats
 from privacy.marginals import contraction
 from privacy.marginals.contraction import lacking, sum_onto, three_axes
-from privacy.marginals.factor import Array
 from privacy.marginals.table_plan import TablePlan
 
 COLUMNS = ("a", "b", "c", "d", "e")
@@ -20,7 +20,7 @@ PAIRS = [(one, other) for place, one in enumerate(COLUMNS) for other in COLUMNS[
 """Every pair has a factor: three columns are never in one."""
 
 
-def factors_of(generator: np.random.Generator, spread: float) -> list[tuple[tuple[str, ...], Array]]:
+def factors_of(generator: np.random.Generator, spread: float) -> list[tuple[tuple[str, ...], Floats]]:
     sizes = dict(zip(COLUMNS, SHAPE, strict=True))
     wide = ("a", "b", "c", "d")
     factors = [
@@ -31,7 +31,7 @@ def factors_of(generator: np.random.Generator, spread: float) -> list[tuple[tupl
     return factors
 
 
-def whole(factors: list[tuple[tuple[str, ...], Array]]) -> Array:
+def whole(factors: list[tuple[tuple[str, ...], Floats]]) -> Floats:
     table = np.zeros(SHAPE)
     for clique, values in factors:
         table = table + values.reshape(

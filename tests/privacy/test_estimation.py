@@ -10,25 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
-from privacy.marginals.counts import Clique
-from privacy.marginals.domain import Domain
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge, NothingPossible
 from privacy.marginals.estimation import estimate
-from privacy.marginals.factor import Array
 from privacy.marginals.measured import Measured, StructuralZeros, combine, estimate_total
 from tests.privacy.random_models import joint, random_model, summed
 
-ABC = Domain(("a", "b", "c"), (2, 3, 4))
+ABC = CellDomain(("a", "b", "c"), (2, 3, 4))
 
 
-def loss_of(table: Array, domain: Domain, measurements: list[Measured]) -> float:
+def loss_of(table: Floats, domain: CellDomain, measurements: list[Measured]) -> float:
     return sum(
         float(((summed(table, domain, one.clique) - one.values) ** 2).sum()) / (2 * one.variance)
         for one in measurements
     )
 
 
-def best_loss(domain: Domain, measurements: list[Measured], total: float, possible: Array | None = None) -> float:
+def best_loss(
+    domain: CellDomain, measurements: list[Measured], total: float, possible: Floats | None = None
+) -> float:
     """The smallest loss over all joint tables: non-negative least squares with the total as a very heavy row."""
     cells = domain.cells()
     rows, wanted = [], []
@@ -49,14 +51,16 @@ def best_loss(domain: Domain, measurements: list[Measured], total: float, possib
     return float(nnls(matrix, np.array([*wanted, heavy * total]))[1] ** 2)
 
 
-def penalised(table: Array, domain: Domain, measurements: list[Measured], temperature: float) -> float:
+def penalised(table: Floats, domain: CellDomain, measurements: list[Measured], temperature: float) -> float:
     """What is minimised, on a whole joint table of positive cells."""
     total = table.sum()
     share = table[table > 0] / total
     return loss_of(table, domain, measurements) + temperature * float(total) * float(share @ np.log(share))
 
 
-def noisy(truth: Array, domain: Domain, clique: Clique, variance: float, generator: np.random.Generator) -> Measured:
+def noisy(
+    truth: Floats, domain: CellDomain, clique: Clique, variance: float, generator: np.random.Generator
+) -> Measured:
     noise = np.sqrt(variance) * generator.normal(size=domain.sizes(clique))
     return Measured(clique, np.rint(summed(truth, domain, clique) + noise), variance)
 
@@ -183,7 +187,7 @@ def test_measurements_of_one_clique_are_combined() -> None:
 
 def test_one_category_and_disconnected_columns() -> None:
     """A constant column adds nothing, columns in no measurement stay uniform."""
-    domain = Domain(("k", "x", "y", "z"), (1, 2, 2, 3))
+    domain = CellDomain(("k", "x", "y", "z"), (1, 2, 2, 3))
     measured = [Measured(("k", "x"), np.array([[30, 70]]), 1.0), Measured(("z",), np.array([50, 30, 20]), 1.0)]
     model = estimate(domain, measured, total=100, tolerance=1e-5).model
     expected = np.einsum("x,y,z->xyz", [0.3, 0.7], [0.5, 0.5], [50.0, 30.0, 20.0])

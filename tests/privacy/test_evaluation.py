@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.errors import alpha_way_error, counts_error, workload_error
 from privacy.evaluation.mutual_information import mutual_information, mutual_information_error
 from privacy.evaluation.scores import PrivateScores, compare
@@ -19,13 +19,13 @@ SHAPE = (3, 2, 5, 4)
 COLUMNS = ("a", "b", "c", "d")
 
 
-def rows(number: int, seed: int, shape: tuple[int, ...] = SHAPE) -> Rows:
+def rows(number: int, seed: int, shape: tuple[int, ...] = SHAPE) -> EncodedRows:
     random = np.random.default_rng(seed)
     codes = np.stack([random.integers(0, size, number) for size in shape], axis=1)
-    return Rows(COLUMNS[: len(shape)], shape, codes)
+    return EncodedRows(COLUMNS[: len(shape)], shape, codes)
 
 
-def by_hand(real: Rows, made: Rows, clique: tuple[int, ...]) -> float:
+def by_hand(real: EncodedRows, made: EncodedRows, clique: tuple[int, ...]) -> float:
     """Definition 3.1 for one marginal, cell by cell."""
     distance = 0
     for cell in product(*(range(real.shape[place]) for place in clique)):
@@ -48,18 +48,18 @@ def test_the_error_is_the_mean_distance_of_raw_counts_over_the_real_rows(alpha: 
 
 def test_the_same_rows_in_another_order_have_no_error_and_disjoint_ones_have_two() -> None:
     real = rows(50, 3)
-    assert alpha_way_error(real, Rows(COLUMNS, SHAPE, real.codes[::-1]), alpha=4).mean == 0
-    left, right = (Rows(("a",), (2,), np.full((7, 1), code)) for code in (0, 1))
+    assert alpha_way_error(real, EncodedRows(COLUMNS, SHAPE, real.codes[::-1]), alpha=4).mean == 0
+    left, right = (EncodedRows(("a",), (2,), np.full((7, 1), code)) for code in (0, 1))
     assert alpha_way_error(left, right, alpha=1).mean == 2
 
 
 def test_a_wide_marginal_of_few_rows_is_not_laid_out() -> None:
     """2^60 cells: only the populated ones are compared."""
     codes = np.array([[0, 5, 1], [1, 5, 2**20 - 1]])
-    real, made = (Rows(COLUMNS[:3], (2**20,) * 3, some) for some in (codes, codes[:1]))
+    real, made = (EncodedRows(COLUMNS[:3], (2**20,) * 3, some) for some in (codes, codes[:1]))
     assert workload_error(real, made, [(0, 1, 2)]).distances == (0.5,)
     with pytest.raises(ValueError, match="cannot be numbered"):
-        Rows(COLUMNS, (2**20,) * 4, np.zeros((1, 4), int)).numbers(range(4))
+        EncodedRows(COLUMNS, (2**20,) * 4, np.zeros((1, 4), int)).numbers(range(4))
 
 
 def test_the_error_of_marginals_out_of_a_model() -> None:
@@ -70,7 +70,7 @@ def test_the_error_of_marginals_out_of_a_model() -> None:
 def test_mutual_information_of_independent_and_of_equal_columns() -> None:
     """Zero, and the entropy: log 2 for a fair coin; three columns, of which the last says the first."""
     codes = np.array([[a, b, a] for a in (0, 1) for b in (0, 1, 2)] * 5)
-    found = mutual_information(Rows(("a", "b", "c"), (2, 3, 2), codes))
+    found = mutual_information(EncodedRows(("a", "b", "c"), (2, 3, 2), codes))
     np.testing.assert_allclose(found[0], [math.log(2), 0, math.log(2)], atol=1e-12)
     np.testing.assert_allclose(found[1, 1], math.log(3), atol=1e-12)
     np.testing.assert_array_equal(found, found.T)
@@ -90,7 +90,7 @@ def test_mutual_information_by_its_definition() -> None:
 def test_the_mutual_information_error_is_the_mean_over_pairs() -> None:
     codes = np.array([[a, a, b] for a in (0, 1) for b in (0, 1)] * 9)
     shuffled = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
-    real, made = (Rows(("a", "b", "c"), (2, 2, 2), some) for some in (codes, shuffled))
+    real, made = (EncodedRows(("a", "b", "c"), (2, 2, 2), some) for some in (codes, shuffled))
     assert mutual_information_error(real, made) == pytest.approx(math.log(2) / 3)
     assert mutual_information_error(real, real) == 0
 
@@ -104,7 +104,7 @@ def test_tables_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ValueError, match="between 1 and 4"):
         alpha_way_error(real, real, alpha=5)
     with pytest.raises(ValueError, match="inside their columns' cells"):
-        Rows(("a",), (2,), np.array([[2]]))
+        EncodedRows(("a",), (2,), np.array([[2]]))
     with pytest.raises(ValueError, match="at least two columns"):
         mutual_information_error(rows(5, 1, (3,)), rows(5, 2, (3,)))
 
@@ -139,11 +139,11 @@ def test_scores_as_json_name_every_marginal_and_pair() -> None:
 def test_orders_of_too_many_marginals_are_left_out() -> None:
     """50 columns have 19,600 marginals of three, 51 have 20,825."""
     names = tuple(f"c{place}" for place in range(51))
-    wide = Rows(names, (2,) * 51, np.ones((2, 51), dtype=np.int64))
+    wide = EncodedRows(names, (2,) * 51, np.ones((2, 51), dtype=np.int64))
     assert list(compare(wide, wide, degrees=(1, 3)).scores.errors) == [1]
 
 
-def linked(number: int, seed: int) -> Rows:
+def linked(number: int, seed: int) -> EncodedRows:
     """Four columns of which the second follows the first."""
     found = rows(number, seed, (3, 3, 5, 4))
     found.codes[:, 1] = found.codes[:, 0]
@@ -180,7 +180,7 @@ def test_the_bootstraps_error_is_that_of_sampling() -> None:
     random = np.random.default_rng(5)
     errors = [yardstick(real, bootstrap(real, random), degrees=(1,), random=random).errors[1] for _ in range(80)]
     assert np.mean(errors) == pytest.approx(expected, rel=0.1)
-    few = Rows(real.columns, real.shape, real.codes[:1000])
+    few = EncodedRows(real.columns, real.shape, real.codes[:1000])
     wrong = [
         yardstick(real, bootstrap(few, random), degrees=(1,), random=random, shares=True).errors[1] for _ in range(80)
     ]
@@ -189,7 +189,7 @@ def test_the_bootstraps_error_is_that_of_sampling() -> None:
 
 def test_the_majority_class_and_very_many_marginals() -> None:
     """The most frequent cell's share; of 1,225 pairs a yardstick takes 300."""
-    assert majority(Rows(("a",), (3,), np.array([[2], [2], [0], [2]])), "a") == 0.75
-    wide = Rows(tuple(f"c{place}" for place in range(50)), (2,) * 50, np.zeros((5, 50), dtype=np.int64))
+    assert majority(EncodedRows(("a",), (3,), np.array([[2], [2], [0], [2]])), "a") == 0.75
+    wide = EncodedRows(tuple(f"c{place}" for place in range(50)), (2,) * 50, np.zeros((5, 50), dtype=np.int64))
     assert len(_cliques(50, 2, np.random.default_rng(0))) == MOST_CLIQUES
     assert yardstick(wide, wide, degrees=(2,), random=np.random.default_rng(0)).errors == {2: 0}

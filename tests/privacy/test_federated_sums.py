@@ -22,7 +22,7 @@ from privacy.grant.grant import open_grant
 from privacy.grant.sites import sum_shares as federated_sums
 from privacy.learning.embedding import Embedding
 from privacy.learning.errors import CannotTrain
-from privacy.learning.groups import Everyone, Labels
+from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.statistics import Moments, Statistic
 from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerRefusal
@@ -267,7 +267,7 @@ def test_many_rows_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("statistic", "rows"), [(Moments(embedded(), Labels("label", 3), ("counts",)), 40), (SQUARES, 10**5)]
+    ("statistic", "rows"), [(Moments(embedded(), LabelCodes("label", 3), ("counts",)), 40), (SQUARES, 10**5)]
 )
 def test_what_is_released_comes_back_in_lattice_units(statistic: Moments, rows: int) -> None:
     plan = planned(statistic, rows_about=(rows, 10, 10))

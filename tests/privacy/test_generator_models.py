@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from privacy.generators.models import FORBIDDEN, PublishedModel, read_model
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
 
-DOMAIN = Domain(("a", "b", "c"), (2, 3, 4))
+DOMAIN = CellDomain(("a", "b", "c"), (2, 3, 4))
 
 
 def model(rows: int = 1000) -> PublishedModel:

@@ -18,13 +18,13 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.generators import registry, release_plan
 from privacy.generators.fixed import Fixed
-from privacy.generators.generator import Asked, CannotGenerate, GeneratorPlan
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
 from privacy.generators.independent import Independent
 from privacy.generators.planning import expected_error
 from privacy.generators.release_plan import plan_synthetic
 from privacy.generators.spending import Spending, split
 from privacy.generators.workload import all_of_order, downward_closure, relevance
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.uncertainty import mean_absolute, variance
 from tests.privacy.generating import DOMAIN, asked
 from tests.tasks.intake import make_contract
@@ -63,8 +63,10 @@ def test_relevance_is_the_sum_of_overlaps() -> None:
         assert weight == sum(c * len(set(clique) & set(s)) for s, c in weights.items())
 
 
-def wide(columns: int) -> Domain:
-    return Domain(tuple(f"c{place}" for place in range(columns)), tuple(2 + place % 9 for place in range(columns)))
+def wide(columns: int) -> CellDomain:
+    return CellDomain(
+        tuple(f"c{place}" for place in range(columns)), tuple(2 + place % 9 for place in range(columns))
+    )
 
 
 def test_a_workload_that_no_round_could_look_through_is_refused() -> None:
@@ -93,7 +95,7 @@ def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilo
 class Spendthrift(Independent):
     """A foreign generator that plans more than it may."""
 
-    def plan(self, asked: Asked, options: Any) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: Any) -> GeneratorPlan:
         return super().plan(replace(asked, epsilon=2 * asked.epsilon), options)
 
 

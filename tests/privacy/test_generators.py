@@ -12,12 +12,12 @@ import pytest
 
 from privacy.accounting.adaptive import limit
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
-from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
+from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
 from privacy.generators.registry import generator, names
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
 from privacy.ledger.errors import GrantExceeded
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from tests.privacy.generating import DOMAIN, CountedTable, Run, Stopped, asked, error, start, stopping_after, table
 from tests.privacy.ledgers import Place
 
@@ -34,7 +34,7 @@ IMPOSSIBLE = np.zeros((4, 3), dtype=bool)
 IMPOSSIBLE[3, 1:] = True
 
 
-def begin(place: Place, name: str, question: Asked, **more: Any) -> Run:
+def begin(place: Place, name: str, question: SynthesisTask, **more: Any) -> Run:
     return start(place, generator(name), question, **OPTIONS[name], **more)
 
 
@@ -132,12 +132,12 @@ def test_structural_zeros_hold_in_every_row(sqlite_place: Place, name: str) -> N
     [
         (DOMAIN, 0),
         (DOMAIN, 1),
-        (Domain(("only",), (3,)), 50),
-        (Domain(("only",), (1,)), 50),
-        (Domain(("job", "same", "pay"), (3, 1, 2)), 50),
+        (CellDomain(("only",), (3,)), 50),
+        (CellDomain(("only",), (1,)), 50),
+        (CellDomain(("job", "same", "pay"), (3, 1, 2)), 50),
     ],
 )
-def test_odd_tables_give_a_sound_model(sqlite_place: Place, name: str, domain: Domain, rows: int) -> None:
+def test_odd_tables_give_a_sound_model(sqlite_place: Place, name: str, domain: CellDomain, rows: int) -> None:
     """No rows, one row, one column, columns of one category: a model of at least 0 rows that can be sampled."""
     options = dict(OPTIONS[name])
     if name == "fixed":
@@ -167,7 +167,7 @@ def test_what_must_fail_is_refused_by_the_plan(name: str) -> None:
     """No column, no possible row, a model above the cap, no time, no charge to speak of: nothing is charged."""
     made = generator(name)
 
-    def plan(question: Asked, **options: Any) -> None:
+    def plan(question: SynthesisTask, **options: Any) -> None:
         made.plan(question, made.options(**{**OPTIONS[name], **options}))
 
     nothing = {("pay",): np.ones(4, dtype=bool)}
@@ -182,7 +182,7 @@ def test_what_must_fail_is_refused_by_the_plan(name: str) -> None:
     with pytest.raises(CannotGenerate, match="gaussian needs a delta"):
         plan(asked(delta=Fraction(0)), noise="gaussian")
     with pytest.raises(CannotGenerate):
-        plan(replace(asked(), domain=Domain((), ())))
+        plan(replace(asked(), domain=CellDomain((), ())))
 
 
 @EVERY

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from contracts.contract.cell_codes import ImpossibleCells
+from contracts.contract.impossible_cells import Clique
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
@@ -23,7 +24,7 @@ from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes

@@ -11,11 +11,11 @@ import pytest
 
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import Event, ZeroConcentrated
+from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone, Labels, Responsibilities
+from privacy.learning.groups import Everyone, LabelCodes, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Moments, Statistic, sum_event
@@ -33,7 +33,7 @@ ROWS = random_rows(200)
 CLASSES = all_statistics()["class moments"]
 
 
-def opened(place: Place, events: tuple[Event, ...] = BUDGET, **changed: Any) -> tuple[Ledger, Grant]:
+def opened(place: Place, events: tuple[PrivacyEvent, ...] = BUDGET, **changed: Any) -> tuple[Ledger, Grant]:
     """A ledger whose account has the request's adjacency and rows of a unit, and its grant."""
     made = request(events=events, delta=ATTO // 10**9, **changed)
     ledger = place.open()
@@ -152,7 +152,7 @@ class LooseEmbedding(Embedding):
         raise AssertionError(codes)
 
 
-class LooseLabels(Labels):
+class LooseLabels(LabelCodes):
     """Groups that see rows."""
 
     def weights(self, codes: Any, layout: RowLayout, vectors: Any) -> Any:
@@ -187,7 +187,7 @@ def spoiled(value: Any, **fields: Any) -> Any:
     return copy
 
 
-BALL, LABEL = embedded(), Labels("label", 3)
+BALL, LABEL = embedded(), LabelCodes("label", 3)
 FIELDS = (BALL.columns, BALL.centre, BALL.axes, BALL.bound, BALL.bits)
 SHARED = all_statistics()["mixture"].groups
 STATISTICS: list[tuple[Any, str]] = [
@@ -198,7 +198,7 @@ STATISTICS: list[tuple[Any, str]] = [
     (spoiled(CLASSES, parts=("counts", "counts")), "parts must be some of"),
     (spoiled(CLASSES, embedding=spoiled(BALL, bits=40)), "bits must be"),
     (spoiled(CLASSES, embedding=spoiled(BALL, axes=BALL.axes.view(LooseArray))), "axes must be ndarray itself"),
-    (spoiled(CLASSES, groups=Labels("height", 3)), "column height must have 3 cells"),
+    (spoiled(CLASSES, groups=LabelCodes("height", 3)), "column height must have 3 cells"),
     (spoiled(CLASSES, groups=spoiled(SHARED, centres=whole([[2**40] * 2] * 3))), "near the origin"),
     (
         spoiled(CLASSES, groups=spoiled(SHARED, labels=LooseLabels("label", 3), owners=whole([0, 1, 2]))),

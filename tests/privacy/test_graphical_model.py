@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from privacy.marginals.belief_propagation import BeliefPropagation
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
 from tests.privacy.random_models import joint, models, random_model, summed
@@ -35,7 +35,7 @@ def test_the_axes_follow_the_asked_order(model: GraphicalModel) -> None:
 
 def test_changing_one_factor_gives_what_a_new_tree_gives() -> None:
     """Kept messages are those that do not depend on the change."""
-    domain = Domain(tuple("abcdef"), (2, 3, 2, 4, 3, 2))
+    domain = CellDomain(tuple("abcdef"), (2, 3, 2, 4, 3, 2))
     cliques = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("f",))
     model, other = (random_model(domain, cliques, seed) for seed in (1, 2))
     propagation = BeliefPropagation(model.tree, model.factors)
@@ -52,7 +52,7 @@ def test_changing_one_factor_gives_what_a_new_tree_gives() -> None:
 
 def test_potentials_of_any_size_stay_finite() -> None:
     """Two cliques that want opposite ends by 10,000 nats."""
-    domain = Domain(("a", "b", "c"), (3, 3, 3))
+    domain = CellDomain(("a", "b", "c"), (3, 3, 3))
     pull = np.diag([0.0, 5e3, 1e4])
     model = GraphicalModel(domain, (("a", "b"), ("b", "c")), (pull, -pull), 10.0)
     found = model.marginals([("a",), ("a", "c"), ("b", "c")])
@@ -62,7 +62,7 @@ def test_potentials_of_any_size_stay_finite() -> None:
 
 def test_nothing_possible_is_said() -> None:
     """Contradicting structural zeros have no marginals."""
-    domain = Domain(("a", "b"), (2, 2))
+    domain = CellDomain(("a", "b"), (2, 2))
     first = np.array([0.0, -np.inf])
     model = GraphicalModel(domain, (("a",), ("a", "b")), (first, np.array([[-np.inf] * 2, [0.0, 0.0]])), 5.0)
     with pytest.raises(NothingPossible):
@@ -71,7 +71,7 @@ def test_nothing_possible_is_said() -> None:
 
 def test_the_digest_depends_on_every_bit() -> None:
     """Equal models have equal digests; the smallest change of a potential shows."""
-    domain = Domain(("a", "b"), (2, 3))
+    domain = CellDomain(("a", "b"), (2, 3))
     model, same = (random_model(domain, (("a", "b"),), 3) for _ in range(2))
     changed = np.nextafter(model.potentials[0], 9.0)
     assert model.digest() == same.digest()
@@ -82,4 +82,4 @@ def test_the_digest_depends_on_every_bit() -> None:
 def test_bad_potentials_are_refused(bad: np.ndarray) -> None:
     """NaN, plus infinity, a wrong shape."""
     with pytest.raises(ValueError, match="potential"):
-        GraphicalModel(Domain(("a",), (2,)), (("a",),), (bad,), 1.0)
+        GraphicalModel(CellDomain(("a",), (2,)), (("a",),), (bad,), 1.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from contracts.release.tables.product import Refine
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import half_width, variance
 from privacy.refine import chunks
 from privacy.refine.intervals import (
@@ -23,7 +23,7 @@ from privacy.refine.intervals import (
     refined_intervals,
     told_interval,
 )
-from privacy.refine.noise_mass import NoiseEvent, noise_likelihood
+from privacy.refine.noise_mass import noise_likelihood
 from privacy.refine.tables import refine_table
 
 LAPLACE = [DiscreteLaplace(Fraction(t).limit_denominator(10**6), (1,)) for t in (0.02, 0.1, 0.3, 1, 2, 3.5, 10)]
@@ -38,12 +38,12 @@ METHODS = [
 ]
 
 
-def reach(event: NoiseEvent) -> int:
+def reach(event: CountNoise) -> int:
     """So far the noise is enumerated: less than 1e-17 of it lies beyond."""
     return 40 * (1 + int(np.sqrt(variance(event))))
 
 
-def noise(event: NoiseEvent, stretched: float = 1.0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def noise(event: CountNoise, stretched: float = 1.0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The distribution of the noise, or of noise that is wider than declared."""
     support = np.arange(-reach(event), reach(event) + 1)
     if stretched == 1:
@@ -55,7 +55,7 @@ def noise(event: NoiseEvent, stretched: float = 1.0) -> tuple[NDArray[np.int64],
     return support, weight / weight.sum()
 
 
-def coverage(event: NoiseEvent, truths: range, stretched: float = 1.0) -> NDArray[np.float64]:
+def coverage(event: CountNoise, truths: range, stretched: float = 1.0) -> NDArray[np.float64]:
     """The probability, for each exact count, that its interval holds it."""
     support, weight = noise(event, stretched)
     found = []
@@ -65,20 +65,20 @@ def coverage(event: NoiseEvent, truths: range, stretched: float = 1.0) -> NDArra
     return np.array(found)
 
 
-def truths(event: NoiseEvent) -> range:
+def truths(event: CountNoise) -> range:
     """Every count up to well beyond the split, or, under wide noise, some of them."""
     last = 6 * half_width(event, CONFIDENCE) + 20
     return range(0, last, max(1, last // 300))
 
 
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_every_count_is_held_with_95_percent(event: NoiseEvent) -> None:
+def test_every_count_is_held_with_95_percent(event: CountNoise) -> None:
     """Whatever a cell holds, its interval misses it with probability 5 % at most: summed over all noise."""
     assert coverage(event, truths(event)).min() >= CONFIDENCE - 1e-9
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 10])
-def test_the_coverage_is_not_bought_by_length(event: NoiseEvent) -> None:
+def test_the_coverage_is_not_bought_by_length(event: CountNoise) -> None:
     """Wherever one step more or less matters little, zero and large counts are held with hardly more than 95 %."""
     widest = half_width(event, CONFIDENCE)
     found = coverage(event, range(0, 6 * widest + 20, max(1, widest)))
@@ -87,13 +87,13 @@ def test_the_coverage_is_not_bought_by_length(event: NoiseEvent) -> None:
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 10])
-def test_noise_that_is_wider_than_declared_is_noticed(event: NoiseEvent) -> None:
+def test_noise_that_is_wider_than_declared_is_noticed(event: CountNoise) -> None:
     """The wrong case: under noise of 1.2 times the declared scale the same intervals hold too little."""
     assert coverage(event, truths(event), stretched=1.2).min() < CONFIDENCE - 0.01
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 1])
-def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: NoiseEvent) -> None:
+def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: CountNoise) -> None:
     """On average over the noise of an empty cell; by a tenth at least where the noise is wide."""
     support, weight = noise(event)
     made = count_intervals(support, event)
@@ -106,7 +106,7 @@ def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: NoiseEv
 
 
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_intervals_hold_the_noisy_value_and_move_with_it(event: NoiseEvent) -> None:
+def test_intervals_hold_the_noisy_value_and_move_with_it(event: CountNoise) -> None:
     """0 ≤ lower ≤ max(noisy, 0) ≤ upper; a larger noisy value never has a smaller end."""
     values = np.arange(-reach(event), reach(event))
     made = count_intervals(values, event)
@@ -151,7 +151,7 @@ def test_an_interval_grows_to_hold_the_published_count() -> None:
 @pytest.mark.parametrize("event", [LAPLACE[1], GAUSSIAN[3]])
 @pytest.mark.parametrize("total", [900, -5])
 def test_each_method_publishes_intervals_that_hold_its_counts(
-    terms: dict[str, object], event: NoiseEvent, total: int
+    terms: dict[str, object], event: CountNoise, total: int
 ) -> None:
     """Of the noisy values, grown to hold the counts, and 0 to 0 where the contract declares a zero."""
     generator = np.random.default_rng(5)

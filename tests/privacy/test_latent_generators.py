@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from contracts.contract.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.generators.generator import Asked, CannotGenerate, OutOfTime
+from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
 from privacy.generators.latent_options import PhasedOptions, VariationalOptions
 from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model
@@ -28,7 +28,7 @@ from privacy.learning.mixture import Mixture
 from privacy.learning.rows import PrivateRows
 from privacy.learning.whole_network import LARGEST_LATENT, ONE
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from tests.privacy.generating import Stopped, start, stopping_after
 from tests.privacy.ledgers import KEYED_HASH, Place
 
@@ -80,9 +80,11 @@ class Rows:
         raise AssertionError("no marginal is asked for")
 
 
-def question(epsilon: Fraction = Fraction(8), adjacency: Adjacency = "add_remove", rows_per_unit: int = 1) -> Asked:
-    domain = Domain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return Asked(domain, {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
+def question(
+    epsilon: Fraction = Fraction(8), adjacency: Adjacency = "add_remove", rows_per_unit: int = 1
+) -> SynthesisTask:
+    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
+    return SynthesisTask(domain, {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
 
 
 def same(one: Any, other: Any) -> bool:

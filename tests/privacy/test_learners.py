@@ -17,7 +17,7 @@ from privacy.learning.learners import FixedDeviation, GaussianMixture, LatentMod
 from privacy.learning.losses import LatentLoss
 from privacy.learning.network import Linear, Network, Relu, perceptron
 from privacy.learning.optimizer import Adam, Sgd
-from privacy.learning.training import Session, State, initial_state
+from privacy.learning.training import Session, TrainingState, initial_state
 from tests.privacy.learning import (
     CPU,
     autoencoder,
@@ -140,7 +140,7 @@ def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, refere
     average = torch.tensor(state.parameters)
     for step in range(6):
         if step == stop:
-            again = State.of(learner, session.state().to_vector())
+            again = TrainingState.of(learner, session.state().to_vector())
             session = Session(learner, LAYOUT, again, step=step, **given)  # type: ignore[arg-type]
         gradient = torch.randn(parameters_of(learner), generator=generator)
         leaf.grad = gradient / 10

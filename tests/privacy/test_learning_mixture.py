@@ -14,11 +14,12 @@ from sklearn.mixture import GaussianMixture
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
+from privacy.arrays import Unsigned
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Labels
+from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.kmeans import cluster_statistic, fit_clusters, initial_centres
-from privacy.learning.layout import Codes, ColumnLayout, RowLayout
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import (
     Covariance,
     Measure,
@@ -53,7 +54,7 @@ SPREADS = np.array(
 SHARES = np.array([0.5, 0.3, 0.2])
 
 
-def clouds(rows: int = 6000) -> Codes:
+def clouds(rows: int = 6000) -> Unsigned:
     """Three Gaussians in the unit square, and whose each row is."""
     random = np.random.default_rng(8)
     label = random.choice(3, size=rows, p=SHARES)
@@ -66,11 +67,11 @@ def plane(bits: int = 11) -> Embedding:
     return embedding(PLANE, bound=Fraction(7, 10), bits=bits, columns=("x", "y"), centre=np.array([0.5, 0.5]))
 
 
-def noiseless(codes: Codes, layout: RowLayout) -> Measure:
+def noiseless(codes: Unsigned, layout: RowLayout) -> Measure:
     return lambda statistic, _: statistic.blocks(statistic.total(codes, layout))
 
 
-def noisy(grant: Grant, codes: Codes, layout: RowLayout, rho: Fraction) -> Measure:
+def noisy(grant: Grant, codes: Unsigned, layout: RowLayout, rho: Fraction) -> Measure:
     """Measures through a grant."""
 
     def measure(statistic: Moments, turn: int) -> Blocks:
@@ -147,7 +148,7 @@ def test_at_epsilon_one_the_clouds_are_still_found(grant: Grant) -> None:
 
 def test_each_label_gets_its_own_components() -> None:
     """A mixture a label: rows count only for their own label's components, and shares follow the labels."""
-    codes, labels = clouds(), Labels("label", 3)
+    codes, labels = clouds(), LabelCodes("label", 3)
     begin = starting("diagonal", components=2, labels=3)
     assert begin.owners is not None
     made = fit_mixture(
@@ -164,7 +165,7 @@ def test_each_label_gets_its_own_components() -> None:
 @pytest.mark.parametrize("kind", ["full", "diagonal"])
 def test_class_gaussians_are_the_classes_moments(kind: Any) -> None:
     codes, ball = clouds(), plane()
-    statistic = Moments(ball, Labels("label", 3), ("counts", "sums", kind))
+    statistic = Moments(ball, LabelCodes("label", 3), ("counts", "sums", kind))
     made = class_gaussians(
         statistic.blocks(statistic.total(codes, PLANE)), bound=float(ball.bound), floor=1e-5, least=10
     )
@@ -238,7 +239,7 @@ def test_a_fit_is_the_same_every_time() -> None:
     assert len(set(seen)) == 4
 
 
-def low_rank(rows: int = 4000, width: int = 40, rank: int = 3) -> tuple[RowLayout, Codes, np.ndarray]:
+def low_rank(rows: int = 4000, width: int = 40, rank: int = 3) -> tuple[RowLayout, Unsigned, np.ndarray]:
     """Rows near a space of few dimensions about the middle of the cube."""
     random = np.random.default_rng(2)
     space = np.linalg.qr(random.normal(size=(width, rank)))[0]

@@ -16,7 +16,7 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.curves import renyi
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells, Responsibilities
+from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import into_ball
 from privacy.learning.statistics import Moments, Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
@@ -166,7 +166,7 @@ def test_an_embedding_is_the_clipped_projection() -> None:
 def test_blocks_are_the_moments_in_natural_units(kind: Any) -> None:
     """Against float64 on the embedded rows."""
     ball = embedded(10)
-    statistic, rows = Moments(ball, Labels("label", 3), ("counts", "sums", kind)), random_rows(300)
+    statistic, rows = Moments(ball, LabelCodes("label", 3), ("counts", "sums", kind)), random_rows(300)
     blocks = statistic.blocks(statistic.total(rows, LAYOUT))
     vectors = ball.vectors(rows, LAYOUT) * ball.unit
     for label in range(3):
@@ -263,7 +263,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (BALL, {"bound": Fraction(1, 10**5), "bits": 16}, "bound must be larger"),
     (BALL, {"bits": 0}, "bits must be a whole number from 1 to 16"),
     (BALL, {"bits": True}, "bits must be a whole number from 1 to 16"),
-    (Labels("label", 3), {"count": 0}, "count must be a whole number"),
+    (LabelCodes("label", 3), {"count": 0}, "count must be a whole number"),
     (NearestCentre(whole([[1, 2]])), {"centres": whole([[2**30, 0]])}, "within 2.18 units"),
     (NormShells(whole([1, 2])), {"edges": whole([2, 2])}, "edges must rise"),
     (NormShells(whole([1, 2])), {"edges": whole([0, 2])}, "from 1 to below 2.53"),
@@ -272,8 +272,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (MIXTURE, {"bits": 13}, "bits must be a whole number from 1 to 12"),
     (MIXTURE, {"factors": whole(np.full((3, 2), 2**40))}, "factors must have smaller entries"),
     (MIXTURE, {"factors": whole(np.zeros((3, 3)))}, "factors must be int64 of shape 3 x 2"),
-    (MIXTURE, {"labels": Labels("label", 3)}, "labels and owners go together"),
-    (MIXTURE, {"labels": Labels("label", 3), "owners": whole([0, 0, 1])}, "every cell must have a component"),
+    (MIXTURE, {"labels": LabelCodes("label", 3)}, "labels and owners go together"),
+    (MIXTURE, {"labels": LabelCodes("label", 3), "owners": whole([0, 0, 1])}, "every cell must have a component"),
     (all_statistics()["mixture"], {"parts": ("sums", "counts")}, "parts must be some of"),
     (all_statistics()["mixture"], {"parts": ("diagonal", "full")}, "parts must be some of"),
     (all_statistics()["mixture"], {"parts": ()}, "parts must be some of"),
@@ -293,7 +293,7 @@ def test_an_embedding_of_other_columns_is_refused() -> None:
     with pytest.raises(ValueError, match="have 3 entries, the centre 4"):
         Embedding(("label",), BALL.centre, BALL.axes, BALL.bound, BALL.bits).check(LAYOUT)
     with pytest.raises(ValueError, match="must have 3 cells"):
-        Labels("height", 3).check(BALL, LAYOUT)
+        LabelCodes("height", 3).check(BALL, LAYOUT)
     with pytest.raises(ValueError, match="groups of 3 dimensions, vectors of 2"):
         NearestCentre(whole([[1, 2, 3]])).check(BALL, LAYOUT)
 

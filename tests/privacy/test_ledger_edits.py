@@ -24,7 +24,7 @@ from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.replay.fold import Checkpoint
+from privacy.ledger.replay.fold import SignedCheckpoint
 from privacy.ledger.store import schema
 from tasks.records.model.version_statements import Proof, read_statement
 from tasks.verification.inclusion import check_inclusion, check_succession
@@ -403,12 +403,12 @@ def run(ledger: Ledger, tried: str) -> object:
     return ledger.prove(key, SIGNER)
 
 
-def seen_of(place: Place) -> list[Checkpoint]:
+def seen_of(place: Place) -> list[SignedCheckpoint]:
     rows = journal_rows(place)
     return [seen_by(rows, FIRST), seen_by(rows, SECOND, "other v1")]
 
 
-def proof_fails(proof: object, before: Checkpoint) -> bool:
+def proof_fails(proof: object, before: SignedCheckpoint) -> bool:
     """Check a proof as `verify` does, beside the version before."""
     read, findings = read_statement(Proof, json.loads(json.dumps(proof)), where="PROOF.json")
     assert read is not None

@@ -12,10 +12,10 @@ from scipy.stats import norm
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon
@@ -25,7 +25,7 @@ from tasks.verification.recompute.loss_inversion import delta_at
 TENTH = Fraction(1, 10)
 
 
-def inverted(events: list[Event], epsilon: Fraction) -> float | None:
+def inverted(events: list[PrivacyEvent], epsilon: Fraction) -> float | None:
     """The auditor's delta, from the JSON of the events."""
     return delta_at([event.to_json() for event in events], epsilon)
 
@@ -58,18 +58,18 @@ def test_one_sampled_step_has_the_integral_of_its_densities() -> None:
 @pytest.mark.parametrize(("multiplier", "chance"), [("2", "1/100"), ("3/5", "1/200"), ("40", "1/20")])
 def test_the_librarys_epsilon_has_the_delta_that_it_was_asked_for(multiplier: str, chance: str, steps: int) -> None:
     """Its pessimistic grid and our inversion agree to 0.4 %; half the noise would be off by orders of magnitude."""
-    events: list[Event] = [PoissonSampledGaussian(Fraction(multiplier), Fraction(chance), steps)]
+    events: list[PrivacyEvent] = [PoissonSampledGaussian(Fraction(multiplier), Fraction(chance), steps)]
     epsilon = pld_epsilon(events, 1e-6)
     assert epsilon is not None
     assert inverted(events, Fraction(epsilon)) == pytest.approx(1e-6, rel=4e-3)
-    less: list[Event] = [PoissonSampledGaussian(Fraction(multiplier) / 2, Fraction(chance), steps)]
+    less: list[PrivacyEvent] = [PoissonSampledGaussian(Fraction(multiplier) / 2, Fraction(chance), steps)]
     wrong = inverted(less, Fraction(epsilon))
     assert wrong is not None
     assert wrong > 1e-5
 
 
 def test_a_claim_that_is_a_thousandth_too_small_has_a_larger_delta() -> None:
-    events: list[Event] = [PoissonSampledGaussian(Fraction(2), Fraction(1, 100), 2000), Gaussian(Fraction(8))]
+    events: list[PrivacyEvent] = [PoissonSampledGaussian(Fraction(2), Fraction(1, 100), 2000), Gaussian(Fraction(8))]
     epsilon = pld_epsilon(events, 1e-9)
     assert epsilon is not None
     at, below = (inverted(events, Fraction(epsilon) * Fraction(each)) for each in ("1.0001", "0.999"))
@@ -119,7 +119,7 @@ def test_the_four_is_needed() -> None:
         DiscreteGaussian(Fraction(4), (1,)),
     ],
 )
-def test_what_is_no_gaussian_noise_has_none(event: Event) -> None:
+def test_what_is_no_gaussian_noise_has_none(event: PrivacyEvent) -> None:
     assert inverted([event], Fraction(1)) is None
     assert inverted([Gaussian(Fraction(1)), event], Fraction(1)) is None
     assert inverted([], Fraction(1)) == 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel, layers_of, outputs, parameters_in
-from privacy.evaluation.model_inversion import Array, _ascent, _onto_simplex, inverted, likeness
+from privacy.evaluation.model_inversion import _ascent, _onto_simplex, inverted, likeness
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 
@@ -31,12 +32,12 @@ def made(layout: RowLayout, widths: tuple[int, ...], seed: int = 3) -> Classifie
     return ClassifierModel(layout, "label", layers_of(numbers, widths))
 
 
-def shapes() -> Array:
+def shapes() -> Floats:
     """What is typical of each class: pictures that are unlike each other."""
     return np.random.default_rng(11).integers(0, 2, (CLASSES, PIXELS)).astype(np.float64)
 
 
-def trained(rows: Array, labels: np.typing.NDArray[np.int64]) -> ClassifierModel:
+def trained(rows: Floats, labels: np.typing.NDArray[np.int64]) -> ClassifierModel:
     """Train without privacy until it is sure of its rows."""
     widths = (PIXELS, 16, CLASSES)
     fitted = train_plainly(
@@ -53,7 +54,7 @@ def trained(rows: Array, labels: np.typing.NDArray[np.int64]) -> ClassifierModel
     return ClassifierModel(PICTURES, "label", layers_of(fitted.astype(np.float32), widths))
 
 
-def blurred(shape: Array, count: int, seed: int) -> Array:
+def blurred(shape: Floats, count: int, seed: int) -> Floats:
     """Pictures of a class: its shape with a tenth of the pixels turned over."""
     turned = np.random.default_rng(seed).random((count, PIXELS)) < 0.1
     return np.where(turned, 1 - shape, shape)
@@ -64,7 +65,7 @@ def test_the_gradient_is_that_of_the_logarithm_of_the_chance() -> None:
     model = made(PICTURES, (PIXELS, 8, 7, CLASSES))
     at = np.random.default_rng(5).random(PIXELS)
 
-    def log_chance(vector: Array) -> float:
+    def log_chance(vector: Floats) -> float:
         last = outputs(model.layers, vector[None])[0]
         return float(last[2] - last.max() - np.log(np.exp(last - last.max()).sum()))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.marginals.blocks import blocks
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.model_sizes import ModelSizes
 from privacy.marginals.triangulation import model_size
 
@@ -18,10 +18,10 @@ COLUMNS = tuple("abcdefghij")
 
 
 @st.composite
-def models(draw: st.DrawFn) -> tuple[Domain, list[tuple[str, ...]], tuple[str, ...]]:
+def models(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]], tuple[str, ...]]:
     """A domain, known cliques, and one more."""
     shape = tuple(draw(st.lists(st.integers(1, 9), min_size=4, max_size=10)))
-    domain = Domain(COLUMNS[: len(shape)], shape)
+    domain = CellDomain(COLUMNS[: len(shape)], shape)
     every = [clique for size in (1, 2, 3) for clique in combinations(domain.columns, size)]
     known = draw(st.lists(st.sampled_from(every), max_size=12))
     return domain, known, draw(st.sampled_from(every))
@@ -81,7 +81,7 @@ def test_blocks_are_those_of_the_definition(count: int, drawn: list[tuple[int, i
 def test_all_pairs_of_a_wide_tree_are_known_in_seconds() -> None:
     """120 columns in a chain: each of 7,140 pairs closes a cycle of its own."""
     columns = tuple(f"c{place:03d}" for place in range(120))
-    domain = Domain(columns, tuple(2 + place % 9 for place in range(120)))
+    domain = CellDomain(columns, tuple(2 + place % 9 for place in range(120)))
     start = time.process_time()
     sizes = ModelSizes(domain, [(columns[place], columns[place - 1 - place % 3]) for place in range(4, 120)])
     assert all(sizes.with_one(pair) > 0 for pair in combinations(columns, 2))

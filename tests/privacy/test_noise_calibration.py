@@ -21,15 +21,15 @@ from privacy.accounting.convert import best_order
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon
 from privacy.classifiers.model_plan import plan_model
 from privacy.classifiers.registry import trainer
-from privacy.generators.calibration import Calibrated, Room, calibrated
+from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
 from privacy.generators.registry import generator
 from privacy.generators.release_plan import FittedPlan, plan_synthetic
@@ -70,7 +70,9 @@ def contract() -> Contract:
     return load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
 
 
-def planned(contract: Contract, name: str, epsilon: Decimal, rooms: tuple[Room, ...], delta: Decimal = DELTA) -> Any:
+def planned(
+    contract: Contract, name: str, epsilon: Decimal, rooms: tuple[MultiplierRange, ...], delta: Decimal = DELTA
+) -> Any:
     """The plan of a release by a generator or a trainer."""
     terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rooms": rooms}
     if name in GENERATORS:
@@ -80,12 +82,12 @@ def planned(contract: Contract, name: str, epsilon: Decimal, rooms: tuple[Room, 
     return plan_model(model, contract, trainer(name).options.model_validate(TRAINERS[name]), **terms)
 
 
-def exact_room(calculus: Calculus, epsilon: Decimal, delta: int = ATTOS) -> Room:
+def exact_room(calculus: Calculus, epsilon: Decimal, delta: int = ATTOS) -> MultiplierRange:
     """An account whose cap is exactly the release's."""
-    return Room(calculus, calculus.cap(int(epsilon * PICO), delta))
+    return MultiplierRange(calculus, calculus.cap(int(epsilon * PICO), delta))
 
 
-def check(plan: FittedPlan[Any], room: Room, epsilon: Decimal) -> None:
+def check(plan: FittedPlan[Any], room: MultiplierRange, epsilon: Decimal) -> None:
     """The account holds the plan, and the auditor accepts its claim."""
     assert room.calculus.cost(plan.events) <= room.remaining
     assert plan.epsilon <= epsilon * PICO
@@ -124,7 +126,7 @@ def stepped(epsilon: Fraction) -> GeneratorPlan:
     return GeneratorPlan(plan.events, (), 0, 0, {})
 
 
-def turned(epsilon: Fraction, rooms: tuple[Room, ...]) -> Calibrated:
+def turned(epsilon: Fraction, rooms: tuple[MultiplierRange, ...]) -> Calibrated:
     return calibrated(stepped, epsilon=epsilon, delta=ATTOS, rooms=rooms)
 
 
@@ -147,7 +149,7 @@ def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
     best = best_order(epsilon, Fraction(1, 10**9))
     for factor in (Fraction(1), Fraction(2)):
         calculus = RenyiCalculus(best * factor)
-        room = Room(calculus, calculus.cap(int(epsilon * PICO), ATTOS))
+        room = MultiplierRange(calculus, calculus.cap(int(epsilon * PICO), ATTOS))
         made = turned(epsilon, (room,))
         assert room.holds(made.made.events)
         less = [
@@ -162,7 +164,7 @@ def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None
     calculus = RenyiCalculus(Fraction(30))
     free, plain = turned(Fraction(1), ()), stepped(Fraction(1))
     middle = (calculus.cost(free.made.events) + calculus.cost(plain.events)) // 2
-    made = turned(Fraction(1), (Room(calculus, middle),))
+    made = turned(Fraction(1), (MultiplierRange(calculus, middle),))
     assert 0.995 * middle < calculus.cost(made.made.events) <= middle
     assert 1 < made.noise_epsilon < free.noise_epsilon
 
@@ -170,7 +172,7 @@ def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None
 def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses() -> None:
     """The noise is not raised beyond what the release's epsilon needs: the ledger says what would fit."""
     calculus = RenyiCalculus(best_order(1, Fraction(1, 10**9)))
-    room = Room(calculus, calculus.cap(PICO, ATTOS) // 2)
+    room = MultiplierRange(calculus, calculus.cap(PICO, ATTOS) // 2)
     made = turned(Fraction(1), (room,))
     assert made.noise_epsilon == 1
     assert not room.holds(made.made.events)
@@ -192,7 +194,7 @@ def test_noise_that_does_not_depend_on_the_charge_is_left_as_it_is() -> None:
         (DiscreteGaussian(Fraction(3), (1,)),),
     ],
 )
-def test_what_is_not_gaussian_noise_keeps_the_renyi_claim(events: tuple[Event, ...]) -> None:
+def test_what_is_not_gaussian_noise_keeps_the_renyi_claim(events: tuple[PrivacyEvent, ...]) -> None:
     assert dominating(events) is None
     assert release_claim(events, ATTOS).by != "pld"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, binomtest, chi2, kstest
 
 from privacy.noise import geometric_gaps as module
-from privacy.noise.binary_expansion import Bounds
+from privacy.noise.binary_expansion import Bracket
 from privacy.noise.geometric_gaps import MOST_TRIALS, successes
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
@@ -24,7 +24,7 @@ N = 200_000
 ODDS = [(Fraction(1, 10), 1), (Fraction(1, 3), 4), (Fraction(1), 6), (Fraction(5), 1)]
 
 
-def tail(t: Fraction, tau: int) -> tuple[Bounds, float]:
+def tail(t: Fraction, tau: int) -> tuple[Bracket, float]:
     """The probability r^tau / (1 + r), as bounds and as a float."""
     return layer_probability(t, tau, None), exp(-float(t) * tau) / (1 + exp(-float(t)))
 

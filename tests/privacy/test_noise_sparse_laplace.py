@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, kstest
 
 from privacy.noise import sparse_laplace as module
-from privacy.noise.binary_expansion import Bounds
+from privacy.noise.binary_expansion import Bracket
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.geometric import geometric
 from privacy.noise.geometric_gaps import successes
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.sparse_laplace import MOST_CELLS, Cells, SparseLaplace, sparse_discrete_laplace
+from privacy.noise.sparse_laplace import MOST_CELLS, CellsAndValues, SparseLaplace, sparse_discrete_laplace
 from tests.privacy.noise_statistics import FALSE_ALARM, laplace_cdf
 
 BLOCKS = 200_000
@@ -45,7 +45,7 @@ NOISE = [
     (Fraction(3), 1),
     (Fraction(1, 1000), 3000),
 ]
-Path = Callable[[Fraction, int, int], Cells]
+Path = Callable[[Fraction, int, int], CellsAndValues]
 
 
 def block(t: Fraction, tau: int) -> NDArray[np.int64]:
@@ -53,7 +53,7 @@ def block(t: Fraction, tau: int) -> NDArray[np.int64]:
     return np.array([0, 0, 0, 0, max(1, int(1 / t), tau - int(1 / t))])
 
 
-def populated(t: Fraction, tau: int) -> Cells:
+def populated(t: Fraction, tau: int) -> CellsAndValues:
     places = np.array([1, 4])
     codes = (BLOCK * np.arange(BLOCKS)[:, None] + places).ravel()
     return codes, np.tile(block(t, tau)[places], BLOCKS)
@@ -65,13 +65,13 @@ def table(t: Fraction, tau: int, *, seed: int, at: int | None = None) -> SparseL
     return SparseLaplace(codes, counts, cells=CELLS, inverse_scale=t, threshold=at or tau, source=source)
 
 
-def dense(t: Fraction, tau: int, seed: int) -> Cells:
+def dense(t: Fraction, tau: int, seed: int) -> CellsAndValues:
     noisy = discrete_laplace(CELLS, inverse_scale=t, source=SeededBytes(seed)) + np.tile(block(t, tau), BLOCKS)
     kept = np.flatnonzero(noisy >= tau)
     return kept, noisy[kept]
 
 
-def at_once(t: Fraction, tau: int, seed: int) -> Cells:
+def at_once(t: Fraction, tau: int, seed: int) -> CellsAndValues:
     return table(t, tau, seed=seed).drawn()
 
 
@@ -80,14 +80,14 @@ def steps(t: Fraction, tau: int) -> tuple[int, int]:
     return tau + 1 + int(2 / t), tau + max(1, int(1 / t))
 
 
-def in_three_steps(t: Fraction, tau: int, seed: int) -> Cells:
+def in_three_steps(t: Fraction, tau: int, seed: int) -> CellsAndValues:
     top, middle = steps(t, tau)
     drawn = table(t, tau, seed=seed, at=top)
     drawn.lower(middle)
     return drawn.lower(tau)
 
 
-def resumed(t: Fraction, tau: int, seed: int) -> Cells:
+def resumed(t: Fraction, tau: int, seed: int) -> CellsAndValues:
     """What another process wrote down, and then this one goes on."""
     top, middle = steps(t, tau)
     written = table(t, tau, seed=seed, at=top).lower(middle)
@@ -96,7 +96,7 @@ def resumed(t: Fraction, tau: int, seed: int) -> Cells:
     return SparseLaplace.resume(codes, counts, drawn=written, **given).lower(tau)
 
 
-def judge(drawn: Cells, t: Fraction, tau: int) -> float:
+def judge(drawn: CellsAndValues, t: Fraction, tau: int) -> float:
     """The smallest p-value of the seven statistics; 0 where a code comes twice or lies outside."""
     codes, values = drawn
     if np.any(np.diff(codes) <= 0) or codes[0] < 0 or codes[-1] >= CELLS or values.min() < tau:
@@ -146,7 +146,7 @@ def test_a_probability_that_is_ten_per_cent_off_is_caught(
     """The wrong case: empty cells are kept with 0.9 or 1.1 times the probability."""
     right = module.layer_probability
 
-    def wrong(inverse_scale: Fraction, threshold: int, above: int | None) -> Bounds:
+    def wrong(inverse_scale: Fraction, threshold: int, above: int | None) -> Bracket:
         bounds = right(inverse_scale, threshold, above)
         return lambda digits: tuple(bound * Decimal(factor) for bound in bounds(digits))
 
@@ -275,7 +275,9 @@ def test_merging_keeps_every_cell_with_its_value(codes: set[int], left: int) -> 
     assert np.array_equal(merged[1], whole * 3)
 
 
-def draw(codes: list[int], counts: list[int], *, cells: int = 10, t: Fraction = Fraction(1), tau: int = 1) -> Cells:
+def draw(
+    codes: list[int], counts: list[int], *, cells: int = 10, t: Fraction = Fraction(1), tau: int = 1
+) -> CellsAndValues:
     given: dict[str, Any] = {"cells": cells, "inverse_scale": t, "threshold": tau, "source": SecureBytes()}
     return sparse_discrete_laplace(np.array(codes, np.int64), np.array(counts, np.int64), **given)
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from privacy.generators.generator import Asked
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.number_scale import MOST, measured_factor, shells_statistic
 from privacy.generators.projection import Projection
 from privacy.generators.registry import generator
@@ -27,7 +27,7 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import sum_event
 from privacy.learning.window import Window
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy import test_latent_generators
 from tests.privacy.generating import Run, start
@@ -69,9 +69,9 @@ class Rows:
         raise AssertionError("no marginal is asked for")
 
 
-def question(epsilon: Fraction = Fraction(1)) -> Asked:
-    domain = Domain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return Asked(domain, {}, "add_remove", 1, epsilon, Fraction(1, 10**5), None, LAYOUT)
+def question(epsilon: Fraction = Fraction(1)) -> SynthesisTask:
+    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
+    return SynthesisTask(domain, {}, "add_remove", 1, epsilon, Fraction(1, 10**5), None, LAYOUT)
 
 
 def run_of(place: Place, name: str, **options: Any) -> Run:

@@ -17,7 +17,7 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
-    Event,
+    PrivacyEvent,
     UnsupportedEvent,
     event_from_json,
 )
@@ -190,7 +190,7 @@ def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
 
 
 def grant_of(place: Place, made: Any, noise: Any = NOISE, **changed: Any) -> Any:
-    events: tuple[Event, ...] = (made.event(noise, rows_per_unit=1),) * made.draws
+    events: tuple[PrivacyEvent, ...] = (made.event(noise, rows_per_unit=1),) * made.draws
     return opened(place, changed.pop("events", events), **changed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from privacy.evaluation.association import association, association_errors
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.propensity import logistic_propensity, pool
 from privacy.evaluation.table_errors import PrivateTableErrors, PublishedCells, cell_errors
 from tasks.evaluation.propensity_tree import tree_propensity
@@ -19,12 +19,12 @@ SHAPE = (3, 2, 5, 4)
 COLUMNS = ("a", "b", "c", "d")
 
 
-def rows(number: int, seed: int, *, moved: float = 0.0) -> Rows:
+def rows(number: int, seed: int, *, moved: float = 0.0) -> EncodedRows:
     """Independent columns; a share of the rows is moved to the first label of the third column."""
     random = np.random.default_rng(seed)
     codes = np.stack([random.integers(0, size, number) for size in SHAPE], axis=1)
     codes[random.random(number) < moved, 2] = 0
-    return Rows(COLUMNS, SHAPE, codes)
+    return EncodedRows(COLUMNS, SHAPE, codes)
 
 
 @pytest.mark.parametrize(("real", "made"), [(2000, 2000), (3000, 1000)])
@@ -65,8 +65,8 @@ def test_the_regression_is_the_one_of_scikit_learn() -> None:
 
 def test_tables_that_share_no_label_are_wholly_told_apart() -> None:
     """A label that one table alone has: p is 0 or 1, and the pMSE c (1 - c)."""
-    real = Rows(("a",), (2,), np.zeros((30, 1), dtype=np.int64))
-    made = Rows(("a",), (2,), np.ones((10, 1), dtype=np.int64))
+    real = EncodedRows(("a",), (2,), np.zeros((30, 1), dtype=np.int64))
+    made = EncodedRows(("a",), (2,), np.ones((10, 1), dtype=np.int64))
     found = logistic_propensity(pool(real, made))
     assert found is not None
     assert found.pmse == pytest.approx(0.25 * 0.75, rel=1e-3)
@@ -76,7 +76,7 @@ def test_equal_tables_are_not_told_apart() -> None:
     found = logistic_propensity(pool(rows(100, 1), rows(100, 1)))
     assert found is not None
     assert found.pmse < 1e-12
-    alone = Rows(("a",), (2,), np.zeros((30, 1), dtype=np.int64))
+    alone = EncodedRows(("a",), (2,), np.zeros((30, 1), dtype=np.int64))
     same = logistic_propensity(pool(alone, alone))
     assert same is not None
     assert same.ratio == 1
@@ -86,14 +86,14 @@ def test_association_by_hand() -> None:
     """Equal columns 1, independent ones 0, and a 2 x 2 table whose V is |ad - bc| over the root of its margins."""
     counts = np.array([[30, 10], [20, 40]])
     codes = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], counts.reshape(-1), axis=0)
-    table = Rows(("a", "b"), (3, 2), codes)
+    table = EncodedRows(("a", "b"), (3, 2), codes)
     assert association(table, 0, 1) == pytest.approx((30 * 40 - 10 * 20) / math.sqrt(40 * 60 * 50 * 50))
     assert association(table, 0, 0) == pytest.approx(1)
-    single = Rows(("a", "b"), (3, 2), np.array([[0, 0], [0, 1]]))
+    single = EncodedRows(("a", "b"), (3, 2), np.array([[0, 0], [0, 1]]))
     assert association(single, 0, 1) == 0
     assert association_errors(table, single) == {(0, 1): association(table, 0, 1)}
     with pytest.raises(ValueError, match="made-up row"):
-        association_errors(table, Rows(("a", "b"), (3, 2), np.empty((0, 2), dtype=np.int64)))
+        association_errors(table, EncodedRows(("a", "b"), (3, 2), np.empty((0, 2), dtype=np.int64)))
 
 
 def test_errors_of_cells_by_hand() -> None:

@@ -23,10 +23,10 @@ from privacy.accounting.curves import pure_total
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     ExponentialMechanism,
     Gaussian,
     PoissonSampledGaussian,
+    PrivacyEvent,
     Pure,
     ZeroConcentrated,
 )
@@ -72,7 +72,7 @@ EXAMPLE: list[dict[str, Any]] = [
 ]
 
 
-def recorded(some: list[Event]) -> list[dict[str, Any]]:
+def recorded(some: list[PrivacyEvent]) -> list[dict[str, Any]]:
     """Send events through a file's text."""
     return json.loads(json.dumps([event.to_json() for event in some]))
 
@@ -98,7 +98,7 @@ def test_it_shares_no_code_with_the_accountant() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(events, min_size=1, max_size=4), orders, st.integers(min_value=1, max_value=ATTO // 2))
-def test_the_two_computations_agree(some: list[Event], order: Fraction, delta: int) -> None:
+def test_the_two_computations_agree(some: list[PrivacyEvent], order: Fraction, delta: int) -> None:
     """Pure sums exactly; Rényi losses, claims and best epsilons within 10^-9, and the enforced ones never below."""
     calculus = RenyiCalculus(order)
     try:
@@ -137,7 +137,7 @@ def test_the_sampled_gaussian_is_recomputed_at_any_order(event: PoissonSampledGa
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(sampled, min_size=1, max_size=2), st.sampled_from([6, 9]))
-def test_the_best_orders_of_sampled_gaussians_agree(some: list[Event], digits: int) -> None:
+def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], digits: int) -> None:
     """Two searches over two computations of the curve: the same least epsilon within 10^-9."""
     best, _ = best_epsilon(some, Fraction(1, 10**digits))
     result = recompute(recorded(some), f"1e-{digits}", RENYI)
@@ -155,7 +155,7 @@ def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two() -> None:
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 def test_the_pure_calculus_is_recomputed_exactly(delta: str) -> None:
     """A sum of rationals, to the last digit; the accountant's cost covers it."""
-    some: list[Event] = [Pure(Fraction(1, 3)), DiscreteLaplace(Fraction(1, 7), (2, -2))]
+    some: list[PrivacyEvent] = [Pure(Fraction(1, 3)), DiscreteLaplace(Fraction(1, 7), (2, -2))]
     result = recompute(recorded(some), delta, PureCalculus().to_json())
     assert result.pure_epsilon == Fraction(19, 21)
     assert result.renyi_loss_at_order is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privacy.marginals import quasi_newton
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.estimation import estimate
 from privacy.marginals.measured import Measured
 from privacy.marginals.quasi_newton import product
@@ -24,7 +24,7 @@ def test_shared_columns_are_singles_and_common_sets() -> None:
 
 def test_the_inverse_is_exact_for_copies_of_one_column() -> None:
     """Three cliques that are one column seen through one-cell columns: the second derivative is m 11ᵀ + ridge."""
-    domain = Domain(("a", "p", "q"), (3, 1, 1))
+    domain = CellDomain(("a", "p", "q"), (3, 1, 1))
     cliques = [("a",), ("a", "p"), ("a", "q")]
     redundancy = Redundancy(domain, cliques, [slice(0, 3), slice(3, 6), slice(6, 9)])
     counts, ridge = np.array([5.0, 1.0, 40.0]), np.repeat([0.5, 2.0, 7.0], 3)
@@ -36,7 +36,7 @@ def test_the_inverse_is_exact_for_copies_of_one_column() -> None:
 
 def test_without_what_is_shared_the_search_is_several_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """All pairs of six columns, little noise: iterations with the inverse and with a cell-by-cell scaling."""
-    domain = Domain(tuple("abcdef"), (3, 4, 5, 2, 3, 4))
+    domain = CellDomain(tuple("abcdef"), (3, 4, 5, 2, 3, 4))
     generator = np.random.default_rng(2)
     pairs = tuple(combinations(domain.columns, 2))
     truth = joint(random_model(domain, pairs, 4)) * 50

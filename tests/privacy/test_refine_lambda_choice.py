@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
@@ -16,7 +16,6 @@ from privacy.refine.bootstrap_risk import expected_risks, population
 from privacy.refine.histogram import distinct_counts
 from privacy.refine.lambda_choice import LambdaChoice, choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.noise_mass import NoiseEvent
 from privacy.refine.rounding import round_to_total
 
 
@@ -28,7 +27,7 @@ def gaussian(variance: int) -> DiscreteGaussian:
     return DiscreteGaussian(Fraction(variance), (1,))
 
 
-def add_noise(truth: NDArray[np.int64], event: NoiseEvent, seed: int) -> NDArray[np.int64]:
+def add_noise(truth: NDArray[np.int64], event: CountNoise, seed: int) -> NDArray[np.int64]:
     """Draw the event's noise from a seed."""
     source = SeededBytes(seed)
     if isinstance(event, DiscreteGaussian):
@@ -50,7 +49,7 @@ def rmse(values: NDArray[np.float64] | NDArray[np.int64], truth: NDArray[np.int6
 
 @pytest.mark.parametrize("event", [laplace("0.1"), laplace("1"), laplace("10"), gaussian(200), gaussian(1)])
 @pytest.mark.parametrize("integers", [False, True])
-def test_the_computed_risk_is_the_average_over_drawn_noise(event: NoiseEvent, integers: bool) -> None:
+def test_the_computed_risk_is_the_average_over_drawn_noise(event: CountNoise, integers: bool) -> None:
     """100 tables: the mean squared error within 6 standard errors and what a threshold that stays put leaves out:
     2 %, and 8 % where all remainders are equal and jump together with it (λ = 0, rounded)."""
     truth, lambdas = np.repeat(city(), 4, axis=0), [0.0, 0.0013, 0.05, 0.3]
@@ -114,7 +113,7 @@ def test_auto_needs_no_seed_and_no_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("event", [laplace("1/100000"), gaussian(10**12)])
-def test_very_wide_noise_is_handled_in_steps(event: NoiseEvent) -> None:
+def test_very_wide_noise_is_handled_in_steps(event: CountNoise) -> None:
     """Counts of up to 10^9 under noise of 10^5 to 10^6: still better than the plain projection, and quick."""
     truth = city() * 10**6
     noisy, total = add_noise(truth, event, 4), int(truth.sum())

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from scipy.stats import chi2
 
 from privacy.marginals import sampling
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.portable_math import logarithm, scaled_exponential
@@ -24,10 +24,10 @@ from privacy.marginals.seeds import PostProcessingSeed
 from tests.privacy.random_models import joint, models, random_model, summed
 
 SEED = PostProcessingSeed(20_240_229)
-CHAIN = Domain(("a", "b", "c", "d"), (3, 4, 5, 6))
+CHAIN = CellDomain(("a", "b", "c", "d"), (3, 4, 5, 6))
 
 
-def counted(domain: Domain, rows: np.ndarray, clique: tuple[str, ...]) -> np.ndarray:
+def counted(domain: CellDomain, rows: np.ndarray, clique: tuple[str, ...]) -> np.ndarray:
     shape = domain.sizes(clique)
     codes = tuple(rows[:, domain.place(name)].astype(np.intp) for name in clique)
     return np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))).reshape(shape)
@@ -80,7 +80,7 @@ def test_pairs_survive_sampling_also_across_nodes() -> None:
 @pytest.mark.stat
 def test_a_single_row_follows_the_model() -> None:
     """n = 20,000 seeds, one row each: chi-square of the joint table, false alarm 1e-9."""
-    domain = Domain(("a", "b"), (2, 3))
+    domain = CellDomain(("a", "b"), (2, 3))
     model = random_model(domain, (("a", "b"),), 8)
     rows = np.concatenate([sample(model, 1, seed=PostProcessingSeed(number)) for number in range(20_000)])
     expected = joint(model) * 20_000 / model.total
@@ -110,7 +110,7 @@ def test_evidence_holds_and_conditions_the_rest() -> None:
 def test_impossible_evidence_and_bad_arguments_are_refused() -> None:
     """Named, before anything is drawn."""
     values = np.array([[0.0, -np.inf], [0.0, 0.0]])
-    model = GraphicalModel(Domain(("a", "b"), (2, 2)), (("a", "b"),), (values,), 3.0)
+    model = GraphicalModel(CellDomain(("a", "b"), (2, 2)), (("a", "b"),), (values,), 3.0)
     with pytest.raises(NothingPossible):
         sample(model, 5, seed=SEED, where={"a": 0, "b": 1})
     with pytest.raises(ValueError, match="codes 0 to 1"):

@@ -11,15 +11,15 @@ from math import exp
 import numpy as np
 import pytest
 
+from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel, layers_of
-from privacy.evaluation.membership import Array
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
-from privacy.evaluation.shadow_attacks import FALSE_ALARM, Claim, Inside, Trials, guessing, interval, judged
+from privacy.evaluation.shadow_attacks import FALSE_ALARM, Inside, TestedClaim, Trials, guessing, interval, judged
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 
 RELEASES, ROWS, COLUMNS, CELLS = 8, 200, 6, 4
-CLAIM = Claim(1.0, 1e-9)
+CLAIM = TestedClaim(1.0, 1e-9)
 
 
 def tossed(seed: int, *, paired: bool = False, releases: int = RELEASES) -> Trials:
@@ -32,7 +32,7 @@ def people(seed: int = 1) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return np.random.default_rng(seed).integers(0, CELLS, (ROWS, COLUMNS))
 
 
-def answered(inside: Inside, epsilon: float, seed: int) -> Array:
+def answered(inside: Inside, epsilon: float, seed: int) -> Floats:
     """Randomized response about each row: the most that epsilon allows."""
     random = np.random.default_rng(seed)
     kept = random.random(inside.shape) < exp(epsilon) / (1 + exp(epsilon))

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import norm
 
 from contracts.release.tables.minimum_frequency import MinimumFrequency
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.noise_tail import WIDEST_TABLE, NoiseEvent, least_margin, mean_above, tail
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
+from privacy.marginals.noise_tail import WIDEST_TABLE, least_margin, mean_above, tail
 from privacy.marginals.suppression import Threshold, effect, published_below, threshold_for, told_rule
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 
-EVENTS: list[NoiseEvent] = [
+EVENTS: list[CountNoise] = [
     DiscreteLaplace(Fraction(1, 10), (1,)),
     DiscreteLaplace(Fraction(3), (1,)),
     DiscreteGaussian(Fraction(1, 4), (1,)),
@@ -25,7 +25,7 @@ EVENTS: list[NoiseEvent] = [
 ]
 
 
-def mass(event: NoiseEvent, reach: int) -> dict[int, Decimal]:
+def mass(event: CountNoise, reach: int) -> dict[int, Decimal]:
     """The probability of every integer, from the definition, in fifty digits."""
     with localcontext() as context:
         context.prec = 50
@@ -41,7 +41,7 @@ def mass(event: NoiseEvent, reach: int) -> dict[int, Decimal]:
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("least", [-30, -3, 0, 1, 2, 11, 60])
-def test_tails_and_means_are_the_sums_of_the_mass(event: NoiseEvent, least: int) -> None:
+def test_tails_and_means_are_the_sums_of_the_mass(event: CountNoise, least: int) -> None:
     masses = mass(event, 1500 if isinstance(event, DiscreteLaplace) else 400)
     above = sum((p for x, p in masses.items() if x >= least), Decimal(0))
     assert tail(event, least) == pytest.approx(float(above), rel=1e-9, abs=1e-300)
@@ -63,7 +63,7 @@ def test_wide_gaussian_noise_is_bounded_from_above_and_closely(least: int) -> No
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("at_most", ["0.4", "0.01", "1e-6"])
-def test_auto_is_the_least_margin_that_keeps_the_bound(event: NoiseEvent, at_most: str) -> None:
+def test_auto_is_the_least_margin_that_keeps_the_bound(event: CountNoise, at_most: str) -> None:
     terms = MinimumFrequency(k=10, t="auto", at_most=Decimal(at_most))
     threshold = threshold_for(terms, event)
     assert threshold.t == least_margin(event, float(at_most))
@@ -92,7 +92,7 @@ def test_what_lies_below_the_threshold_cannot_be_told_apart() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
-def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: NoiseEvent) -> None:
+def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNoise) -> None:
     """n = 200,000 draws for each of seven exact counts, of each of two noises.
 
     A share has a standard error of at most 0.00112: eight of them are 0.009, false alarm below 2e-15 each. A mean of

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.contract.impossible_cells import Clique
+from privacy.arrays import Floats
 from privacy.marginals import table_plan
-from privacy.marginals.counts import Clique
-from privacy.marginals.factor import Array, aligned
+from privacy.marginals.factor import aligned
 from privacy.marginals.table_plan import TablePlan
 
 COLUMNS = tuple("abcdef")
@@ -36,13 +37,13 @@ def tables(draw: st.DrawFn) -> tuple[Clique, tuple[int, ...], list[Clique], list
 
 def some_factors(
     columns: Clique, shape: tuple[int, ...], cliques: list[Clique], seed: int
-) -> list[tuple[Clique, Array]]:
+) -> list[tuple[Clique, Floats]]:
     generator = np.random.default_rng(seed)
     size = dict(zip(columns, shape, strict=True))
     return [(clique, generator.normal(size=[size[name] for name in clique])) for clique in cliques]
 
 
-def whole(columns: Clique, shape: tuple[int, ...], factors: list[tuple[Clique, Array]]) -> Array:
+def whole(columns: Clique, shape: tuple[int, ...], factors: list[tuple[Clique, Floats]]) -> Floats:
     table = np.zeros(shape)
     for clique, values in factors:
         table = table + aligned(values, clique, columns)

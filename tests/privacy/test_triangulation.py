@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from privacy.marginals.errors import ModelTooLarge
 from privacy.marginals.junction_tree import junction_tree
 from privacy.marginals.triangulation import check_size, maximal_cliques, model_size
 
-ABCD = Domain(("a", "b", "c", "d"), (2, 3, 5, 7))
+ABCD = CellDomain(("a", "b", "c", "d"), (2, 3, 5, 7))
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Domain, list[tuple[str, ...]]]:
+def graphs(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]]]:
     shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=9)))
-    domain = Domain(tuple("abcdefghi"[: len(shape)]), shape)
+    domain = CellDomain(tuple("abcdefghi"[: len(shape)]), shape)
     every = [clique for size in (1, 2, 3) for clique in combinations(domain.columns, size)]
     return domain, draw(st.lists(st.sampled_from(every), max_size=12))
 
@@ -44,7 +44,7 @@ def test_the_size_is_eight_bytes_a_cell_of_the_triangulated_graph(cliques: list[
 @settings(max_examples=300, deadline=None)
 @given(graphs())
 def test_the_tree_is_what_was_announced_and_has_the_running_intersection(
-    graph: tuple[Domain, list[tuple[str, ...]]],
+    graph: tuple[CellDomain, list[tuple[str, ...]]],
 ) -> None:
     """Its tables take the announced memory, hold every clique, and each column's nodes hang together."""
     domain, cliques = graph
@@ -63,7 +63,7 @@ def test_the_tree_is_what_was_announced_and_has_the_running_intersection(
 
 @settings(max_examples=100, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
-def test_the_order_of_cliques_and_columns_changes_nothing(graph: tuple[Domain, list], shuffle: object) -> None:
+def test_the_order_of_cliques_and_columns_changes_nothing(graph: tuple[CellDomain, list], shuffle: object) -> None:
     """The same tree from the same edges."""
     domain, cliques = graph
     mixed = [tuple(reversed(clique)) for clique in cliques]
@@ -82,7 +82,7 @@ def test_a_model_above_the_cap_is_refused_with_size_and_cap() -> None:
 
 def test_a_hundred_columns_are_triangulated_quickly() -> None:
     """A chain with chords: bands of three columns, nothing larger."""
-    domain = Domain(tuple(f"c{number}" for number in range(100)), (5,) * 100)
+    domain = CellDomain(tuple(f"c{number}" for number in range(100)), (5,) * 100)
     names = domain.columns
     cliques = [*pairwise(names), *zip(names, names[2:], strict=False)]
     assert model_size(domain, cliques) == 8 * 98 * 125 / 2**20

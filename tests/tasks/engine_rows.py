@@ -8,10 +8,10 @@ import duckdb
 
 from contracts.contract.contract import Contract
 from contracts.release.source import Source
-from contracts.sql.portable.value_kinds import Kind
+from contracts.sql.portable.value_kinds import ValueKind
 from tests.tasks.intake import make_contract
 
-KINDS: dict[str, Kind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}
+KINDS: dict[str, ValueKind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}
 FILES, UNITS, MOST = 3, 400, 3
 
 

@@ -18,7 +18,7 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.products.charge_request import request_for
 from tasks.products.classifier.classifier_training import train_classifier
-from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.outputs import TrainedClassifier
 from tests.tasks.runs import KEYED_HASH, first
@@ -46,7 +46,7 @@ class ModelScenario(SyntheticScenario):
         made = self.trained(folder, spec, contract, plan, ledger)
         version = ledger.allocate_version(self.run_key(spec))
         outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
-        facts = gather(ledger, spec, contract, plan, version, Made(classifier=made), outcomes, first().software)
+        facts = gather(ledger, spec, contract, plan, version, Outputs(classifier=made), outcomes, first().software)
         ledger.close()
         return facts
 

@@ -30,7 +30,7 @@ from tasks.products.charge_request import request_for
 from tasks.products.tables.reference_version import earlier_version
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine
-from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.software import Software
 
@@ -236,7 +236,7 @@ class Scenario:
             contract,
             plan,
             version,
-            Made(tuple(measured), refine(spec.tables_product, plan, contract, measured, earlier)),
+            Outputs(tuple(measured), refine(spec.tables_product, plan, contract, measured, earlier)),
             outcomes,
             self.software,
             earlier,

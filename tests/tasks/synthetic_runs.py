@@ -26,7 +26,7 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.products.charge_request import request_for
 from tasks.products.synthetic.synthesis import synthesize
-from tasks.records.facts import CheckOutcome, Made, RunFacts
+from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.outputs import Synthesis
 from tests.tasks.runs import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
@@ -126,7 +126,7 @@ class SyntheticScenario:
         made = self.made(folder, spec, contract, plan, ledger)
         version = ledger.allocate_version(self.run_key(spec))
         outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
-        facts = gather(ledger, spec, contract, plan, version, Made(synthesis=made), outcomes, first().software)
+        facts = gather(ledger, spec, contract, plan, version, Outputs(synthesis=made), outcomes, first().software)
         ledger.close()
         return facts
 

@@ -13,7 +13,7 @@ import pytest
 from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.records.auditor_copy import Auditors
+from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.model.auditor_statements import PURPOSE, commitment
 from tasks.verify import verify
 from tests.tasks.forgery import Json, forge, load, told
@@ -144,7 +144,7 @@ def test_a_file_that_is_not_there_is_refused(version: Version, tmp_path: Path) -
 def test_a_record_that_is_there_keeps_its_salt_and_another_is_replaced(sealed: Path, tmp_path: Path) -> None:
     """The same public record: the same bytes again. A record of somebody else, or of another run, gives way."""
     record = load(sealed)["record"]
-    auditors = Auditors(tmp_path / "records", Signer(bytes(32)))
+    auditors = AuditorCopies(tmp_path / "records", Signer(bytes(32)))
     first, _ = auditors.seal(record)
     path = auditors.place(record) / NAME
     content = path.read_bytes()

@@ -16,7 +16,7 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.errors import Refused
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import PrivateScores
 from privacy.private_table import PrivateTable
 from tasks.evaluate import evaluate
@@ -134,7 +134,7 @@ def test_a_support_vector_machine_learns_from_some_rows_of_very_many() -> None:
     """Half of the rows are drawn, the same each time; the others learn from all."""
     random = np.random.default_rng(1)
     codes = np.stack([random.integers(0, 2, 400)] * 2, axis=1)
-    rows = Rows(("a", "b"), (2, 2), codes)
+    rows = EncodedRows(("a", "b"), (2, 2), codes)
     done: list[str] = []
     assert accuracies(rows, rows, target="b", most=50, after=done.append) == dict.fromkeys(LEARNERS, 1.0)
     assert done == list(LEARNERS)

@@ -17,7 +17,7 @@ import pytest
 from console.check import SiteStaysAway, site_accepted
 from contracts.release.federation_spec import load_site
 from flows.federation.flower_sites import FlowerSites
-from flows.federation.site import OTHER_PLAN, Answering, joined
+from flows.federation.site import OTHER_PLAN, SiteService, joined
 from privacy.federation import summing_plan
 from tasks.federation import sockets
 from tasks.federation.wire_format import packed, unpacked
@@ -37,7 +37,7 @@ def test_a_site_that_works_out_another_plan_is_left_out(tmp_path: Path, monkeypa
     monkeypatch.undo()
     mine, spec = load_site(path)
     with joined(mine, spec, workspace) as site:
-        answer, address = Answering(site, told.append), tmp_path / "s"
+        answer, address = SiteService(site, told.append), tmp_path / "s"
 
         def link(message: bytes) -> bytes:
             north = unpacked(answer(packed(unpacked(message)[0]["message"])))[0]

@@ -16,12 +16,12 @@ import pytest
 from contracts.errors import SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
 from flows.federation import federated_run as federated
-from flows.federation.federated_run import Network, coordinate
+from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import OTHER_NAME
-from flows.federation.site import Answering, joined
+from flows.federation.site import SiteService, joined
 from tasks.federation.federation_run import understood
 from tasks.federation.federation_words import words
-from tasks.federation.flower_processes import OWN_APP, Certificates, Engine, EngineFailed, Lasting, free_port
+from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting, free_port
 from tasks.federation.site_keys import key_file, key_of, site_key
 from tasks.federation.sockets import answering
 from tasks.storage.workspace.settings import Workspace, federation_environment
@@ -96,16 +96,16 @@ def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_
             stack.enter_context(
                 federated.site(path, own, environment=environment, link=link, certificates=certificates)
             )
-        engine, turned_away = Engine(environment, tmp_path / "home"), list[str]()
+        engine, turned_away = FlowerEngine(environment, tmp_path / "home"), list[str]()
         south_key = key_file(sites["south"][1], "long-stays", "south")
         impostor = joined(
             *load_site(a_site(tmp_path / "other", "east", federation=federation)[0]), other_of(tmp_path)
         )
         address = tmp_path / "impostor"
-        stack.enter_context(answering(address, Answering(stack.enter_context(impostor))))
+        stack.enter_context(answering(address, SiteService(stack.enter_context(impostor))))
         stack.enter_context(engine.node("east", (address, address), link, certificates, key=south_key))
         unknown = stack.enter_context(engine.node("north", (address, address), link, certificates, key=stranger_key))
-        network = Network(environment, "127.0.0.1", port, certificates, joining=60, answering=25, between=1)
+        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=60, answering=25, between=1)
 
         def say(text: str) -> None:
             told.append(text)
@@ -131,7 +131,7 @@ def end_of(running: Lasting, *, seconds: float) -> list[str]:
     while time.monotonic() < until:
         try:
             running.check()
-        except EngineFailed as error:
+        except FlowerFailed as error:
             return [str(error)]
         time.sleep(0.2)
     return []
@@ -140,7 +140,7 @@ def end_of(running: Lasting, *, seconds: float) -> list[str]:
 def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_path: Path) -> None:
     """127.0.0.2 is another machine here. Of a link without keys, its doors are closed too, but for nodes."""
     port, certificates = free_port(), loopback_certificates(tmp_path)
-    engine = Engine(federation_environment(), tmp_path / "home")
+    engine = FlowerEngine(federation_environment(), tmp_path / "home")
     with engine.link(port, certificates):
         for path in ("/v1/control/list-runs", "/v1/control/register-node", "/v1/runtime/acquire-task", "/docs"):
             assert asked(port, certificates, path, source="127.0.0.2") == 403

@@ -16,7 +16,7 @@ from contracts.release.federation_spec import load_federation
 from tasks.federation import flower_processes as flower
 from tasks.federation.federation_release import check_released
 from tasks.federation.federation_run import understood
-from tasks.federation.flower_processes import EngineFailed, Lasting, Running, free_port
+from tasks.federation.flower_processes import FlowerFailed, Lasting, Running, free_port
 from tests.tasks.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
 
 RUN = "from console.main import main; main()"
@@ -87,7 +87,7 @@ def test_a_node_is_started_again_when_its_link_is_another_and_not_when_it_was_tu
     assert len(started) == 1
     assert waited(lambda: node.check() or len(started) == 2, seconds=flower.AGAIN_SECONDS + 5)
     started[1].wait()
-    with pytest.raises(EngineFailed, match="its key is of no site"):
+    with pytest.raises(FlowerFailed, match="its key is of no site"):
         node.check()
     node.end()
 

@@ -11,13 +11,13 @@ import pytest
 
 from contracts.release.federation_spec import load_federation, load_site
 from flows.federation import federated_run as federated
-from flows.federation.federated_run import Network, coordinate
-from flows.federation.site import PLAIN, Answering, joined
+from flows.federation.federated_run import SiteNetwork, coordinate
+from flows.federation.site import PLAIN, SiteService, joined
 from privacy.learning.training import initial_state
 from tasks.federation.federation_outputs import WEIGHTS
 from tasks.federation.federation_release import check_released
 from tasks.federation.federation_run import understood
-from tasks.federation.flower_processes import APP, OWN_APP, Engine, Lasting, free_port
+from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lasting, free_port
 from tasks.federation.sockets import answering
 from tasks.storage.workspace.settings import environment_for_flower, federation_environment
 from tests.tasks.certificates import loopback_certificates
@@ -38,7 +38,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     sites = {name: a_site(tmp_path / name, name) for name in SITES}
     nodes: dict[str, Lasting] = {}
 
-    class Killing(Answering):
+    class Killing(SiteService):
         def masked(self, message: bytes) -> bytes:
             answer = super().masked(message)
             if self._site.name == "south":
@@ -53,7 +53,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
                 path, site_workspace, environment=environment, link=f"127.0.0.1:{port}", certificates=certificates
             )
             nodes[name] = stack.enter_context(joining)
-        network = Network(environment, "127.0.0.1", port, certificates, joining=120, answering=25, between=1)
+        network = SiteNetwork(environment, "127.0.0.1", port, certificates, joining=120, answering=25, between=1)
         released = coordinate(spec, workspace, network, told=told.append)
     assert "round 1 of 1, without south: no answer" in told
     assert released.left_out == {"south": 1}
@@ -76,7 +76,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
 def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
     """An app with one more line is refused by a link that runs, and its messages are ignored by a node."""
     environment, port = federation_environment(), free_port()
-    engine, other = Engine(environment, tmp_path / "home"), tmp_path / "app"
+    engine, other = FlowerEngine(environment, tmp_path / "home"), tmp_path / "app"
     copytree(APP, other)
     with (other / "sudare_federation" / "client.py").open("a") as code:
         code.write("print('more')\n")
@@ -123,7 +123,7 @@ def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Pa
     """A query that says it is masked, and a message of training of which Flower's SecAgg+ does not look."""
     path, workspace = a_site(tmp_path / "north", "north")
     with joined(*load_site(path), workspace) as site:
-        answers = Answering(site)
+        answers = SiteService(site)
         with answering(tmp_path / "q", answers), answering(tmp_path / "m", answers.masked):
             parameters = initial_state(site.federation.training[1]).parameters.tobytes()
             told = subprocess.run(

@@ -14,7 +14,7 @@ import pytest
 
 from contracts.errors import SpecRefused, SudareError
 from contracts.release.federation_spec import load_federation, load_site
-from flows.federation.site import Answering, joined
+from flows.federation.site import SiteService, joined
 from privacy.federation.phases import PhasedPlan
 from privacy.generators.models import FORBIDDEN
 from privacy.ledger.journal.signing import Signer
@@ -167,7 +167,7 @@ def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
     with joined(mine, spec, workspace) as site:
         with closing(ledger_of(workspace)) as ledger:
             assert ledger.account("north-2026").spent > 0
-        answer, rounds = Answering(site), site.federation.plan.rounds
+        answer, rounds = SiteService(site), site.federation.plan.rounds
         for number in (1, rounds - 1, rounds):
             call = {"op": "round", "number": number, "attempt": "0" * 16, **site.federation.digests}
             assert unpacked(answer(packed(call))) == ({"refused": "it failed"}, b"")

@@ -17,7 +17,7 @@ from contracts.errors import GateBroken, SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
 from flows.federation.federated_run import work
 from flows.federation.flower_sites import FlowerSites, SitesMissing
-from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, Answering, joined
+from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, SiteService, joined
 from privacy.federation.rounds import Call, Collected, lifted, summed
 from privacy.learning.errors import CannotTrain
 from privacy.learning.training import initial_state
@@ -30,7 +30,7 @@ from tasks.federation.federation_page import PAGE, page_statement, render_federa
 from tasks.federation.federation_release import Released, check_released, write_released
 from tasks.federation.federation_run import Federation, understood
 from tasks.federation.federation_words import words
-from tasks.federation.flower_processes import Certificates, Engine, EngineMissing
+from tasks.federation.flower_processes import Certificates, EngineMissing, FlowerEngine
 from tasks.federation.wire_format import packed, unpacked
 from tasks.storage.workspace.settings import Workspace, federation_environment
 from tests.tasks.federations import (
@@ -66,7 +66,7 @@ def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_onc
     path, workspace = a_site(tmp_path / "north", "north", federation=PLAINLY)
     mine, spec = load_site(path)
     with joined(mine, spec, workspace) as site:
-        known, answer = site.federation, Answering(site)
+        known, answer = site.federation, SiteService(site)
         with closing(ledger_of(workspace)) as ledger:
             assert ledger.account("north-2026").spent > 0
         told, _ = unpacked(answer(hello(known)))
@@ -84,7 +84,7 @@ def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_onc
     assert len(drawn(workspace)) == 3
     spent = drawn(workspace)
     with joined(mine, spec, workspace) as again:
-        assert unpacked(Answering(again)(round_call(known)))[0] == {"refused": "its ledger refuses"}
+        assert unpacked(SiteService(again)(round_call(known)))[0] == {"refused": "its ledger refuses"}
     assert drawn(workspace) == spent
 
 
@@ -96,7 +96,7 @@ def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_pa
     mine, spec = load_site(path)
     told: list[str] = []
     with joined(mine, spec, workspace) as site:
-        answer = Answering(site, told.append)
+        answer = SiteService(site, told.append)
         assert unpacked(answer(hello(other)))[0] == {"site": "north", "refused": OTHER_SPEC}
         assert unpacked(answer(hello(wide)))[0] == {"site": "north", "refused": OTHER_CONTRACT}
         unlike = round_call(site.federation, spec=other.spec.digest)
@@ -179,7 +179,7 @@ def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
 class Local:
     """The way to sites in this process, as messages: what Flower carries, without Flower."""
 
-    def __init__(self, known: Federation, answers: dict[str, Answering]) -> None:
+    def __init__(self, known: Federation, answers: dict[str, SiteService]) -> None:
         self.known, self.answers = known, answers
 
     def collect(self, call: Call) -> Collected:
@@ -201,7 +201,7 @@ def released(
     with ExitStack() as stack:
         for name in SITES:
             path, site_workspace = a_site(tmp_path / name, name, federation=federation, contract=contract)
-            answers[name] = Answering(stack.enter_context(joined(*load_site(path), site_workspace)))
+            answers[name] = SiteService(stack.enter_context(joined(*load_site(path), site_workspace)))
         ledger = stack.enter_context(closing(ledger_of(workspace)))
         made = work(known, ledger, Local(known, answers), between=0, told=told.append)
         signer = Signer(workspace.signing_seed())
@@ -333,12 +333,12 @@ def test_when_the_app_does_not_come_it_is_said(tmp_path: Path) -> None:
 
 def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(EngineMissing, match="make federation"):
-        Engine(tmp_path / "nothing", tmp_path / "home")
+        FlowerEngine(tmp_path / "nothing", tmp_path / "home")
     assert Certificates(tmp_path).key is None
 
 
 def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flower, "APP", tmp_path)
-    engine = Engine(federation_environment(), tmp_path / "home")
+    engine = FlowerEngine(federation_environment(), tmp_path / "home")
     with pytest.raises(EngineMissing, match="from a clone"), engine.app(tmp_path / "s", "", None):
         pass

@@ -12,11 +12,11 @@ from shutil import copytree
 
 import pytest
 
-from flows.federation.federated_run import Network, coordinate
+from flows.federation.federated_run import SiteNetwork, coordinate
 from privacy.ledger.journal.signing import Signer
 from tasks.federation.federation_outputs import WEIGHTS
 from tasks.federation.federation_page import PAGE
-from tasks.federation.federation_release import Made, Released, ReleaseStands, write_released
+from tasks.federation.federation_release import FederatedOutputs, Released, ReleaseStands, write_released
 from tasks.federation.flower_processes import EngineMissing
 from tasks.storage.workspace.settings import Workspace
 from tests.tasks.federations import CONTRACT, FEDERATION, ledger_of
@@ -36,7 +36,7 @@ def published(tmp_path: Path) -> tuple[Path, Run, Released]:
     made, known, workspace, _ = released(tmp_path, FEDERATION)
     folder = workspace.root / "models" / "long-stays"
     copytree(made.folder, folder)
-    network = Network(tmp_path / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
+    network = SiteNetwork(tmp_path / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
 
     def run() -> tuple[Released, list[str]]:
         told = list[str]()
@@ -120,5 +120,5 @@ def test_an_account_is_written_once(tmp_path: Path) -> None:
     made, known, workspace, _ = released(tmp_path, FEDERATION)
     before = bytes_of(made.folder)
     with closing(ledger_of(workspace)) as ledger, pytest.raises(ReleaseStands, match="a folder without one"):
-        write_released(made.folder, known, Made(()), ledger, Signer(workspace.signing_seed()))
+        write_released(made.folder, known, FederatedOutputs(()), ledger, Signer(workspace.signing_seed()))
     assert bytes_of(made.folder) == before

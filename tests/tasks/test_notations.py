@@ -25,7 +25,7 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source, load_spec
 from contracts.release.spec_checks import check_spec
 from tasks.ingest import ingest
-from tasks.storage.sources.days import Days
+from tasks.storage.sources.days import SourceDays
 from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json
 from tasks.validation.misfits_page import misfits_page
 from tasks.validation.notation_hints import FORMATS
@@ -55,7 +55,7 @@ def german(folder: Path, *more: tuple[str, str]) -> Contract:
     return load_contract(path)
 
 
-def codes(source: Source, contract: Contract, folder: Path, days: Days | None = None) -> list[tuple[int, ...]]:
+def codes(source: Source, contract: Contract, folder: Path, days: SourceDays | None = None) -> list[tuple[int, ...]]:
     """Take a source in and return its codes."""
     folder.mkdir(exist_ok=True)
     table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", days=days)
@@ -172,7 +172,7 @@ def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -
 
 
 def test_a_period_takes_the_rows_whose_days_are_written_so(tmp_path: Path) -> None:
-    days = Days("since", time_block("2021-Q1"))
+    days = SourceDays("since", time_block("2021-Q1"))
     found = codes(FORMS["csv"](tmp_path), german(tmp_path), tmp_path / "in", days)
     assert len(found) == 1
 
@@ -183,7 +183,7 @@ def test_a_period_takes_instants_by_the_declared_zone_and_refuses_them_without_o
     pq.write_table(
         pa.table({**columns, "since": pa.array(instants, pa.timestamp("us", "UTC"))}), tmp_path / "people.parquet"
     )
-    source, days = Source(path=tmp_path / "people.parquet"), Days("since", time_block("2021-Q1"))
+    source, days = Source(path=tmp_path / "people.parquet"), SourceDays("since", time_block("2021-Q1"))
     with pytest.raises(GateBroken, match="time_zone"):
         codes(source, make_contract(tmp_path), tmp_path / "none", days)
     path = tmp_path / "people.odcs.yaml"

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tasks.records.charts.error_plot import error_plot
-from tasks.records.charts.heat_map import LEVELS, Axis, block_sums, draw_map, palette, png, shades
+from tasks.records.charts.heat_map import LEVELS, MapAxis, block_sums, draw_map, palette, png, shades
 from tasks.records.page.dense_view import room
 
-UP, RIGHT = Axis("north", "0", "2"), Axis("east", "0", "3")
+UP, RIGHT = MapAxis("north", "0", "2"), MapAxis("east", "0", "3")
 TABLE = np.array([[0, 1, 10, 0], [0, 0, 100, 0], [5, 0, -3, 1000]])
 
 

@@ -7,18 +7,18 @@ import sys
 import numpy as np
 import pytest
 
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from tasks.evaluation.predictors import LEARNERS, EvaluationExtraMissing, accuracies, decision_tree
 
 COLUMNS, SHAPE = ("a", "b", "y"), (4, 3, 2)
 
 
-def made(number: int, seed: int, *, flipped: float) -> Rows:
+def made(number: int, seed: int, *, flipped: float) -> EncodedRows:
     """Rows whose target says whether a >= 2, but for a share of them."""
     random = np.random.default_rng(seed)
     a, b = random.integers(0, 4, number), random.integers(0, 3, number)
     wrong = random.random(number) < flipped
-    return Rows(COLUMNS, SHAPE, np.stack([a, b, (a >= 2) ^ wrong], axis=1).astype(np.int64))
+    return EncodedRows(COLUMNS, SHAPE, np.stack([a, b, (a >= 2) ^ wrong], axis=1).astype(np.int64))
 
 
 def test_every_learner_finds_the_rule_and_is_tested_on_the_real_rows() -> None:
@@ -49,15 +49,15 @@ def test_weights_stand_for_equal_rows(name: str) -> None:
 
 
 def test_a_target_that_never_varies_is_predicted_without_learning() -> None:
-    train = Rows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 1]]))
-    test = Rows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 0], [1, 1, 0], [1, 0, 0]]))
+    train = EncodedRows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 1]]))
+    test = EncodedRows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 0], [1, 1, 0], [1, 0, 0]]))
     assert set(accuracies(train, test, target="y").values()) == {0.25}
 
 
 def test_a_target_of_more_than_two_values_some_of_which_were_never_made() -> None:
     """Codes 0 and 2 of three: xgboost wants consecutive ones."""
     codes = np.array([[a, b, 2 * (a >= 2)] for a in range(4) for b in range(3)] * 20)
-    rows = Rows(COLUMNS, (4, 3, 3), codes)
+    rows = EncodedRows(COLUMNS, (4, 3, 3), codes)
     assert set(accuracies(rows, rows, target="y").values()) == {1.0}
 
 
@@ -66,9 +66,9 @@ def test_what_cannot_be_learned_is_refused() -> None:
     with pytest.raises(ValueError, match="target must be one of"):
         accuracies(rows, rows, target="z")
     with pytest.raises(ValueError, match="at least one row to learn from"):
-        accuracies(Rows(COLUMNS, SHAPE, rows.codes[:0]), rows, target="y")
+        accuracies(EncodedRows(COLUMNS, SHAPE, rows.codes[:0]), rows, target="y")
     with pytest.raises(ValueError, match="same columns"):
-        accuracies(Rows(COLUMNS, (5, 3, 2), rows.codes), rows, target="y")
+        accuracies(EncodedRows(COLUMNS, (5, 3, 2), rows.codes), rows, target="y")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_f
 from privacy.ledger.journal.signing import Signer
 from privacy.refine.tables import refine_table
 from privacy.refine.total import estimate_total, kept_total, table_sum
-from tasks.records.auditor_copy import Auditors
+from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import RunFacts
 from tasks.records.files import tidy_tables as tidy
 from tasks.records.groups.contract_terms import SCOPE_WORDS
@@ -43,7 +43,7 @@ class Reported:
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.facts: RunFacts = scenario.run(folder / "run")
-        self.folder, self.auditors = folder / "version", Auditors(folder / "records", Signer(SEED))
+        self.folder, self.auditors = folder / "version", AuditorCopies(folder / "records", Signer(SEED))
         self.folder.mkdir()
         report(self.facts, folder=self.folder, auditors=self.auditors)
         self.record = json.loads((self.folder / "record.json").read_bytes())

@@ -29,7 +29,7 @@ from contracts.release.spec import Source
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
-from contracts.sql.portable.value_kinds import Kind, allowed_kinds
+from contracts.sql.portable.value_kinds import ValueKind, allowed_kinds
 from contracts.sql.select_types import types_of
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
@@ -213,7 +213,7 @@ def test_an_engine_changes_one_code_or_refuses_by_what_the_writer_declares(name:
         assert distance(*found) == 1
 
 
-def kind_of(kind: pa.DataType) -> Kind:
+def kind_of(kind: pa.DataType) -> ValueKind:
     """The kind of an Arrow type, as Spark's types have it."""
     for name, holds in (
         ("nothing", pa.types.is_null(kind)),
@@ -229,7 +229,7 @@ def kind_of(kind: pa.DataType) -> Kind:
     return "text"
 
 
-def portable_rows(column: Column, array: pa.Array, kind: Kind) -> list[Any]:
+def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]:
     contract = contract_of(column)
     broken = [violation_sql(check, contract) for check in checks(contract) if check.column]
     with duckdb.connect() as connection:

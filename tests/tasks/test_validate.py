@@ -282,12 +282,12 @@ def test_ctrl_c_stops_the_validation(messy: tuple[PrivateTable, Contract], tmp_p
 def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Path):
     import great_expectations as gx
 
-    from tasks.validation.distinct_values import Values
+    from tasks.validation.distinct_values import DistinctValues
     from tasks.validation.expectations import suite
 
     contract = make_contract(tmp_path)
     listed = tuple(check for check in checks(contract) if check.column in ("age", "sex"))
-    compiled = suite(Values("values_0", "two columns", listed))
+    compiled = suite(DistinctValues("values_0", "two columns", listed))
     assert isinstance(compiled, gx.ExpectationSuite)
     assert [(each.expectation_type, each.column) for each in compiled.expectations] == [
         ("expect_column_values_to_not_be_null", "age"),

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import Asked, CountsSource, Fitted, GeneratorPlan, PlannedStep, Progress
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, PlannedStep, SynthesisTask
 from privacy.grant.grant import Grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
@@ -43,7 +43,7 @@ class SmallAutoencoder:
     name: ClassVar[str] = NAME
     options = Options
 
-    def plan(self, asked: Asked, options: Options) -> GeneratorPlan:
+    def plan(self, asked: SynthesisTask, options: Options) -> GeneratorPlan:
         """Plan the training, its reserve included."""
         training = self._training(asked)
         steps = (PlannedStep("training", training.checkpoints, 1.0, "Gaussian on clipped gradients"),)
@@ -51,12 +51,12 @@ class SmallAutoencoder:
 
     def fit(
         self,
-        asked: Asked,
+        asked: SynthesisTask,
         options: Options,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Grant,
-        progress: Progress,
+        progress: FitProgress,
     ) -> Fitted:
         """Train, and write the decoder down."""
         assert asked.layout is not None
@@ -89,7 +89,7 @@ class SmallAutoencoder:
         )
         return Fitted(model, (), (), trainings=(trained,))
 
-    def _training(self, asked: Asked) -> TrainingPlan:
+    def _training(self, asked: SynthesisTask) -> TrainingPlan:
         multiplier = calibrated_multiplier(SCHEDULE, epsilon=asked.epsilon, delta=asked.delta)
         return SCHEDULE.plan(noise_multiplier=multiplier, clipping_norm=Fraction(1))
 

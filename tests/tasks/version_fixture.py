@@ -10,7 +10,7 @@ from typing import Protocol
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.publish import publish
-from tasks.records.auditor_copy import Auditors
+from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import RunFacts
 from tasks.records.software import software
 from tasks.report import report
@@ -71,7 +71,7 @@ def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) 
     facts = replace(facts, software=software()) if here else facts
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: scenario.clock)
     signer = Signer(SEED)
-    auditors = Auditors(folder / "records", signer)
+    auditors = AuditorCopies(folder / "records", signer)
     published = publish(
         ledger,
         signer,

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contracts.contract.contract import Contract
 from contracts.contract.semantic_version import read_version
 from contracts.drafting.advice.column_rules import COLUMN_RULES
-from contracts.drafting.advice.places import Advice, Places
+from contracts.drafting.advice.places import Advice, ContractPlaces
 from contracts.reading.yaml_lines import Document
 
 MANY_ROWS = 50
@@ -38,7 +38,7 @@ def advise(contract: Contract, document: Document) -> tuple[Advice, ...]:
         document: the file it was read from, for the lines.
     Privacy: reads the contract only. Categories that look like somebody's are counted, not shown.
     """
-    placed = Places(document)
+    placed = ContractPlaces(document)
     found = [*_of_the_terms(contract, placed)]
     for column in contract.columns:
         for rule in COLUMN_RULES:
@@ -46,7 +46,7 @@ def advise(contract: Contract, document: Document) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda each: (int(each.where.rpartition(":")[2]), each.rule)))
 
 
-def _of_the_terms(contract: Contract, placed: Places) -> Iterator[Advice]:
+def _of_the_terms(contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     unit = contract.unit
     if unit.max_rows_per_unit > MANY_ROWS:
         yield placed.advice(

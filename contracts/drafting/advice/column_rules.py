@@ -11,7 +11,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_labels, place_of
 from contracts.domains.calendar_periods import period_index
 from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
-from contracts.drafting.advice.places import Advice, Places
+from contracts.drafting.advice.places import Advice, ContractPlaces
 from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
 from contracts.drafting.draft_text import CHECK_IT
 
@@ -26,7 +26,7 @@ _FREE_NAME = re.compile(
 )
 
 
-def _size(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _size(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     if column.length == 1 and column.size > MANY_CELLS:
         yield placed.advice(
             "large-domain",
@@ -45,7 +45,7 @@ def _size(column: Column, contract: Contract, placed: Places) -> Iterator[Advice
         )
 
 
-def _bins(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _bins(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     domain = column.domain
     if isinstance(domain, IntegerDomain | DecimalDomain) and len(domain.bins) > 1:
         step = 1 if isinstance(domain, IntegerDomain) else 0
@@ -64,7 +64,7 @@ def _bins(column: Column, contract: Contract, placed: Places) -> Iterator[Advice
         yield from _cut_periods(column, domain, placed)
 
 
-def _wide_bin(column: Column, domain: IntegerDomain | DecimalDomain, placed: Places) -> Iterator[Advice]:
+def _wide_bin(column: Column, domain: IntegerDomain | DecimalDomain, placed: ContractPlaces) -> Iterator[Advice]:
     """Say that a bin holds more than half the range; many bins beside it are a tail that somebody meant."""
     step = 1 if isinstance(domain, IntegerDomain) else 0
     whole = domain.bounds[1] - domain.bounds[0] + step
@@ -80,7 +80,7 @@ def _wide_bin(column: Column, domain: IntegerDomain | DecimalDomain, placed: Pla
         )
 
 
-def _cut_periods(column: Column, domain: DateDomain, placed: Places) -> Iterator[Advice]:
+def _cut_periods(column: Column, domain: DateDomain, placed: ContractPlaces) -> Iterator[Advice]:
     """Say that the first or the last period is not whole."""
     first, last = domain.bounds
     before = None if first == date.min else first - timedelta(days=1)
@@ -101,7 +101,7 @@ def _cut_periods(column: Column, domain: DateDomain, placed: Places) -> Iterator
         )
 
 
-def _ids(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _ids(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     if not _ID_NAME.search(column.name):
         return
     if contract.unit.kind == "row":
@@ -124,7 +124,7 @@ def _ids(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]
     )
 
 
-def _texts(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _texts(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     domain = column.domain
     if not isinstance(domain, CategoryDomain | MappingDomain):
         return
@@ -161,7 +161,7 @@ def _written(domain: CategoryDomain | MappingDomain) -> tuple[str, ...]:
     return domain.values if isinstance(domain, CategoryDomain) else tuple(raw for raw, _ in domain.mapping)
 
 
-def _formulas(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _formulas(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     found = formula_labels(column)
     if found:
         yield placed.advice(
@@ -174,7 +174,7 @@ def _formulas(column: Column, contract: Contract, placed: Places) -> Iterator[Ad
         )
 
 
-def _provenance(column: Column, contract: Contract, placed: Places) -> Iterator[Advice]:
+def _provenance(column: Column, contract: Contract, placed: ContractPlaces) -> Iterator[Advice]:
     if CHECK_IT in (column.domain.provenance.reference or ""):
         yield placed.advice(
             "unchecked",
@@ -185,7 +185,7 @@ def _provenance(column: Column, contract: Contract, placed: Places) -> Iterator[
         )
 
 
-COLUMN_RULES: tuple[Callable[[Column, Contract, Places], Iterator[Advice]], ...] = (
+COLUMN_RULES: tuple[Callable[[Column, Contract, ContractPlaces], Iterator[Advice]], ...] = (
     _size,
     _bins,
     _ids,

@@ -34,7 +34,7 @@ class Advice:
         return asdict(self)
 
 
-class Places:
+class ContractPlaces:
     """Where the parts of a contract stand in its file."""
 
     def __init__(self, document: Document) -> None:

@@ -24,7 +24,7 @@ _COARSER: Final[dict[str, tuple[Granularity, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Axis:
+class GroupingAxis:
     """One column at one resolution.
 
     Args:
@@ -41,25 +41,25 @@ class Axis:
         return len(self.labels)
 
 
-Steps = list[tuple[str, dict[str, Axis]]]
+GroupingSteps = list[tuple[str, dict[str, GroupingAxis]]]
 """Of each level, finest first: its name, and the columns that it coarsens."""
 
 
-def untouched(column: Column) -> Axis:
+def untouched(column: Column) -> GroupingAxis:
     """Return a column as it is."""
-    return Axis(column.labels, tuple(range(column.size)))
+    return GroupingAxis(column.labels, tuple(range(column.size)))
 
 
-def in_step(nested: Sequence[ColumnLevels], contract: Contract) -> tuple[Steps, list[Problem]]:
+def in_step(nested: Sequence[ColumnLevels], contract: Contract) -> tuple[GroupingSteps, list[Problem]]:
     """Coarsen all columns at once, level by level."""
     problems: list[Problem] = []
-    grouped: dict[str, list[tuple[str, Axis]]] = {}
+    grouped: dict[str, list[tuple[str, GroupingAxis]]] = {}
     for each in nested:
         grouped[each.column], wrong = _groupings(each, contract.column(each.column))
         problems += wrong
     if problems:
         return [], problems
-    steps: Steps = []
+    steps: GroupingSteps = []
     for step in range(max(map(len, grouped.values()))):
         at = {column: axes[min(step, len(axes) - 1)] for column, axes in grouped.items()}
         steps.append(
@@ -68,10 +68,10 @@ def in_step(nested: Sequence[ColumnLevels], contract: Contract) -> tuple[Steps, 
     return steps, []
 
 
-def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, Axis]], list[Problem]]:
+def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, GroupingAxis]], list[Problem]]:
     """Resolve the levels of one column, each on the labels of the one below."""
     below, whose, period = untouched(column), f"column {column.name}", _granularity(column)
-    axes: list[tuple[str, Axis]] = []
+    axes: list[tuple[str, GroupingAxis]] = []
     for place, level in enumerate(nested.levels):
         at: FieldPath = ("hierarchy", column.name, place)
         if level.groups:
@@ -90,7 +90,9 @@ def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, Ax
     return axes, []
 
 
-def _grouped(level: ColumnLevel, below: Axis, whose: str, at: FieldPath) -> tuple[Axis, list[Problem]]:
+def _grouped(
+    level: ColumnLevel, below: GroupingAxis, whose: str, at: FieldPath
+) -> tuple[GroupingAxis, list[Problem]]:
     """Give each label below to its group; the groups must partition the labels."""
     problems: list[Problem] = []
     group_of: dict[str, int] = {}
@@ -117,14 +119,16 @@ def _grouped(level: ColumnLevel, below: Axis, whose: str, at: FieldPath) -> tupl
     if problems:
         return below, problems
     group = [group_of[label] for label in below.labels]
-    return Axis(tuple(labels), tuple(group[code] for code in below.codes)), []
+    return GroupingAxis(tuple(labels), tuple(group[code] for code in below.codes)), []
 
 
 def _granularity(column: Column) -> str | None:
     return column.domain.granularity if isinstance(column.domain, DateDomain) else None
 
 
-def _in_periods(level: ColumnLevel, column: Column, below: str | None, at: FieldPath) -> tuple[Axis, list[Problem]]:
+def _in_periods(
+    level: ColumnLevel, column: Column, below: str | None, at: FieldPath
+) -> tuple[GroupingAxis, list[Problem]]:
     """Group the periods of a date column into longer ones; a cell for nulls stays what it is."""
     axis, allowed = untouched(column), _COARSER[below] if below is not None else ()
     granularity = next((period for period in allowed if period == level.name), None)
@@ -138,10 +142,10 @@ def _in_periods(level: ColumnLevel, column: Column, below: str | None, at: Field
     labels = [period_label(first, granularity) for first, _ in column.domain.bins]
     labels += [NULL_LABEL] * (column.size - len(labels))
     distinct = {label: code for code, label in enumerate(dict.fromkeys(labels))}
-    return Axis(tuple(distinct), tuple(distinct[label] for label in labels)), []
+    return GroupingAxis(tuple(distinct), tuple(distinct[label] for label in labels)), []
 
 
-def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[Steps, list[Problem]]:
+def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps, list[Problem]]:
     """Double the blocks in both directions until one more doubling would leave one block, or `levels` are made."""
     problems = []
     for column in columns:
@@ -169,7 +173,7 @@ def _bins(column: Column) -> int:
     return column.size - (1 if column.domain.nulls.policy == "category" else 0)
 
 
-def _blocks(column: Column, level: int) -> Axis:
+def _blocks(column: Column, level: int) -> GroupingAxis:
     """Join 2^level neighbouring bins; a cell for nulls stays by itself."""
     domain, count = column.domain, _bins(column)
     codes = [bin_ >> level for bin_ in range(count)]
@@ -183,5 +187,5 @@ def _blocks(column: Column, level: int) -> Axis:
             end = "]" if last == count - 1 else ")"
             labels.append(f"[{domain.bins[first][0]}, {domain.bins[last][1]}{end}")
     if column.size > count:
-        return Axis((*labels, NULL_LABEL), (*codes, codes[-1] + 1))
-    return Axis(tuple(labels), tuple(codes))
+        return GroupingAxis((*labels, NULL_LABEL), (*codes, codes[-1] + 1))
+    return GroupingAxis(tuple(labels), tuple(codes))

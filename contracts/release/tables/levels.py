@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, listed
-from contracts.release.tables.groupings import Axis, in_step, mesh, untouched
+from contracts.release.tables.groupings import GroupingAxis, in_step, mesh, untouched
 from contracts.release.tables.product import TableSpec
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Level:
 
     name: str
     columns: tuple[str, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[GroupingAxis, ...]
     contract: Contract
 
-    def column(self, name: str) -> Axis:
+    def column(self, name: str) -> GroupingAxis:
         """Return a column at this resolution."""
         return self.axes[self.columns.index(name)]
 
@@ -68,7 +68,7 @@ class Level:
         return _combined([np.array(axis.codes, dtype=np.int64) for axis in self.axes], self.axes)
 
 
-def _combined(codes: Sequence[NDArray[np.int64]], axes: Sequence[Axis]) -> NDArray[np.int64]:
+def _combined(codes: Sequence[NDArray[np.int64]], axes: Sequence[GroupingAxis]) -> NDArray[np.int64]:
     """Number the combinations of one code an axis, row-major in the shape of `axes`."""
     import numpy as np
 

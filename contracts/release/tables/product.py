@@ -51,7 +51,7 @@ AUTO: Final = "auto"
 CONSISTENT_METHODS: Final = ("none", "simplex")
 
 
-Form = Literal["dense", "sparse"]
+TableForm = Literal["dense", "sparse"]
 
 
 class TableSpec(Frozen):
@@ -68,7 +68,7 @@ class TableSpec(Frozen):
     name: Label
     weight: Amount = Decimal(1)
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
-    form: Form | None = None
+    form: TableForm | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -236,7 +236,7 @@ class Refine(Frozen):
         return self
 
 
-Entry = Annotated[
+TableEntry = Annotated[
     Annotated[TableSpec, Tag(TableSpec.union_tag)] | Annotated[AllMarginals, Tag(AllMarginals.union_tag)],
     Discriminator(form_of),
 ]
@@ -254,7 +254,7 @@ class TablesProduct(Frozen):
 
     kind: Literal["tables"]
     mechanism: Literal["laplace", "gaussian", "auto"]
-    tables: Annotated[tuple[Entry, ...], BeforeValidator(as_entries), ShortFormToo]
+    tables: Annotated[tuple[TableEntry, ...], BeforeValidator(as_entries), ShortFormToo]
     split: Literal["by_weight", "optimal"] = "by_weight"
     refine: Refine = Refine(method="none")
     total: Literal["noisy", "invariant"] = Field(
@@ -276,7 +276,7 @@ class TablesProduct(Frozen):
 
     @field_validator("tables")
     @classmethod
-    def _tables_differ(cls, tables: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
         cliques: dict[frozenset[str], int] = {}
         names: dict[str, int] = {}

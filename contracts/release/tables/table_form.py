@@ -12,14 +12,14 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Problem
 from contracts.release.tables.lambda_reference import LambdaReference
-from contracts.release.tables.product import AUTO, Form, Refine, TableSpec, TablesProduct
+from contracts.release.tables.product import AUTO, Refine, TableForm, TableSpec, TablesProduct
 
 MOST_DENSE_CELLS: Final = 2**24
 MOST_CODES: Final = 2**63 - 1
 _SPARSE_METHODS: Final = "none, simplex, or negative_l2 with `lambda:`"
 
 
-def form_of_table(table: TableSpec, product: TablesProduct, contract: Contract) -> Form:
+def form_of_table(table: TableSpec, product: TablesProduct, contract: Contract) -> TableForm:
     """Return the form of a table whose columns are in the contract."""
     if table.form is not None:
         return table.form

@@ -29,13 +29,13 @@ from contracts.contract.contract import (
 from contracts.domains.notation import FIRST_COMPACT, LAST_COMPACT, NumberNotation
 from contracts.domains.spellings import MOMENT, NUMBER, by_value, moment_of, number_of
 from contracts.sql.code_sql import known_texts
-from contracts.sql.portable.value_kinds import EXACT, Kind
+from contracts.sql.portable.value_kinds import EXACT, ValueKind
 
 SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """What DuckDB's trim takes off: Unicode's spaces, not tabs or ends of lines."""
 ENDS_OF_LINES: Final = "\n\r\x85\u2028\u2029"
 LARGEST: Final = 1.7976931348623157e308
-TYPES: Final[dict[Kind, str]] = {
+TYPES: Final[dict[ValueKind, str]] = {
     "text": "string",
     "whole": "int64",
     "real": "float64",
@@ -45,7 +45,7 @@ TYPES: Final[dict[Kind, str]] = {
     "moment": "timestamp",
     "nothing": "string",
 }
-Listed = CategoryDomain | MappingDomain
+CategoricalDomain = CategoryDomain | MappingDomain
 
 
 def portable_trim(text: str, letters: str) -> str:
@@ -56,7 +56,7 @@ def portable_trim(text: str, letters: str) -> str:
 _trim: Any = ibis.udf.scalar.builtin(portable_trim)
 
 
-def table_of(kinds: Mapping[str, Kind], name: str) -> Any:
+def table_of(kinds: Mapping[str, ValueKind], name: str) -> Any:
     """Return the unbound table of a name with columns of these kinds; a column without a type is one of texts."""
     return ibis.table({column: TYPES[kind] for column, kind in kinds.items()}, name=name)
 
@@ -66,7 +66,7 @@ def trimmed(text: Any) -> Any:
     return _trim(text, ibis.literal(SPACES))
 
 
-def code_expression(column: Column, cell: Any, kind: Kind) -> Any:
+def code_expression(column: Column, cell: Any, kind: ValueKind) -> Any:
     """Return the code of a column's value: int32, never null.
 
     Args:
@@ -90,7 +90,7 @@ def code_expression(column: Column, cell: Any, kind: Kind) -> Any:
     return code.cast("int32")
 
 
-def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind) -> Any:
+def violation_expression(check: Check, contract: Contract, cell: Any, kind: ValueKind) -> Any:
     """Return a condition that is true where a value breaks a check of its column, and never null.
 
     Args:
@@ -124,7 +124,7 @@ def violation_expression(check: Check, contract: Contract, cell: Any, kind: Kind
     return {"not_null": absent, "castable": ~absent & misfit, "between": ~absent & outside}[check.kind]
 
 
-def found_code(column: Column, cell: Any, kind: Kind) -> Any:
+def found_code(column: Column, cell: Any, kind: ValueKind) -> Any:
     """Return the code of a category, null for an unknown one: as it is spelled, trimmed, or by its value."""
     domain = column.domain
     if not isinstance(domain, CategoryDomain | MappingDomain):
@@ -132,7 +132,7 @@ def found_code(column: Column, cell: Any, kind: Kind) -> Any:
     return _found(cell, kind, known_texts(domain))
 
 
-def _found(cell: Any, kind: Kind, codes: Mapping[str, int]) -> Any:
+def _found(cell: Any, kind: ValueKind, codes: Mapping[str, int]) -> Any:
     """Return the code of the text that a value is."""
     known = by_value(codes).values()
     values = {number: codes[text] for text in known if (number := number_of(text)) is not None}
@@ -155,7 +155,7 @@ def _moment(text: Any) -> Any:
     return ibis.cases((spelled, text.try_cast("timestamp")), else_=ibis.null("timestamp"))
 
 
-def _number_of(domain: Any, cell: Any, kind: Kind) -> Any:
+def _number_of(domain: Any, cell: Any, kind: ValueKind) -> Any:
     """Return a number as a double; of a text what it is in the column's notation."""
     notation: NumberNotation | None = domain.notation
     if kind != "text" or notation is None:
@@ -170,7 +170,7 @@ def _number_of(domain: Any, cell: Any, kind: Kind) -> Any:
     )
 
 
-def _day_of(domain: DateDomain, cell: Any, kind: Kind) -> Any:
+def _day_of(domain: DateDomain, cell: Any, kind: ValueKind) -> Any:
     """Return a day; of a text, or of the whole number that eight digits are, what it is in the column's notation."""
     notation = domain.notation
     if kind == "day":
@@ -198,7 +198,7 @@ def _is_all(text: Any, pattern: str) -> Any:
     return text.re_search(pattern) & ~text.right(1).isin([*ENDS_OF_LINES])
 
 
-def _missing_text(domain: Any, cell: Any, kind: Kind) -> Any:
+def _missing_text(domain: Any, cell: Any, kind: ValueKind) -> Any:
     """Return whether a value is one of the missing texts as it is spelled, or as a number where days are numbers."""
     found = ibis.literal(False)
     if kind == "text":
@@ -211,7 +211,7 @@ def _missing_text(domain: Any, cell: Any, kind: Kind) -> Any:
     return found.fill_null(False)
 
 
-def _double(cell: Any, kind: Kind) -> Any:
+def _double(cell: Any, kind: ValueKind) -> Any:
     """Return a number or a flag as the nearest double; a decimal by its text, since a division could round twice."""
     if kind == "nothing":
         return cell.try_cast("float64")
@@ -235,7 +235,7 @@ def _looked_up(value: Any, codes: Mapping[Any, int]) -> Any:
     return ibis.cases(*branches, else_=ibis.null("int32")) if branches else ibis.null("int32")
 
 
-def _listed_code(domain: Listed, absent: Any, found: Any) -> Any:
+def _listed_code(domain: CategoricalDomain, absent: Any, found: Any) -> Any:
     """Return the code of a category; what is none is `other`, and nothing is a null."""
     if domain.misfit_code == domain.null_code:
         return ibis.coalesce(found, ibis.literal(domain.null_code, "int32"))
@@ -246,7 +246,7 @@ def _listed_code(domain: Listed, absent: Any, found: Any) -> Any:
     )
 
 
-def _absent(cell: Any, kind: Kind) -> Any:
+def _absent(cell: Any, kind: ValueKind) -> Any:
     """Return whether a value is null, or a NaN."""
     if kind == "nothing":
         return ibis.literal(True)

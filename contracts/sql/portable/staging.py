@@ -21,7 +21,7 @@ from contracts.contract.check_terms import Check, checks
 from contracts.contract.contract import Contract
 from contracts.sql.portable.compiler import sha256_of
 from contracts.sql.portable.expressions import code_expression, table_of, trimmed, violation_expression
-from contracts.sql.portable.value_kinds import Kind
+from contracts.sql.portable.value_kinds import ValueKind
 
 SOURCE: Final = "sudare_source"
 STAGE: Final = "sudare_stage"
@@ -59,7 +59,7 @@ def stage_of(contract: Contract) -> Stage:
     return Stage(codes, {check.name: f"b{place}" for place, check in enumerate(_row_checks(contract))})
 
 
-def staged(contract: Contract, kinds: Mapping[str, Kind], *, keys: tuple[str, str]) -> Any:
+def staged(contract: Contract, kinds: Mapping[str, ValueKind], *, keys: tuple[str, str]) -> Any:
     """Return the stage of a contract's table as an expression over the table `sudare_source`.
 
     Args:
@@ -71,7 +71,7 @@ def staged(contract: Contract, kinds: Mapping[str, Kind], *, keys: tuple[str, st
         Ibis table with the columns of `stage_of(contract)`, int32.
     Privacy: private; at most k rows a unit, and the choice within one unit depends on no other unit.
     """
-    order: dict[str, Kind] = {FILE: "whole", ROW: "whole"}
+    order: dict[str, ValueKind] = {FILE: "whole", ROW: "whole"}
     names, source = stage_of(contract), table_of({**kinds, **(order if contract.unit.column else {})}, SOURCE)
     made = {
         names.codes[column.name]: code_expression(column, source[column.name], kinds[column.name])
@@ -88,14 +88,14 @@ def staged(contract: Contract, kinds: Mapping[str, Kind], *, keys: tuple[str, st
     return _bounded(source.select(**made, **whose), contract.unit.max_rows_per_unit, *keys).select(*names.columns)
 
 
-def unit_text(cell: Any, kind: Kind) -> Any:
+def unit_text(cell: Any, kind: ValueKind) -> Any:
     """Return the id of a unit as text, without the spaces around it."""
     if kind == "nothing":
         return ibis.null("string")
     return trimmed(cell if kind == "text" else cell.cast("string"))
 
 
-def nobodys_rows(contract: Contract, kinds: Mapping[str, Kind]) -> Any:
+def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
     """Return an expression of one number: how many rows have no id of their unit; 0 where units are rows.
 
     Privacy: private; whether it is 0 is the gate that every contract with ids has.

@@ -39,7 +39,7 @@ from contracts.domains.spellings import moment_of
 from contracts.errors import Finding
 from contracts.sql.code_sql import known_texts
 
-Kind = Literal["text", "whole", "real", "fixed", "flag", "day", "moment", "nothing"]
+ValueKind = Literal["text", "whole", "real", "fixed", "flag", "day", "moment", "nothing"]
 EXACT: Final = 2**53
 """Up to here a double is every whole number."""
 RESERVED: Final = "sudare_"
@@ -47,10 +47,10 @@ RESERVED: Final = "sudare_"
 MOST_BRANCHES: Final = 512
 """Bins of a column of numbers, found by comparisons nested as deep as the logarithm of their number."""
 
-_NUMBERS: Final[tuple[Kind, ...]] = ("whole", "real", "fixed", "flag")
+_NUMBERS: Final[tuple[ValueKind, ...]] = ("whole", "real", "fixed", "flag")
 """What a writer stores as one of these it may store as another for the sake of one row, so they go together."""
-_TIMES: Final[tuple[Kind, ...]] = ("day", "moment")
-_WORDS: Final[dict[Kind, str]] = {
+_TIMES: Final[tuple[ValueKind, ...]] = ("day", "moment")
+_WORDS: Final[dict[ValueKind, str]] = {
     "text": "text",
     "whole": "integer",
     "real": "floating point",
@@ -64,7 +64,7 @@ _NOTATIONS: Final = {"integer": "`decimal:`", "decimal": "`decimal:`", "date": "
 """What lets an engine read texts."""
 
 
-def allowed_kinds(column: Column) -> tuple[Kind, ...]:
+def allowed_kinds(column: Column) -> tuple[ValueKind, ...]:
     """Return the kinds of values from which every engine makes the same codes of a column."""
     domain = column.domain
     if isinstance(domain, ImageDomain):
@@ -73,14 +73,14 @@ def allowed_kinds(column: Column) -> tuple[Kind, ...]:
         days = _TIMES if any(moment_of(text) for text in known_texts(domain)) else ()
         return ("text", *_NUMBERS, *days, "nothing")
     if isinstance(domain, DateDomain):
-        texts: tuple[Kind, ...] = () if domain.notation is None else ("text",)
+        texts: tuple[ValueKind, ...] = () if domain.notation is None else ("text",)
         # The day of an instant in a declared zone is not the engine's affair.
         times = _TIMES if domain.time_zone is None else ("day",)
         return (*texts, *times, *_NUMBERS, "nothing")
     return (*_NUMBERS, "nothing") if domain.notation is None else ("text", *_NUMBERS, "nothing")
 
 
-def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, where: str) -> list[Finding]:
+def portable_findings(contract: Contract, kinds: Mapping[str, ValueKind | None], *, where: str) -> list[Finding]:
     """List what of a contract and the types of a table is not read alike by every engine.
 
     Args:
@@ -91,7 +91,7 @@ def portable_findings(contract: Contract, kinds: Mapping[str, Kind | None], *, w
         list: empty when every engine makes the same codes of the same rows.
     """
     findings = []
-    wanted: dict[str, tuple[Kind, ...]] = {column.name: allowed_kinds(column) for column in contract.columns}
+    wanted: dict[str, tuple[ValueKind, ...]] = {column.name: allowed_kinds(column) for column in contract.columns}
     if contract.unit.column is not None:
         wanted[contract.unit.column] = ("text", "whole", "nothing")
     for name, kinds_allowed in wanted.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privacy.grant.arguments.exact_types import check_noise, checked_layout
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.perturbed import (
@@ -39,10 +39,11 @@ def checked_perturbation(rows: object, perturbation: object, noise: object) -> t
 
 def asked_of(
     perturbation: Perturbation, layout: RowLayout, noise: Noise, *, rows_per_unit: int, key: str
-) -> tuple[Asked, ...]:
+) -> tuple[DrawRequest, ...]:
     """Return the draws of a training."""
     event = perturbation.event(noise, rows_per_unit=rows_per_unit)
     about = {"perturbation": perturbation_digest(perturbation), "layout": layout.digest}
     return tuple(
-        Asked(f"{key}/{place:05d}", (), event, {**about, "interval": place}) for place in range(perturbation.draws)
+        DrawRequest(f"{key}/{place:05d}", (), event, {**about, "interval": place})
+        for place in range(perturbation.draws)
     )

@@ -9,7 +9,7 @@ from contracts.canonical import digest
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call
 from privacy.grant.arguments.training_arguments import check_relation
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -34,14 +34,14 @@ class FederatedTraining:
     plan: FederatedPlan
     execution: Execution
 
-    def asked_of_site(self, key: str, call: Call) -> Asked:
+    def asked_of_site(self, key: str, call: Call) -> DrawRequest:
         """Return the draw that one attempt of a round is at a site."""
         about = {**self._about(), "round": call.number}
-        return Asked(f"{key}/{call.number:05d}/{call.attempt}", (), self.plan.record_event, about)
+        return DrawRequest(f"{key}/{call.number:05d}/{call.attempt}", (), self.plan.record_event, about)
 
-    def asked_of_coordinator(self, key: str, number: int) -> Asked:
+    def asked_of_coordinator(self, key: str, number: int) -> DrawRequest:
         """Return the draw that a round is at the coordinator."""
-        return Asked(f"{key}/{number:05d}", (), self.plan.person_event, {**self._about(), "round": number})
+        return DrawRequest(f"{key}/{number:05d}", (), self.plan.person_event, {**self._about(), "round": number})
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.canonical import digest
 from privacy.grant.arguments.exact_types import checked_layout
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -32,7 +32,7 @@ class Training:
     plan: TrainingPlan
     execution: Execution
 
-    def asked(self, key: str) -> tuple[Asked, ...]:
+    def asked(self, key: str) -> tuple[DrawRequest, ...]:
         """Return its draws, one an interval between checkpoints."""
         about = {
             "learner": learner_digest(self.learner),
@@ -40,7 +40,7 @@ class Training:
             "plan": digest(self.plan.to_json()),
         }
         return tuple(
-            Asked(f"{key}/{place:05d}", (), self.plan.event, {**about, "interval": place})
+            DrawRequest(f"{key}/{place:05d}", (), self.plan.event, {**about, "interval": place})
             for place in range(self.plan.checkpoints)
         )
 

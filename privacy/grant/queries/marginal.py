@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import Measurement
 from privacy.grant.queries.query import Query, Relation
-from privacy.marginals.counts import Clique, PrivateCounts
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, NoiseEvent, noise_event
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
 
 
@@ -38,11 +40,11 @@ class MarginalQuery(Query[Measurement]):
         """The marginal's columns."""
         return self.counts.clique
 
-    def event(self, relation: Relation) -> NoiseEvent:
+    def event(self, relation: Relation) -> CountNoise:
         """Return the event of the noise, its scale calibrated to how far one unit moves a marginal."""
         return noise_event(self.noise, adjacency=relation.adjacency, rows_per_unit=relation.rows_per_unit)
 
-    def threshold(self, event: NoiseEvent) -> Threshold | None:
+    def threshold(self, event: CountNoise) -> Threshold | None:
         """Return from which noisy count on a cell is published; None without a rule."""
         return None if self.minimum_frequency is None else threshold_for(self.minimum_frequency, event)
 

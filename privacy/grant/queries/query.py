@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from contracts.contract.contract import Adjacency
+from contracts.contract.impossible_cells import Clique
 from privacy.grant.measurement import DrawnEvent
 from privacy.learning.rows import PrivateRows
-from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 
 Handle = PrivateCounts | SparseCounts | PrivateRows
 """A handle on what only a grant reads."""

@@ -9,11 +9,10 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.measurement import Measurement
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.draw_files import Draw
-from privacy.marginals.sensitivity import NoiseEvent
 from privacy.marginals.suppression import Threshold
 from privacy.marginals.uncertainty import variance
 from privacy.noise.discrete_gaussian import discrete_gaussian
@@ -23,7 +22,7 @@ from privacy.noise.random_bytes import RandomBytes
 
 
 def noisy_counts(
-    exact: NDArray[np.int64], *, event: NoiseEvent, threshold: Threshold | None, source: RandomBytes
+    exact: NDArray[np.int64], *, event: CountNoise, threshold: Threshold | None, source: RandomBytes
 ) -> NDArray[np.int64]:
     """Add the event's noise to every cell, and suppress what is below the threshold of a minimum-frequency rule."""
     match event:
@@ -45,14 +44,14 @@ class MarginalSampler:
         query: MarginalQuery,
         exact: tuple[Any, ...],
         *,
-        event: NoiseEvent,
+        event: CountNoise,
         source: RandomBytes,
     ) -> NDArray[np.int64]:
         """Add noise to every cell, and suppress what the query's rule says."""
         (counts,) = exact
         return noisy_counts(counts, event=event, threshold=query.threshold(event), source=source)
 
-    def result(self, query: MarginalQuery, event: NoiseEvent, draw: Draw) -> Measurement:
+    def result(self, query: MarginalQuery, event: CountNoise, draw: Draw) -> Measurement:
         """Return the noisy marginal with what it cost."""
         threshold, drawn = query.threshold(event), (draw.number, draw.sha256)
         return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *drawn, threshold)

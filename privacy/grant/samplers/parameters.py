@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
+from privacy.arrays import Floats, Unsigned
 from privacy.grant.arguments.parameter_arguments import asked_of, checked_perturbation
 from privacy.grant.durable_draws import DrawOnce
 from privacy.grant.measurement import ParameterMeasurement
-from privacy.learning.feed_forward import Array, as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
+from privacy.learning.layout import RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, Perturbation, VectorEvent
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.terms import ChargeRequest
@@ -29,7 +30,7 @@ from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import RandomBytes
 
-Told = Callable[[int, int], None]
+OnEpoch = Callable[[int, int], None]
 """Told how many draws of how many are done; never anything about the data."""
 
 
@@ -45,7 +46,7 @@ def perturbed(
     request: ChargeRequest,
     once: DrawOnce,
     source: RandomBytes,
-    progress: Told,
+    progress: OnEpoch,
 ) -> tuple[ParameterMeasurement, ...]:
     """Make, or replay, the draws of a training one after the other; see `Grant.perturb`."""
     copied, layout = checked_perturbation(rows, perturbation, noise)
@@ -53,7 +54,7 @@ def perturbed(
     state = initial_vector(copied.training.widths, copied.training.seed)
     for place, each in enumerate(asked_of(copied, layout, noise, rows_per_unit=request.rows_per_unit, key=key)):
         event = copied.event(noise, rows_per_unit=request.rows_per_unit)
-        make: Callable[[Codes], NDArray[np.int64]]
+        make: Callable[[Unsigned], NDArray[np.int64]]
         if isinstance(copied, ParameterRelease):
             make = partial(noisy_parameters, release=copied, layout=layout, event=event, source=source)
         else:
@@ -66,7 +67,7 @@ def perturbed(
 
 
 def noisy_parameters(
-    codes: Codes, *, release: ParameterRelease, layout: RowLayout, event: VectorEvent, source: RandomBytes
+    codes: Unsigned, *, release: ParameterRelease, layout: RowLayout, event: VectorEvent, source: RandomBytes
 ) -> NDArray[np.int64]:
     """Train without noise, and return every parameter clamped, with noise, and clamped again, in steps of its range.
 
@@ -90,12 +91,12 @@ def noisy_parameters(
 
 
 def noisy_epochs(
-    codes: Codes,
+    codes: Unsigned,
     *,
     training: DeltaTraining,
     layout: RowLayout,
     event: VectorEvent,
-    state: Array,
+    state: Floats,
     source: RandomBytes,
 ) -> NDArray[np.int64]:
     """Train on noisy changes for the epochs of one draw, and return the parameters as int64 words.
@@ -117,7 +118,7 @@ def noisy_epochs(
 
 
 def noisy_step(
-    vector: Array, rows: Array, targets: Array, *, training: DeltaTraining, event: VectorEvent, source: RandomBytes
+    vector: Floats, rows: Floats, targets: Floats, *, training: DeltaTraining, event: VectorEvent, source: RandomBytes
 ) -> None:
     """Move the parameters by one batch: its changes clamped, noisy, clamped again (theorem 4; equations 5 and 6)."""
     plain = training.training
@@ -137,13 +138,13 @@ def noisy_step(
             biases -= plain.learning_rate * db / plain.batch
 
 
-def _limited(low: Array, high: Array, limit: Array) -> tuple[Array, Array]:
+def _limited(low: Floats, high: Floats, limit: Floats) -> tuple[Floats, Floats]:
     """Keep ranges, which follow from released weights, within the limits; 0 is in each of them."""
     least, most = np.where(np.isnan(low), -limit, low), np.where(np.isnan(high), limit, high)
     return np.clip(least, -limit, 0.0), np.clip(most, 0.0, limit)
 
 
-def clamped_steps(values: Array, low: Array, high: Array) -> NDArray[np.int64]:
+def clamped_steps(values: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
     """Clamp numbers to their ranges and round them to steps: whole numbers from 0 to `STEPS`, whatever they are."""
     width = np.maximum(high - low, 0)
     inside = np.clip(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf), low, high) - low
@@ -175,7 +176,7 @@ def assigned(rows: int, batches: int, source: RandomBytes) -> NDArray[np.int64]:
     return (words % np.uint64(batches)).astype(np.int64)
 
 
-def vectors_of(codes: Codes, layout: RowLayout, label: str) -> tuple[Array, Array]:
+def vectors_of(codes: Unsigned, layout: RowLayout, label: str) -> tuple[Floats, Floats]:
     """Return rows without the label's entries, and the label's, in float64."""
     head = next(each for each in layout.heads if each.column == label)
     vectors = layout.vectors(codes).astype(np.float64)

@@ -17,15 +17,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Unsigned
 from privacy.grant.arguments.training_arguments import Training
 from privacy.grant.durable_draws import DrawOnce, Reserve
 from privacy.learning.errors import TrainingDiverged
-from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained, packed, unpacked
-from privacy.learning.training import Session, State, initial_state, state_size
+from privacy.learning.training import Session, TrainingState, initial_state, state_size
 from privacy.noise.lattice_gaussian import add_noise
 from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import RandomBytes
@@ -43,16 +43,22 @@ def train(
     state, digest, reserve, asked = initial_state(learner), "", Reserve(key, plan.reserve), training.asked(key)
     words: NDArray[np.int64] = np.empty(0, np.int64)
     for place, each in enumerate(asked):
-        told = _Told(progress, place * plan.checkpoint_every, plan.steps)
+        told = _EpochProgress(progress, place * plan.checkpoint_every, plan.steps)
         make = partial(_interval, state=state, training=training, place=place, source=source, told=told)
         draw = once.drawn(each, (rows,), rows._read, make, reserve=reserve)
         told.raise_what_it_raised()
-        state, digest, words = State.of(learner, unpacked(draw.values, state_size(learner))), draw.sha256, draw.values
+        state, digest, words = (
+            TrainingState.of(learner, unpacked(draw.values, state_size(learner))),
+            draw.sha256,
+            draw.values,
+        )
         _check_converged(state, training, place, key)
     return Trained(learner, training.layout, state.trained, tuple(each.key for each in asked), digest, plan, words)
 
 
-def noisy_step(session: Session, codes: Codes, *, plan: TrainingPlan, clipped_to: float, source: RandomBytes) -> None:
+def noisy_step(
+    session: Session, codes: Unsigned, *, plan: TrainingPlan, clipped_to: float, source: RandomBytes
+) -> None:
     """Make one step: sample, clip, sum, add noise, divide, move.
 
     Args:
@@ -69,7 +75,7 @@ def noisy_step(session: Session, codes: Codes, *, plan: TrainingPlan, clipped_to
     session.advance(total, expected_batch_size=float(plan.expected_batch_size))
 
 
-class _Told:
+class _EpochProgress:
     """Passes progress on; what the caller's function raises waits until the interval is written down."""
 
     def __init__(self, progress: Progress, before: int, steps: int) -> None:
@@ -91,7 +97,13 @@ class _Told:
 
 
 def _interval(
-    codes: Codes, *, state: State, training: Training, place: int, source: RandomBytes, told: _Told
+    codes: Unsigned,
+    *,
+    state: TrainingState,
+    training: Training,
+    place: int,
+    source: RandomBytes,
+    told: _EpochProgress,
 ) -> NDArray[np.int64]:
     """Make the steps from one checkpoint to the next; return what the checkpoint holds."""
     plan = training.plan
@@ -103,14 +115,14 @@ def _interval(
     return packed(session.state().to_vector())
 
 
-def _session(training: Training, state: State, place: int) -> Session:
+def _session(training: Training, state: TrainingState, place: int) -> Session:
     plan = training.plan
     step = place * plan.checkpoint_every
     execution = training.execution
     return Session(training.learner, training.layout, state, step=step, steps=plan.steps, execution=execution)
 
 
-def _check_converged(state: State, training: Training, place: int, key: str) -> None:
+def _check_converged(state: TrainingState, training: Training, place: int, key: str) -> None:
     """Stop where a released checkpoint is of no use. Post-processing: no private row takes part."""
     if _session(training, state, place).diverged():
         steps = (place + 1) * training.plan.checkpoint_every

@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian
-from privacy.learning.layout import Codes, RowLayout
+from privacy.arrays import Unsigned
+from privacy.learning.layout import RowLayout
 from privacy.learning.statistics import Statistic
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.random_bytes import RandomBytes
 
 
 def noisy_sums(
-    codes: Codes, *, statistic: Statistic, layout: RowLayout, event: DiscreteGaussian, source: RandomBytes
+    codes: Unsigned, *, statistic: Statistic, layout: RowLayout, event: DiscreteGaussian, source: RandomBytes
 ) -> NDArray[np.int64]:
     """Add up a statistic over rows, and add the event's noise to every number; int64, shape (length,).
 

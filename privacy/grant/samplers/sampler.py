@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-from privacy.grant.durable_draws import Values
+from privacy.grant.durable_draws import DrawnValues
 from privacy.grant.queries.query import Query
 from privacy.ledger.draw_files import Draw
 from privacy.noise.random_bytes import RandomBytes
@@ -16,7 +16,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 class Sampler(Protocol[QueryT_contra, ResultT_co]):
     """How queries of one kind are drawn."""
 
-    def sample(self, query: QueryT_contra, exact: tuple[Any, ...], *, event: Any, source: RandomBytes) -> Values:
+    def sample(self, query: QueryT_contra, exact: tuple[Any, ...], *, event: Any, source: RandomBytes) -> DrawnValues:
         """Return noisy values of what the query's handles held, in their order."""
         ...
 

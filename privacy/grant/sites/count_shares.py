@@ -16,7 +16,7 @@ from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
 from privacy.grant.durable_draws import DrawOnce, Reserve
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.errors import CannotTrain
 from privacy.ledger.terms import ChargeRequest
@@ -47,7 +47,7 @@ def contribute_counts(
     if counts.clique != clique or counts.coarsening is not None:
         raise CannotTrain("counts", "of other columns", f"the table of round {call.number}: {', '.join(clique)}")
     name = f"{key}/{call.number:05d}/{call.attempt}"
-    asked = Asked(name, clique, plan.record_event, {"plan": digest(plan.to_json()), "round": call.number})
+    asked = DrawRequest(name, clique, plan.record_event, {"plan": digest(plan.to_json()), "round": call.number})
     make = partial(_noisy_counts, plan=plan, source=source)
     steps = sent_once(asked, (counts,), counts._count, make, once=once, source=source)
     return Contribution(asked.key, residues_of(steps))
@@ -67,7 +67,7 @@ def sum_counts(
     """Collect one table and release its sum over sites, or replay it; see `Grant.sum_counts`."""
     about = {"plan": digest(plan.to_json()), "round": number, "shape": list(shape)}
     return summed_once(
-        Asked(f"{key}/{number:05d}", plan.cliques[number], plan.person_event, about),
+        DrawRequest(f"{key}/{number:05d}", plan.cliques[number], plan.person_event, about),
         number,
         collect,
         attempt,

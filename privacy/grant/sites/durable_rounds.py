@@ -22,23 +22,23 @@ from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Collect, Collected, RoundSum, checked_collected, lifted
 from privacy.federation.summing_plan import SummingPlan
 from privacy.grant.durable_draws import DrawOnce, Private, Reserve
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.ledger.errors import AttemptBroken, AttemptLost, refusal
 from privacy.noise.random_bytes import RandomBytes
 
-Steps = NDArray[np.int64]
+LatticeSteps = NDArray[np.int64]
 _ExactT = TypeVar("_ExactT")
 
 
 def sent_once(
-    asked: Asked,
+    asked: DrawRequest,
     private: Sequence[Private],
     read: Callable[[], _ExactT],
-    make: Callable[[_ExactT], Steps],
+    make: Callable[[_ExactT], LatticeSteps],
     *,
     once: DrawOnce,
     source: RandomBytes,
-) -> Steps:
+) -> LatticeSteps:
     """Make what a site sends, unless it was sent before.
 
     An attempt whose receipt was written when the site was killed, and not entered, is paid, and is sent to nobody;
@@ -47,10 +47,10 @@ def sent_once(
     Raises:
         LedgerRefusal: it was.
     """
-    made: list[Steps] = []
+    made: list[LatticeSteps] = []
     receipt = source.take(16).view("<i8").astype(np.int64)
 
-    def receipted(exact: _ExactT) -> Steps:
+    def receipted(exact: _ExactT) -> LatticeSteps:
         made.append(make(exact))
         return receipt
 
@@ -62,14 +62,14 @@ def sent_once(
 
 
 def summed_once(
-    asked: Asked,
+    asked: DrawRequest,
     number: int,
     collect: Collect,
     attempt: str,
     *,
     plan: FederatedPlan | CountingPlan | SummingPlan,
     size: int,
-    noise: Callable[[], Steps],
+    noise: Callable[[], LatticeSteps],
     reserve: Reserve,
     once: DrawOnce,
 ) -> RoundSum:
@@ -90,7 +90,7 @@ def summed_once(
         AttemptBroken: the way to the sites broke down; nothing was summed.
     """
 
-    def make(name: str) -> Steps:
+    def make(name: str) -> LatticeSteps:
         collected = _brought(collect, name)
         here = sum(collected.present)
         if here < plan.trust.fewest:

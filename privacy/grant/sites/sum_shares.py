@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import digest
+from privacy.arrays import Unsigned
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.grant.durable_draws import DrawOnce, Reserve
-from privacy.grant.measurement import Asked
+from privacy.grant.measurement import DrawRequest
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.errors import CannotTrain
-from privacy.learning.layout import Codes, RowLayout
+from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic
 from privacy.ledger.terms import ChargeRequest
@@ -73,7 +74,7 @@ def contribute_sums(
     """Make one site's sums; see `Grant.contribute_sums`."""
     number = check_planned(plan, call.number, statistic)
     name = f"{key}/{number:05d}/{call.attempt}"
-    asked = Asked(name, (), plan.record_event(number), _about(plan, number, statistic, layout))
+    asked = DrawRequest(name, (), plan.record_event(number), _about(plan, number, statistic, layout))
     make = partial(_noisy_sums, statistic=statistic, layout=layout, plan=plan, number=number, source=source)
     return Contribution(asked.key, residues_of(sent_once(asked, (rows,), rows._read, make, once=once, source=source)))
 
@@ -95,7 +96,7 @@ def sum_sums(
     about = _about(plan, number, statistic, layout)
     size = statistic.length
     return summed_once(
-        Asked(f"{key}/{number:05d}", (), plan.person_event(number), about),
+        DrawRequest(f"{key}/{number:05d}", (), plan.person_event(number), about),
         number,
         collect,
         attempt,
@@ -107,7 +108,7 @@ def sum_sums(
     )
 
 
-def exact_total(codes: Codes, statistic: Statistic, layout: RowLayout) -> NDArray[Any]:
+def exact_total(codes: Unsigned, statistic: Statistic, layout: RowLayout) -> NDArray[Any]:
     """Add a statistic up over all rows, however many: whole numbers of 64 bits, or of any size over many rows.
 
     Privacy: private; for a grant alone.
@@ -124,7 +125,7 @@ def _about(plan: SummingPlan, number: int, statistic: Statistic, layout: RowLayo
 
 
 def _noisy_sums(
-    codes: Codes, *, statistic: Statistic, layout: RowLayout, plan: SummingPlan, number: int, source: RandomBytes
+    codes: Unsigned, *, statistic: Statistic, layout: RowLayout, plan: SummingPlan, number: int, source: RandomBytes
 ) -> NDArray[np.int64]:
     """Add up exactly, round to sent units, and add the site's share of the noise."""
     steps = plan.sent(number, exact_total(codes, statistic, layout))

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.arrays import Unsigned
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
 from privacy.grant.arguments.site_arguments import FederatedTraining
 from privacy.grant.durable_draws import DrawOnce, Reserve
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
-from privacy.learning.layout import Codes
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows
-from privacy.learning.training import Session, State, initial_state
+from privacy.learning.training import Session, TrainingState, initial_state
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import RandomBytes
@@ -58,7 +58,7 @@ def sum_round(
     )
 
 
-def _noisy_sum(codes: Codes, *, training: FederatedTraining, call: Call, source: RandomBytes) -> NDArray[np.int64]:
+def _noisy_sum(codes: Unsigned, *, training: FederatedTraining, call: Call, source: RandomBytes) -> NDArray[np.int64]:
     """Sample, clip, sum, round to the lattice, and add the site's share of the noise."""
     plan, size = training.plan, parameters_of(training.learner)
     sampled = poisson_sample(codes.shape[0], probability=plan.training.sampling_probability, source=source)
@@ -77,6 +77,6 @@ def _noisy_sum(codes: Codes, *, training: FederatedTraining, call: Call, source:
 
 def _session(training: FederatedTraining, call: Call) -> Session:
     """Open a session at the parameters of a call; a site keeps nothing from round to round."""
-    state = State(call.parameters, initial_state(training.learner).moments, np.empty(0, np.float32))
+    state = TrainingState(call.parameters, initial_state(training.learner).moments, np.empty(0, np.float32))
     steps, execution = training.plan.rounds, training.execution
     return Session(training.learner, training.layout, state, step=call.number, steps=steps, execution=execution)

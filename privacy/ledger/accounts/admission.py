@@ -28,13 +28,13 @@ from privacy.accounting.adaptive import budget_of
 from privacy.accounting.amounts import ATTO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.curves import pure_loss
-from privacy.accounting.events import DiscreteGaussian, Event, UnsupportedEvent, ZeroConcentrated
+from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, UnsupportedEvent, ZeroConcentrated
 from privacy.accounting.scale import largest_epsilon
 from privacy.ledger.accounts.reckoning import Reckoning, accounts_of_people, check_accounts, is_unused
 from privacy.ledger.accounts.run_entries import check_source
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal, refusal
 from privacy.ledger.store.ledger_rows import known_account, people_and_accounts, spent_by_release
-from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, Part
+from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargePart, ChargeRequest
 
 _SHOWN_RELEASES = 4
 _USUAL_DELTA = ATTO // 10**9
@@ -52,7 +52,7 @@ class Admission:
 
     people: tuple[str, TimeBlock]
     accounts: tuple[AccountState, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ChargePart, ...]
 
     @property
     def over(self) -> tuple[AccountState, ...]:
@@ -96,7 +96,7 @@ def price(connection: Connection, request: ChargeRequest, reckoning: Reckoning) 
     parts = []
     for state in accounts:
         try:
-            parts.append(Part(state.terms.name, cost_of(state.terms, request)))
+            parts.append(ChargePart(state.terms.name, cost_of(state.terms, request)))
         except UnsupportedEvent as error:
             raise _no_loss(connection, state.terms, request, reckoning, error) from error
     return Admission(people, tuple(accounts), tuple(parts))
@@ -254,7 +254,7 @@ def _no_loss(
     return refusal(f"account {terms.name}", "calculus", found, allowed, remedy)
 
 
-def _may_be_laplace(event: Event, rows_per_unit: int) -> bool:
+def _may_be_laplace(event: PrivacyEvent, rows_per_unit: int) -> bool:
     """Say whether the noise is on counts, or a budget for them, which a spec with delta 0 gets Laplace noise for."""
     match event:
         case DiscreteGaussian(_, moves):
@@ -265,7 +265,7 @@ def _may_be_laplace(event: Event, rows_per_unit: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _cost(calculus: Calculus, events: tuple[Event, ...]) -> int:
+def _cost(calculus: Calculus, events: tuple[PrivacyEvent, ...]) -> int:
     return calculus.cost(events)
 
 

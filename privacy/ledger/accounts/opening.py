@@ -42,7 +42,7 @@ from privacy.ledger.store.ledger_rows import (
     to_text,
 )
 from privacy.ledger.store.schema import LONGEST_NAME
-from privacy.ledger.terms import AccountState, AccountTerms, Part
+from privacy.ledger.terms import AccountState, AccountTerms, ChargePart
 
 
 def open_account(
@@ -217,13 +217,13 @@ def _check_division(connection: Connection, source: str, population: str, block:
             raise refusal(f"source {source}", "people", found, allowed, "a source never changes its people")
 
 
-def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, Part]]:
+def _inherited(connection: Connection, terms: AccountTerms) -> Sequence[tuple[str, ChargePart]]:
     """Return what charges of the past on these people take from the new account."""
     past = charges_of_people(connection, terms.population, terms.days)
     _check_past(connection, terms, {charge.request.run_key for charge in past if charge.status != "returned"})
     standing = [charge.request for charge in past if charge.status != "returned"]
     try:
-        return [(request.run_key, Part(terms.name, cost_of(terms, request))) for request in standing]
+        return [(request.run_key, ChargePart(terms.name, cost_of(terms, request))) for request in standing]
     except UnsupportedEvent as error:
         found = f"pure, and these people have had releases with other noise: {str(error).partition('; allowed')[0]}"
         remedy = "open it with --calculus renyi and a delta"

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
-from privacy.ledger.entries import SEALED, Entry, Kind, salted, to_the_hour
+from privacy.ledger.entries import SEALED, Entry, EntryKind, salted, to_the_hour
 from privacy.ledger.errors import TAMPERED, LedgerCorrupt
 from privacy.ledger.journal.merkle import (
     Nodes,
@@ -47,7 +47,7 @@ class Journal:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def append(self, transaction: Transaction, kind: Kind, body: dict[str, Any], *, subject: str) -> Entry:
+    def append(self, transaction: Transaction, kind: EntryKind, body: dict[str, Any], *, subject: str) -> Entry:
         """Append one entry after the last one and return it.
 
         Args:
@@ -70,7 +70,7 @@ class Journal:
         return entry
 
     def entries(
-        self, connection: Connection, *, kind: Kind | None = None, subject: str | None = None
+        self, connection: Connection, *, kind: EntryKind | None = None, subject: str | None = None
     ) -> Iterator[Entry]:
         """Yield the entries in order: all, or those of one kind, or about one subject.
 

@@ -36,7 +36,7 @@ from contracts.periods.period_sources import division_of
 from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap, time_block
 from privacy.accounting.adaptive import Budget, budget_of, limit, share
 from privacy.accounting.calculus import Calculus, calculus_from_json
-from privacy.accounting.events import Event, event_from_json
+from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import Entry
 from privacy.ledger.store.ledger_rows import to_text
@@ -83,7 +83,7 @@ class _Run:
     shared: Fraction = Fraction(0)
 
 
-Rule = tuple[bool, str, object, object]
+EntryRule = tuple[bool, str, object, object]
 
 
 class Lifecycle:
@@ -115,16 +115,16 @@ class Lifecycle:
         found = f"none of account {self._heir}"
         return [Finding("the journal", "charges_inherited", found, "one", _FORGED)] if self._heir else []
 
-    def _succeeds(self, entry: Entry) -> Iterator[Rule]:
+    def _succeeds(self, entry: Entry) -> Iterator[EntryRule]:
         """An opening with a past is followed by the entry that tells it, and nothing else is."""
         heir, told = self._heir, entry.body["account"] if entry.kind == "charges_inherited" else ""
         yield told == heir, "account", told or "none", heir or "an opening right before it, with something spent"
         self._heir = entry.body["name"] if entry.kind == "account_opened" and entry.body["spent"] else ""
 
-    def _created(self, entry: Entry) -> Iterator[Rule]:
+    def _created(self, entry: Entry) -> Iterator[EntryRule]:
         yield entry.sequence == 0, "sequence", entry.sequence, "0: once, at the beginning"
 
-    def _opened(self, entry: Entry) -> Iterator[Rule]:
+    def _opened(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body
         terms = terms_from_json({name: body[name] for name in TERMS})
         unused = self._forget_unused(terms)
@@ -162,7 +162,7 @@ class Lifecycle:
             self._by_people[terms.population].remove(known)
         return people and not used
 
-    def _inherited(self, entry: Entry) -> Iterator[Rule]:
+    def _inherited(self, entry: Entry) -> Iterator[EntryRule]:
         account = self._accounts[entry.body["account"]]
         amounts = {part["run_key"]: part["amount"] for part in entry.body["parts"]}
         yield sum(amounts.values()) == account.told, "sum", sum(amounts.values()), account.told
@@ -173,19 +173,19 @@ class Lifecycle:
             self._runs[run_key].parts[account.terms.name] = amount
         account.spent += sum(amounts.values())
 
-    def _closed(self, entry: Entry) -> Iterator[Rule]:
+    def _closed(self, entry: Entry) -> Iterator[EntryRule]:
         account = self._accounts[entry.body["name"]]
         yield not account.closed, "name", "closed before", "an open account"
         account.closed = True
 
-    def _bound(self, entry: Entry) -> Iterator[Rule]:
+    def _bound(self, entry: Entry) -> Iterator[EntryRule]:
         source = entry.body["source"]
         yield source not in self._sources, "source", "bound before", "a source that is bound to nobody"
         self._sources.add(source)
         name, by = division_of(source) or ("", "")
         yield self._columns.setdefault(name, by) == by, "source", "told apart by a second column", "by one column"
 
-    def _reserved(self, entry: Entry) -> Iterator[Rule]:
+    def _reserved(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body
         known = self._runs.get(body["run_key"])
         planned = [to_text(event) for event in body["events"]]
@@ -213,7 +213,7 @@ class Lifecycle:
             del run.planned[to_text(run.budget.to_json())]  # no draw is one
         self._runs[body["run_key"]] = run
 
-    def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[Rule]:
+    def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[EntryRule]:
         """All days have an account, a lifetime has one, and all are for this unit and relation."""
         theirs = self._of(*people)
         yield (
@@ -229,25 +229,25 @@ class Lifecycle:
             terms = (each.terms.unit, each.terms.adjacency)
             yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
 
-    def _befores(self, parts: list[dict[str, Any]]) -> Iterator[Rule]:
+    def _befores(self, parts: list[dict[str, Any]]) -> Iterator[EntryRule]:
         for part in parts:
             spent = self._accounts[part["account"]].spent
             told = (part["before"], part["after"])
             yield told == (spent, spent + part["amount"]), "before and after", told, f"{spent}, and the amount more"
 
-    def _returned(self, entry: Entry) -> Iterator[Rule]:
+    def _returned(self, entry: Entry) -> Iterator[EntryRule]:
         run = self._runs[entry.body["run_key"]]
         yield run.status == "reserved", "status", run.status, "reserved, never opened"
         run.status = "returned"
         for name, amount in run.parts.items():
             self._accounts[name].spent -= amount
 
-    def _granted(self, entry: Entry) -> Iterator[Rule]:
+    def _granted(self, entry: Entry) -> Iterator[EntryRule]:
         run = self._runs[entry.body["run_key"]]
         yield run.status == "reserved", "status", run.status, "reserved"
         run.status, run.security = "opened", entry.body["security"]
 
-    def _drawn(self, entry: Entry) -> Iterator[Rule]:
+    def _drawn(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body
         run = self._runs[body["run_key"]]
         yield run.status == "opened", "status", run.status, "opened"
@@ -270,13 +270,13 @@ class Lifecycle:
             run.drawn[name] = run.drawn.get(name, 0) + cost
             yield run.drawn[name] <= run.parts[name], "costs", run.drawn[name], f"at most {run.parts[name]}, reserved"
 
-    def _from_budget(self, run: _Run, event: str) -> Iterator[Rule]:
+    def _from_budget(self, run: _Run, event: str) -> Iterator[EntryRule]:
         """What was not planned takes its share of the plan's budget."""
         if run.budget is not None and event != to_text(run.budget.to_json()):
             run.shared += share(run.budget, _event(event))
             yield run.shared <= limit(run.budget), "event", event, f"within what is left of {run.budget.to_json()}"
 
-    def _published(self, entry: Entry) -> Iterator[Rule]:
+    def _published(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body
         run, version = self._runs[body["run_key"]], (body["release"], body["number"])
         told = (run.status, run.security)
@@ -287,7 +287,7 @@ class Lifecycle:
         run.planned.clear()  # nothing more is drawn, and there may be many runs to remember
         run.drawn.clear()
 
-    def _withdrawn(self, entry: Entry) -> Iterator[Rule]:
+    def _withdrawn(self, entry: Entry) -> Iterator[EntryRule]:
         version = (entry.body["release"], entry.body["number"])
         status = self._versions.get(version, "never published")
         yield status == "published", "status", status, "published"
@@ -349,7 +349,7 @@ def _calculus(text: str) -> Calculus:
 
 
 @lru_cache(maxsize=4096)
-def _event(text: str) -> Event:
+def _event(text: str) -> PrivacyEvent:
     return event_from_json(json.loads(text))
 
 

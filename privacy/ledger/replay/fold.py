@@ -43,7 +43,7 @@ _ANOTHER: Final = (
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SignedCheckpoint:
     """What a signed checkpoint says the journal held.
 
     Args:
@@ -61,17 +61,19 @@ class Checkpoint:
     head: str
 
 
-def check_ledger(connection: Connection, published: Iterable[Checkpoint], *, public_key: str | None) -> list[Finding]:
+def check_ledger(
+    connection: Connection, published: Iterable[SignedCheckpoint], *, public_key: str | None
+) -> list[Finding]:
     """Check the whole ledger in one pass over its journal; see the module's rules."""
     first = connection.execute(select(schema.journal.c.hash).where(schema.journal.c.sequence == 0)).scalar() or ""
     own, findings = _own_checkpoints(connection, first, public_key)
-    seen, awaited = tuple(published), dict[int, list[Checkpoint]]()
+    seen, awaited = tuple(published), dict[int, list[SignedCheckpoint]]()
     for checkpoint in (*own, *seen):
         awaited.setdefault(checkpoint.size, []).append(checkpoint)
     findings += _gone(own, seen)
     statements, wrong = _statements(connection, first, public_key)
     findings += wrong
-    reading = _Reading(awaited, first)
+    reading = _EntryReader(awaited, first)
     balances = Balances()
     particulars = Particulars()
     lifecycle, dates, versions = Lifecycle(), Dates(), Versions(connection)
@@ -113,13 +115,13 @@ def _rows(connection: Connection) -> Iterator[Row[Any]]:
 
 def _own_checkpoints(
     connection: Connection, ledger: str, public_key: str | None
-) -> tuple[list[Checkpoint], list[Finding]]:
+) -> tuple[list[SignedCheckpoint], list[Finding]]:
     """Read the checkpoints that the ledger keeps; check the signatures of those that the given key made."""
     made, findings = [], []
     for row in connection.execute(schema.checkpoints.select().order_by(schema.checkpoints.c.size)):
         where = f"checkpoint of {row.size} entries"
         signed = {"ledger": ledger, "size": row.size, "root": row.root, "head": row.head, "at": row.at}
-        made.append(Checkpoint(where, ledger, row.size, row.root, row.head))
+        made.append(SignedCheckpoint(where, ledger, row.size, row.root, row.head))
         by_this_key = public_key is not None and row.key_id == key_id(public_key)
         if by_this_key and not signature_holds(str(public_key), "checkpoint", signed, row.signature):
             allowed = "the signing key's signature over the checkpoint"
@@ -127,7 +129,7 @@ def _own_checkpoints(
     return made, findings
 
 
-def _gone(own: Iterable[Checkpoint], published: Iterable[Checkpoint]) -> Iterator[Finding]:
+def _gone(own: Iterable[SignedCheckpoint], published: Iterable[SignedCheckpoint]) -> Iterator[Finding]:
     """Yield the published checkpoints that the ledger made and no longer has."""
     kept = {(each.size, each.root) for each in own}
     ledgers = {each.ledger for each in own}
@@ -171,10 +173,10 @@ def _beyond(statement: Reckoning) -> Finding:
     return Finding(where, "size", "fewer entries in the journal", f"at least {statement.size}", _CUT)
 
 
-class _Reading:
+class _EntryReader:
     """The chain and the tree, as far as they are read."""
 
-    def __init__(self, awaited: dict[int, list[Checkpoint]], first: str) -> None:
+    def __init__(self, awaited: dict[int, list[SignedCheckpoint]], first: str) -> None:
         self._awaited = awaited
         self._first = first
         self._size = 0
@@ -222,7 +224,7 @@ class _Reading:
                 self._findings.append(Finding(checkpoint.where, "size", found, allowed, _CUT))
         return self._findings
 
-    def _compare(self, checkpoint: Checkpoint) -> None:
+    def _compare(self, checkpoint: SignedCheckpoint) -> None:
         for field, found, held in (
             ("ledger", self._first, checkpoint.ledger),
             ("head", self._last, checkpoint.head),

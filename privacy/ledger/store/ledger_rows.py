@@ -18,8 +18,8 @@ from privacy.ledger.terms import (
     AccountState,
     AccountTerms,
     Charge,
+    ChargePart,
     ChargeRequest,
-    Part,
     VersionEntry,
     request_from_json,
     terms_from_json,
@@ -219,9 +219,9 @@ def _charges(connection: Connection, query: Select[Any], values: dict[str, Any] 
         if len(rows) > 1
         else (table.c.run_key == rows[0].run_key)
     )
-    parts: dict[str, list[Part]] = {row.run_key: [] for row in rows}
+    parts: dict[str, list[ChargePart]] = {row.run_key: [] for row in rows}
     for part in connection.execute(table.select().where(chosen).order_by(table.c.account)):
-        parts[part.run_key].append(Part(part.account, part.amount))
+        parts[part.run_key].append(ChargePart(part.account, part.amount))
     return tuple(
         Charge(request_from_json(json.loads(row.request)), tuple(parts[row.run_key]), row.status, row.security)
         for row in rows
@@ -232,7 +232,7 @@ def write_charge(
     connection: Connection,
     request: ChargeRequest,
     people: tuple[str, TimeBlock],
-    parts: Sequence[Part],
+    parts: Sequence[ChargePart],
     *,
     number: int | None,
 ) -> None:
@@ -255,7 +255,7 @@ def write_charge(
     insert_parts(connection, request.run_key, parts)
 
 
-def insert_parts(connection: Connection, run_key: str, parts: Sequence[Part]) -> None:
+def insert_parts(connection: Connection, run_key: str, parts: Sequence[ChargePart]) -> None:
     """Write what a charge takes from accounts."""
     rows = [{"run_key": run_key, "account": part.account, "amount": part.amount} for part in parts]
     connection.execute(schema.parts.insert(), rows)

@@ -32,7 +32,7 @@ from tasks.verification.fitted.stand_in_grant import (
     PublishedValues,
     without_limit,
 )
-from tasks.verification.fitted_meaning import DrawnEvent
+from tasks.verification.fitted_meaning import FittedEvent
 
 SHARE: Final = 0.01
 """By how much of a layer's largest weight the weights of a training on made-up rows may differ."""
@@ -41,7 +41,7 @@ OTHER_TRAINING: Final = "the weights are not what the trainer makes of the publi
 
 def retrain(
     replay: ModelReplay,
-    events: Sequence[DrawnEvent],
+    events: Sequence[FittedEvent],
     values: PublishedValues,
     meaning: ModelMeaning,
     published: ClassifierModel,

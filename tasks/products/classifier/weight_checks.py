@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from contracts.canonical import readable_json
 from contracts.errors import Finding, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.classifiers.classifier_model import Bounds, ClassifierModel, read_classifier
+from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
 from privacy.classifiers.model_plan import asked_classifier
 from privacy.classifiers.registry import trainer
@@ -187,5 +187,5 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         ]
 
 
-def _bounds(stated: tuple[str, ...] | None) -> Bounds | None:
-    return None if stated is None else Bounds.of(stated)
+def _bounds(stated: tuple[str, ...] | None) -> ParameterRange | None:
+    return None if stated is None else ParameterRange.of(stated)

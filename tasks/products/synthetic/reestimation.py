@@ -24,12 +24,12 @@ from tasks.storage.progress import Bar
 from tasks.verification.fitted.model_distance import OTHER_FIT, WHERE, compare_models
 from tasks.verification.fitted.model_reader import UNREADABLE
 from tasks.verification.fitted.stand_in_grant import NoCounts, PublishedDraws, PublishedValues, without_limit
-from tasks.verification.fitted_meaning import DrawnEvent, SyntheticMeaning
+from tasks.verification.fitted_meaning import FittedEvent, SyntheticMeaning
 
 
 def reestimate(
     replay: SyntheticReplay,
-    events: Sequence[DrawnEvent],
+    events: Sequence[FittedEvent],
     values: PublishedValues,
     meaning: SyntheticMeaning,
     published: Model,

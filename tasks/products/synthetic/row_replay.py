@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from contracts.contract.decoding import Decoded, Decoder, Form
+from contracts.contract.decoding import Decoded, DecodedForm, Decoder
 from contracts.contract.spreadsheet import Formulas
 from contracts.errors import Finding
 from privacy.generators.generator import Model
@@ -22,7 +22,7 @@ from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
 from tasks.records.files.csv_rows import read_csv
 from tasks.records.files.row_arrays import arrow_array, arrow_type
-from tasks.records.model.synthetic_statements import RowsStatement
+from tasks.records.model.synthetic_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.fitted.model_reader import UNREADABLE
@@ -37,7 +37,7 @@ _MOST_FINDINGS: Final = 20
 
 def check_published_rows(
     model: Model,
-    stated: RowsStatement,
+    stated: SyntheticRowsStatement,
     meaning: SyntheticMeaning,
     parquet: bytes,
     csv: tuple[str, bytes] | None,
@@ -82,7 +82,9 @@ def check_published_rows(
     return findings
 
 
-def _check_form(data: bytes, file: Any, forms: Sequence[Form], stated: RowsStatement) -> list[Finding]:
+def _check_form(
+    data: bytes, file: Any, forms: Sequence[DecodedForm], stated: SyntheticRowsStatement
+) -> list[Finding]:
     """Check names, types, numbers of rows and unpacked size before any value is read."""
     where, schema, metadata = stated.data, file.schema_arrow, file.metadata
     wanted = [(form.name, str(arrow_type(form))) for form in forms]
@@ -108,7 +110,7 @@ def _check_form(data: bytes, file: Any, forms: Sequence[Form], stated: RowsState
 
 
 def _read_copy(
-    name: str, data: bytes, forms: Sequence[Form], number: int, formulas: Formulas | None
+    name: str, data: bytes, forms: Sequence[DecodedForm], number: int, formulas: Formulas | None
 ) -> tuple[Any, list[Finding]]:
     """Read the CSV copy; check its columns and its number of rows."""
     types = {form.name: pa.string() if form.kind == "label" else arrow_type(form) for form in forms}

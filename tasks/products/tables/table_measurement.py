@@ -6,21 +6,20 @@ import logging
 from typing import Protocol
 
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
-from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.grant.measurement import Measurement
 from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import Clique, PrivateCounts, SparseCounts
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
+from tasks.records.outputs import TableMeasurement
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
-
-
-Measured = Measurement | SparseMeasurement
 
 
 class Handles(Protocol):
@@ -31,7 +30,7 @@ class Handles(Protocol):
     def sparse(self, clique: Clique) -> SparseCounts: ...  # noqa: D102
 
 
-def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contract) -> tuple[Measured, ...]:
+def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contract) -> tuple[TableMeasurement, ...]:
     """Draw (or replay) the planned measurements in their order.
 
     Args:
@@ -50,9 +49,9 @@ def measure(grant: Grant, plan: TablesPlan, table: PrivateTable, contract: Contr
     return measurements
 
 
-def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[Measured, ...]:
+def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[TableMeasurement, ...]:
     """Draw the planned measurements from handles on exact counts; arguments and result as for `measure`."""
-    measurements: list[Measured] = []
+    measurements: list[TableMeasurement] = []
     total = plan.public_total
     with step("measure") as bar:
         for number, draw in enumerate(plan.draws, 1):
@@ -65,7 +64,7 @@ def measure_counts(grant: Grant, plan: TablesPlan, counts: Handles) -> tuple[Mea
 
 def _measured(
     grant: Grant, draw: PlannedDraw, counts: Handles, total: int | None, rule: MinimumFrequency | None
-) -> Measured:
+) -> TableMeasurement:
     """Draw one measurement; the total is the released one, which is drawn first."""
     if draw.sparse is None or not isinstance(draw.noise, LaplaceNoise):
         handle = counts.marginal(draw.clique, draw.coarsening)

@@ -19,7 +19,14 @@ from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 from privacy.refine.tree import measured_tree, refine_tree
 from privacy.table_plans.plan import TablesPlan, table_key
-from tasks.records.outputs import DenseTable, EarlierVersion, Measured, MeasuredLevel, ReleasedTable, SparseTable
+from tasks.records.outputs import (
+    DenseTable,
+    EarlierVersion,
+    MeasuredLevel,
+    ReleasedSparseTable,
+    ReleasedTable,
+    TableMeasurement,
+)
 from tasks.records.totals import Totals, totals_of
 from tasks.storage.progress import step
 
@@ -85,7 +92,7 @@ def _refined_together(
     )
 
 
-def _dense(measurement: Measured) -> Measurement:
+def _dense(measurement: TableMeasurement) -> Measurement:
     """Return a whole noisy marginal; sparse tables are refined by themselves, other specs are refused before."""
     if isinstance(measurement, SparseMeasurement):
         raise ValueError(f"{measurement.key} lists cells: it is refined by itself")
@@ -96,7 +103,7 @@ def _refined(
     product: TablesProduct,
     table: TableSpec,
     contract: Contract,
-    drawn: Mapping[str, Measured],
+    drawn: Mapping[str, TableMeasurement],
     totals: Totals,
     reference: NDArray[np.int64] | None,
 ) -> ReleasedTable:
@@ -106,7 +113,7 @@ def _refined(
         noisy, event = measurement.table, measurement.event
         impossible = ImpossibleCells.of(contract, table.columns)
         listed = refine_sparse_table(noisy, product.refine, impossible=impossible, total=totals.listed, event=event)
-        return SparseTable(table.name, table.columns, measurement, listed)
+        return ReleasedSparseTable(table.name, table.columns, measurement, listed)
     refined = refine_table(
         measurement.values,
         product.refine,
@@ -121,7 +128,11 @@ def _refined(
 
 
 def _refined_levels(
-    product: TablesProduct, table: TableSpec, contract: Contract, drawn: Mapping[str, Measured], total: int | None
+    product: TablesProduct,
+    table: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, TableMeasurement],
+    total: int | None,
 ) -> ReleasedTable:
     """Refine a table together with its coarser resolutions."""
     levels = [

@@ -11,11 +11,11 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
 
 HEAT_LEVELS = 8
 _RANK_POINTS = 160
-Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 def count_bar(count: float, noisy: tuple[float, float, float], scale: tuple[float, float]) -> Markup:
@@ -73,7 +73,7 @@ def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> M
     return svg.figure("noise", label, plot + texts)
 
 
-def heat_map(values: Counts, label: str) -> Markup:
+def heat_map(values: Numbers, label: str) -> Markup:
     """Draw a two-way table as coloured cells, darker for larger; one path for each level."""
     rows, columns = values.shape
     levels = heat_levels(values)
@@ -86,7 +86,7 @@ def heat_map(values: Counts, label: str) -> Markup:
     return Markup(f'<svg class="heat" role="img" aria-label="{escape(label)}" {view}>{frame}{"".join(paths)}</svg>')
 
 
-def heat_levels(values: Counts) -> NDArray[np.int64]:
+def heat_levels(values: Numbers) -> NDArray[np.int64]:
     """Sort counts into levels 0 (nothing) to `HEAT_LEVELS` (largest), by their square root."""
     largest = float(values.max(initial=0))
     if largest <= 0:
@@ -95,7 +95,7 @@ def heat_levels(values: Counts) -> NDArray[np.int64]:
     return np.ceil(HEAT_LEVELS * root - 1e-9).astype(np.int64)
 
 
-def rank_plot(values: Counts, half_width: int) -> Markup:
+def rank_plot(values: Numbers, half_width: int) -> Markup:
     """Draw the positive released values from the largest to the smallest, both axes logarithmic.
 
     The band at the bottom is where a value is smaller than the reach of its noise.

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
 
 MARKS: Final = (50, 10)
@@ -20,7 +21,6 @@ _BARS_A_DECADE: Final = 5
 _BARS_REACH: Final = 300
 _LAST_WITH_ROOM: Final = 78
 """Right of this place a label would run over the edge [per cent of the width]."""
-Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ErrorPlot:
     marks: tuple[Mark, ...]
 
 
-def error_plot(values: Counts, half_width: int) -> ErrorPlot | None:
+def error_plot(values: Numbers, half_width: int) -> ErrorPlot | None:
     """Draw half_width / size over the size, both axes logarithmic; None without noise or without positive cells.
 
     Args:

@@ -19,6 +19,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from privacy.arrays import Numbers
 from tasks.records.charts import drawing as svg
 
 LEVELS: Final = 64
@@ -27,11 +28,10 @@ GROUND: Final = "#f3f0e8"
 RAMP: Final = ("#d3e9b6", "#97d4b9", "#57b8c1", "#2f93bd", "#2a68a6", "#263f86", "#131b4d")
 _LETTER: Final = 0.021
 """How wide a letter of the legend's last number is, of the legend's width."""
-Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Axis:
+class MapAxis:
     """An axis of a map: its column, and the labels at its two ends."""
 
     name: str
@@ -58,15 +58,15 @@ class Map:
     source: str
     width: int
     height: int
-    up: Axis
-    right: Axis
+    up: MapAxis
+    right: MapAxis
     block: int
     label: str
     scale: str
     ticks: Markup
 
 
-def draw_map(values: Counts, up: Axis, right: Axis, *, side: int) -> Map:
+def draw_map(values: Numbers, up: MapAxis, right: MapAxis, *, side: int) -> Map:
     """Draw a two-way table of released counts.
 
     Args:
@@ -88,14 +88,14 @@ def draw_map(values: Counts, up: Axis, right: Axis, *, side: int) -> Map:
     return Map(picture, sums.shape[1], sums.shape[0], up, right, block, label, legend, _ticks(largest))
 
 
-def block_sums(values: Counts, block: int) -> Counts:
+def block_sums(values: Numbers, block: int) -> Numbers:
     """Sum squares of block × block cells; those at the far ends may be cut off."""
     rows, columns = (np.arange(0, size, block) for size in values.shape)
-    sums: Counts = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1)
+    sums: Numbers = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1)
     return sums
 
 
-def shades(values: Counts, largest: float) -> NDArray[np.uint8]:
+def shades(values: Numbers, largest: float) -> NDArray[np.uint8]:
     """Return 0 for counts of 0 or less, else 1 (a count of 1) to LEVELS (the largest), by the logarithm."""
     share = np.log10(np.clip(values, 1, largest)) / log10(largest)
     return np.where(values > 0, 1 + np.rint((LEVELS - 1) * share), 0).astype(np.uint8)

@@ -16,7 +16,8 @@ from typing import Any, Final
 import yaml
 
 from tasks.records.page.words import further, loss_unit, subject
-from tasks.records.public_text import Values, bullets, plain, public_values, said, sentence, told
+from tasks.records.public_text import bullets, plain, public_values, said, sentence, told
+from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")
 PRODUCTS: Final = {"tables": "Summary statistics", "synthetic": "Synthetic data", "model": "Machine learning model"}

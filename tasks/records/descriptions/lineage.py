@@ -13,7 +13,8 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
-from tasks.records.public_text import Values, public_values, said, sentence, told
+from tasks.records.public_text import public_values, said, sentence, told
+from tasks.records.values import Values
 
 SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS: Final = "https://openlineage.io/spec/facets"

@@ -22,7 +22,7 @@ from tasks.records.descriptions.lineage import NAMESPACE, SPEC
 
 _FACETS = "https://openlineage.io/spec/facets"
 _ADDRESS = re.compile(r"([a-z0-9+]+://[^/]*)/(.+)")
-Event = dict[str, Any]
+LineageEvent = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class RunIdentity:
     source_path: bool = False
 
 
-def start_event(run: RunIdentity, at: datetime) -> Event:
+def start_event(run: RunIdentity, at: datetime) -> LineageEvent:
     """Say that a run begins."""
     return _event("START", run, at)
 
 
-def fail_event(run: RunIdentity, at: datetime, error: str) -> Event:
+def fail_event(run: RunIdentity, at: datetime, error: str) -> LineageEvent:
     """Say that a run ended without a version.
 
     Args:
@@ -65,7 +65,7 @@ def fail_event(run: RunIdentity, at: datetime, error: str) -> Event:
     return event
 
 
-def complete_event(run: RunIdentity, at: datetime, folder: Path) -> Event:
+def complete_event(run: RunIdentity, at: datetime, folder: Path) -> LineageEvent:
     """Say which version a run published (or found published): the version's own event, with this run's id and time.
 
     Args:
@@ -81,7 +81,7 @@ def complete_event(run: RunIdentity, at: datetime, folder: Path) -> Event:
         return event
 
 
-def _as_of(run: RunIdentity, published: Event, version: str) -> Event:
+def _as_of(run: RunIdentity, published: LineageEvent, version: str) -> LineageEvent:
     """The parts of a version's own event, as this run tells them."""
     own = _own(run, "version", runId=published["run"]["runId"], version=version)
     return {
@@ -92,7 +92,7 @@ def _as_of(run: RunIdentity, published: Event, version: str) -> Event:
     }
 
 
-def _event(kind: str, run: RunIdentity, at: datetime) -> Event:
+def _event(kind: str, run: RunIdentity, at: datetime) -> LineageEvent:
     return {
         "eventType": kind,
         "eventTime": at.strftime("%Y-%m-%dT%H:00:00.000Z"),  # how long a run takes may depend on the rows
@@ -105,12 +105,12 @@ def _event(kind: str, run: RunIdentity, at: datetime) -> Event:
     }
 
 
-def _job_facets(run: RunIdentity) -> Event:
+def _job_facets(run: RunIdentity) -> LineageEvent:
     kind = {"processingType": "BATCH", "integration": "SUDARE", "jobType": "RELEASE"}
     return {"jobType": _facet(run, "2-0-4/JobTypeJobFacet", **kind)}
 
 
-def _input(run: RunIdentity) -> Event:
+def _input(run: RunIdentity) -> LineageEvent:
     contract = run.contract
     fields = [
         {"name": column.name, "type": column.logical_type}
@@ -129,7 +129,7 @@ def _input(run: RunIdentity) -> Event:
     }
 
 
-def _symlinks(run: RunIdentity) -> Event:
+def _symlinks(run: RunIdentity) -> LineageEvent:
     """Name the source as it lies on the disk, where that is wanted."""
     if not run.source_path:
         return {}
@@ -143,12 +143,12 @@ def dataset_name(source: str) -> dict[str, str]:
     return {"namespace": address[1], "name": address[2]} if address else {"namespace": "file", "name": source}
 
 
-def _facet(run: RunIdentity, schema: str, **content: Any) -> Event:
+def _facet(run: RunIdentity, schema: str, **content: Any) -> LineageEvent:
     """Make a facet of the standard; `schema` is its version and name."""
     name = schema.partition("/")[2]
     return {"_producer": run.producer, "_schemaURL": f"{_FACETS}/{schema}.json#/$defs/{name}", **content}
 
 
-def _own(run: RunIdentity, name: str, **content: Any) -> Event:
+def _own(run: RunIdentity, name: str, **content: Any) -> LineageEvent:
     """Make a facet of our own."""
     return {"_producer": run.producer, "_schemaURL": f"urn:sudare:facet:{name}:1", **content}

@@ -8,17 +8,17 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from contracts.contract.decoding import Decoded, Form
+from contracts.contract.decoding import Decoded, DecodedForm
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def row_schema(forms: Sequence[Form], marks: Mapping[str, str]) -> pa.Schema:
+def row_schema(forms: Sequence[DecodedForm], marks: Mapping[str, str]) -> pa.Schema:
     """Return the schema of the published rows: labels in dictionaries, numbers, days, flags, pictures."""
     return pa.schema([pa.field(form.name, arrow_type(form)) for form in forms], metadata=dict(marks))
 
 
-def arrow_type(form: Form) -> pa.DataType:
+def arrow_type(form: DecodedForm) -> pa.DataType:
     """Return the Arrow type in which a column is published."""
     if form.kind == "label":
         size = len(form.values)
@@ -51,7 +51,7 @@ def arrow_array(decoded: Decoded) -> pa.Array:
     return pa.array(numbers, mask=missing)
 
 
-def _number(value: str | None, form: Form) -> int:
+def _number(value: str | None, form: DecodedForm) -> int:
     """Return the value that a label names; 0 for a missing one, which is masked."""
     if value is None:
         return 0

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells, digit
 from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
+from contracts.contract.impossible_cells import Clique
 from contracts.contract.spreadsheet import Formulas
 from contracts.release.spec import Publish
 from contracts.release.tables.levels import level_name
-from contracts.release.tables.product import Form
+from contracts.release.tables.product import TableForm
 from contracts.release.tables.table_form import data_marks, measurement_marks
 from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.marginals.counts import Clique
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
 from tasks.records.files.csv_rows import write_csv
@@ -41,7 +41,7 @@ PIECE = 1 << 20
 DATA, MEASUREMENTS = "data", "measurements"
 VALUE_COLUMNS = ("count", "noisy", "variance", "lower", "upper", "structural_zero", "suppressed")
 _OF_A_COUNT = frozenset({"count", "noisy", "lower", "upper"})
-Values = Mapping[str, NDArray[np.generic]]
+ColumnValues = Mapping[str, NDArray[np.generic]]
 Role = Literal[
     "data",
     "part",
@@ -82,7 +82,7 @@ class WrittenFile:
     columns: tuple[tuple[str, str], ...]
     sha256: str
     bytes: int
-    form: Form = "dense"
+    form: TableForm = "dense"
 
 
 def write_data(
@@ -108,7 +108,7 @@ def write_data(
     shown.append((table.name, contract, refined, table.measurement.key))
     files: list[WrittenFile] = []
     for name, cells, made, draw in shown:
-        values: Values = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+        values: ColumnValues = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
         if isinstance(made, Refined) and made.suppressed is not None:
             values = _hidden(values, made.suppressed)
         codes = made.codes if isinstance(made, RefinedCells) else None
@@ -165,7 +165,9 @@ def write_listed(
     return tidy.write(folder, f"{MEASUREMENTS}/{name}.parquet", draw=measurement.key, marks=told)
 
 
-def _measured(noisy: NDArray[np.int64], variance: float, half_width: int, impossible: NDArray[np.bool_]) -> Values:
+def _measured(
+    noisy: NDArray[np.int64], variance: float, half_width: int, impossible: NDArray[np.bool_]
+) -> ColumnValues:
     """Put variance, 95 % interval and structural zeros beside noisy counts."""
     return {
         "noisy": noisy,
@@ -176,7 +178,7 @@ def _measured(noisy: NDArray[np.int64], variance: float, half_width: int, imposs
     }
 
 
-def _hidden(values: Values, suppressed: NDArray[np.bool_]) -> Values:
+def _hidden(values: ColumnValues, suppressed: NDArray[np.bool_]) -> ColumnValues:
     """Mask the counts and intervals of suppressed cells, which are written as missing, and say which they are."""
     masked = {
         name: np.ma.MaskedArray(array, mask=suppressed) if name in _OF_A_COUNT else array
@@ -199,7 +201,7 @@ class Tidy:
     """
 
     def __init__(
-        self, cells: Cells, clique: Clique, values: Values, *, codes: NDArray[np.int64] | None = None
+        self, cells: Cells, clique: Clique, values: ColumnValues, *, codes: NDArray[np.int64] | None = None
     ) -> None:
         clash = [name for name in clique if name in values]
         if clash:
@@ -229,7 +231,7 @@ class Tidy:
             _write_parquet(target, schema, self._clique, self._pieces(schema))
         role: Role = "data" if path.startswith(DATA) else "measurements"
         columns = tuple((field.name, _type_name(field.type)) for field in schema)
-        form: Form = "dense" if self._codes is None else "sparse"
+        form: TableForm = "dense" if self._codes is None else "sparse"
         return replace(written(folder, path, draw, role, self._rows, columns), form=form)
 
     def _schema(self, marks: Mapping[str, str]) -> pa.Schema:

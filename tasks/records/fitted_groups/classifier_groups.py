@@ -20,7 +20,7 @@ from tasks.records.fitted_groups.synthetic_groups import (
 from tasks.records.groups.account import LEDGER
 from tasks.records.groups.contract_terms import UNIT
 from tasks.records.groups.evidence import OUTPUT
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.guarantee import GUARANTEE
 from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
@@ -103,7 +103,7 @@ def partitioning(run: Run) -> str:
     return f"none: all weights in one file; {files} files of what was measured or trained"
 
 
-MODEL: Final = Group(
+MODEL: Final = FieldGroup(
     "K",
     "Model",
     (
@@ -139,7 +139,7 @@ def notes(run: Run) -> list[str] | str:
     return list(run.facts.trained[1].fitted.notes) or NONE
 
 
-def model_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+def model_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of the record of a model, in the order of those of tables."""
     changed = {group.letter: group for group in (*_CHANGED, MODEL)}
     return tuple(changed.get(group.letter, group) for group in groups)

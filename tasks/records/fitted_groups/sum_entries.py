@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any, Final
 
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.groups import Everyone, Labels, NearestCentre, NormShells
+from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells
 from privacy.learning.statistics import Statistic
 
 _PARTS: Final = {
@@ -33,7 +33,7 @@ def groups(statistic: Statistic) -> str:
     match statistic.groups:
         case Everyone():
             return "all rows together"
-        case Labels(column=column, count=count):
+        case LabelCodes(column=column, count=count):
             return f"each of the {count} cells of {column}"
         case NearestCentre(count=count):
             return f"the rows nearest to each of {count} released or public centres"

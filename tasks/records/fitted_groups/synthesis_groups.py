@@ -11,7 +11,7 @@ from tasks.records.files.tidy_tables import MEASUREMENTS
 from tasks.records.fitted_groups import parameter_entries as parameters
 from tasks.records.fitted_groups import sum_entries as sums
 from tasks.records.fitted_groups import training_entries as trainings
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 
 ROWS_FROM: Final = {
     "estimated": "estimated from the noisy counts; the exact number stays unknown",
@@ -159,7 +159,7 @@ def expected_error(run: Run) -> dict[str, str] | str:
     return {f"{order}-way": f"{error:.6g}" for order, error in sorted(plan.made.expected_error.items())} or NONE
 
 
-SYNTHESIS = Group(
+SYNTHESIS = FieldGroup(
     "K",
     "Synthesis",
     (

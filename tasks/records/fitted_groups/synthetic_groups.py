@@ -18,7 +18,7 @@ from tasks.records.fitted_groups.synthesis_groups import ROWS_FROM, SYNTHESIS
 from tasks.records.groups.account import LEDGER, noise_words
 from tasks.records.groups.contract_terms import UNIT
 from tasks.records.groups.evidence import OUTPUT, in_parts
-from tasks.records.groups.field import NONE, Fill, Group, Run
+from tasks.records.groups.field import NONE, FieldGroup, Fill, Run
 from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, conversion
 from tasks.records.groups.noise import NOISE, SAMPLERS
 from tasks.records.groups.unprotected import UNPROTECTED
@@ -137,13 +137,13 @@ def partitioning(run: Run) -> str:
     return f"{whole}; {in_parts(parts)}" if parts else f"none: {whole}"
 
 
-def synthetic_groups(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+def synthetic_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of a synthetic release's record, in the order of those of tables."""
     changed = {group.letter: group for group in (*_CHANGED, SYNTHESIS)}
     return tuple(changed.get(group.letter, group) for group in groups)
 
 
-def with_fills(group: Group, **fills: Fill) -> Group:
+def with_fills(group: FieldGroup, **fills: Fill) -> FieldGroup:
     """Fill some fields of a group in another way."""
     fields = tuple(replace(field, fill=fills[field.name]) if field.name in fills else field for field in group.fields)
     return replace(group, fields=fields)

@@ -10,7 +10,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.ledger.terms import AccountState, Charge
 from privacy.table_plans.plan import PlannedDraw
 from tasks.records.facts import reservation
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.guarantee import account_rule
 
 
@@ -103,7 +103,7 @@ def refresh_rule(run: Run) -> str:
     )
 
 
-LEDGER = Group(
+LEDGER = FieldGroup(
     "G",
     "Ledger",
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tasks.records.groups.field import Group, Run, public
+from tasks.records.groups.field import FieldGroup, Run, public
 
 NO_RESULTS: Final = "no results are stored with this installation: `python -m benchmarks.privacy_games` writes them"
 NO_PROOF: Final = (
@@ -49,7 +49,7 @@ def of_this_code(run: Run) -> str | None:
     return f"no: they were run on sources of digest {found}; those of this release have {running}"
 
 
-AUDITS: Final = Group(
+AUDITS: Final = FieldGroup(
     "M",
     "Empirical checks",
     (

@@ -10,7 +10,7 @@ from contracts.domains.domain_terms import NOTATION_KEYS
 from contracts.domains.image import ImageDomain
 from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from tasks.records.groups.field import NONE, Group, Run, auditor, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
 from tasks.records.groups.release_identity import described
 
 
@@ -99,7 +99,7 @@ def validation_leakage(run: Run) -> str:
     return f"Checks against the contract whose outcome is for auditors only: {others}. {shown}"
 
 
-CONTRACT = Group(
+CONTRACT = FieldGroup(
     "D",
     "Contract",
     (
@@ -193,7 +193,7 @@ SCOPE_WORDS: Final[dict[Scope, str]] = {"block": "within one time block", "lifet
 """How people read the scope of a unit."""
 
 
-UNIT = Group(
+UNIT = FieldGroup(
     "E",
     "Privacy unit",
     (

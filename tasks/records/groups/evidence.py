@@ -7,7 +7,7 @@ from typing import Any
 from contracts.contract.spreadsheet import stated
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import Group, Run, public
+from tasks.records.groups.field import FieldGroup, Run, public
 
 
 def files(run: Run) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def row_count_origin(run: Run) -> str:
     )
 
 
-OUTPUT = Group(
+OUTPUT = FieldGroup(
     "P",
     "Output",
     (
@@ -86,7 +86,7 @@ def draw_digests(run: Run) -> dict[str, str]:
     return {entry.body["key"]: entry.body["sha256"] for entry in run.facts.entries if entry.kind == "noise_drawn"}
 
 
-INTEGRITY = Group(
+INTEGRITY = FieldGroup(
     "Q",
     "Integrity",
     (

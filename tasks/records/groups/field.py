@@ -22,7 +22,7 @@ __all__ = [
     "NOT_AVAILABLE",
     "WITHHELD",
     "Field",
-    "Group",
+    "FieldGroup",
     "Run",
     "auditor",
     "no_source",
@@ -71,7 +71,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Group:
+class FieldGroup:
     """Fields that belong together, under the letter and title of the audit field list."""
 
     letter: str

@@ -11,7 +11,7 @@ from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.claim import release_claim
 from privacy.ledger.terms import ChargeRequest
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import Group, Run, public
+from tasks.records.groups.field import FieldGroup, Run, public
 from tasks.records.groups.posterior_words import LEARNABLE
 
 CONVERSION = "Canonne, Kamath, Steinke 2020, Proposition 12"
@@ -99,7 +99,7 @@ def accountants(run: Run) -> dict[str, str]:
     return {name: packages[name] for name in _ACCOUNTANTS if name in packages}
 
 
-GUARANTEE = Group(
+GUARANTEE = FieldGroup(
     "F",
     "Guarantee",
     (

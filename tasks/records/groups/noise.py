@@ -14,9 +14,9 @@ from privacy.refine.intervals import told_interval
 from privacy.refine.total import total_kind as total_kind_of
 from privacy.refine.tree import expected_variances
 from privacy.table_plans.plan import TOTAL_KEY
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.release_identity import hour
-from tasks.records.outputs import ReleasedTable, SparseTable
+from tasks.records.outputs import ReleasedSparseTable, ReleasedTable
 from tasks.records.sentences import mechanism_choice
 
 SAMPLERS = {
@@ -126,7 +126,7 @@ def timing_policy(run: Run) -> str:
     )
 
 
-NOISE = Group(
+NOISE = FieldGroup(
     "J",
     "Mechanism and noise",
     (
@@ -156,7 +156,7 @@ def _processed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     refined, integers = table.refined, run.facts.spec.tables_product.refine.integers
     consistent = run.facts.spec.tables_product.refine.consistent
     bias, estimate = (CONSISTENT_BIAS if consistent else BIAS)[refined.method]
-    if isinstance(table, SparseTable):
+    if isinstance(table, ReleasedSparseTable):
         more = SPARSE_BIAS[refined.method == "none"]
         bias = more if refined.method == "none" else f"{bias}. {more}"
     gone = suppressed_cells(table)
@@ -205,7 +205,7 @@ def minimum_frequency(run: Run, table: ReleasedTable) -> dict[str, Any] | None:
 
 def suppressed_cells(table: ReleasedTable) -> NDArray[np.bool_] | None:
     """Return which cells a minimum-frequency rule suppresses; None without such a rule."""
-    return None if isinstance(table, SparseTable) else table.refined.suppressed
+    return None if isinstance(table, ReleasedSparseTable) else table.refined.suppressed
 
 
 def total_from(run: Run, table: ReleasedTable) -> str:
@@ -213,7 +213,7 @@ def total_from(run: Run, table: ReleasedTable) -> str:
     kind, estimated = total_kind(run), run.facts.estimated_total
     if table.refined.total is None:
         return NONE
-    if kind == "estimated" and isinstance(table, SparseTable):
+    if kind == "estimated" and isinstance(table, ReleasedSparseTable):
         return "noisy"
     if estimated is not None and table.refined.total != max(0, estimated.value):
         return "own"
@@ -248,7 +248,7 @@ def levels(run: Run, table: ReleasedTable) -> list[dict[str, Any]]:
 def listed(run: Run, table: ReleasedTable) -> dict[str, Any]:
     """Say of a sparse table which cells are listed, and what the others are; nothing of a dense one."""
     planned = run.facts.tables_plan.draw(table.measurement.key).sparse
-    if not isinstance(table, SparseTable) or planned is None:
+    if not isinstance(table, ReleasedSparseTable) or planned is None:
         return {}
     noisy, (first, least) = table.measurement.table, planned.thresholds
     cells = {
@@ -307,7 +307,7 @@ def suppression(run: Run) -> str:
     if gone:
         below = "the minimum-frequency rule: their noisy count is below the threshold of the table"
         return f"{sum(int(each.sum()) for each in gone)} of {cells} cells, by {below}; they have rows without a count"
-    sparse = [table.name for table in run.facts.tables if isinstance(table, SparseTable)]
+    sparse = [table.name for table in run.facts.tables if isinstance(table, ReleasedSparseTable)]
     if not sparse:
         return dense
     return (
@@ -316,7 +316,7 @@ def suppression(run: Run) -> str:
     )
 
 
-POST_PROCESSING = Group(
+POST_PROCESSING = FieldGroup(
     "K",
     "Post-processing",
     (

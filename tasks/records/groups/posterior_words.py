@@ -8,7 +8,7 @@ from typing import Any, Final
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.posterior import (
     PRIORS,
-    Loss,
+    LossPair,
     epsilon_of_attribute,
     exceptions,
     largest_posterior,
@@ -61,7 +61,7 @@ def _attribute(run: Run, column: str) -> dict[str, Any]:
     return {"column": column, "draws": len(_counting(run, column)), **about}
 
 
-def _about(loss: Loss) -> dict[str, Any]:
+def _about(loss: LossPair) -> dict[str, Any]:
     """Give a loss about one of many values, and the beliefs that it allows."""
     return {
         "epsilon": pico_to_text(loss.epsilon),
@@ -72,11 +72,11 @@ def _about(loss: Loss) -> dict[str, Any]:
     }
 
 
-def _loss(run: Run, column: str) -> Loss:
+def _loss(run: Run, column: str) -> LossPair:
     request = run.facts.charge.request
     events = [draw.event for draw in _counting(run, column)]
     epsilon = epsilon_of_attribute(events, rows_per_unit=request.rows_per_unit, delta=request.delta)
-    return Loss(epsilon, request.delta)
+    return LossPair(epsilon, request.delta)
 
 
 def _counting(run: Run, column: str) -> list[PlannedDraw]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from privacy.grant.draw_replay import LOST
-from tasks.records.groups.field import Group, Run, auditor, public
+from tasks.records.groups.field import FieldGroup, Run, auditor, public
 from tasks.records.groups.release_identity import hour
 
 
@@ -37,7 +37,7 @@ def sbom(run: Run) -> dict[str, Any] | None:
     return {"distributions": len(software.installed), "sha256": software.installed_sha256}
 
 
-PROVENANCE: Final = Group(
+PROVENANCE: Final = FieldGroup(
     "O",
     "Provenance",
     (

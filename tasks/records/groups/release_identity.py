@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import NONE, Group, Run, auditor, public, unsourced
+from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public, unsourced
 
-IDENTITY = Group(
+IDENTITY = FieldGroup(
     "A",
     "Identity",
     (
@@ -54,7 +54,7 @@ IDENTITY = Group(
     ),
 )
 
-ACCOUNTABILITY = Group(
+ACCOUNTABILITY = FieldGroup(
     "B",
     "Accountability",
     (
@@ -75,7 +75,7 @@ ACCOUNTABILITY = Group(
     ),
 )
 
-SOURCE = Group(
+SOURCE = FieldGroup(
     "C",
     "Source",
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tasks.records.groups.field import Group, Run, public
+from tasks.records.groups.field import FieldGroup, Run, public
 
 DRAWN: Final = (
     "drawn from the operating system's CSPRNG; its keys are never stored, so that nobody can take it off again"
@@ -60,7 +60,7 @@ def not_reproducible(run: Run) -> list[str]:
     return listed
 
 
-REPRODUCIBILITY: Final = Group(
+REPRODUCIBILITY: Final = FieldGroup(
     "R",
     "Reproducibility",
     (
@@ -114,7 +114,7 @@ def correction(run: Run) -> str:
     )
 
 
-NOTICES: Final = Group(
+NOTICES: Final = FieldGroup(
     "S",
     "Notices",
     (

@@ -8,7 +8,7 @@ from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.groups.release_identity import hour
 from tasks.records.sentences import OF_A_PERIOD
 from tasks.storage.sources.gate_words import delivered, readable
@@ -88,7 +88,7 @@ def quantities(run: Run) -> list[str]:
     return listed + run_time_facts(run)
 
 
-UNPROTECTED = Group(
+UNPROTECTED = FieldGroup(
     "H",
     "Unprotected quantities",
     (
@@ -129,7 +129,7 @@ def domains(run: Run) -> dict[str, list[str]]:
     return found
 
 
-PREPROCESSING = Group(
+PREPROCESSING = FieldGroup(
     "I",
     "Preprocessing and tuning",
     (

@@ -10,7 +10,7 @@ from privacy.evaluation.against_noisy import distance
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.marginals.uncertainty import half_width, mean_absolute, variance
 from privacy.table_plans.plan import CONFIDENCE
-from tasks.records.groups.field import NONE, Group, Run, auditor, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
 from tasks.records.groups.noise import suppressed_cells
 from tasks.records.outputs import DenseTable
 
@@ -80,7 +80,7 @@ def computed_on(run: Run) -> list[dict[str, str]]:
     ]
 
 
-UTILITY: Final = Group(
+UTILITY: Final = FieldGroup(
     "L",
     "Utility",
     (

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from tasks.records.groups.field import Run
 
-Status = Literal["met", "limit", "not applicable"]
+HazardStatus = Literal["met", "limit", "not applicable"]
 Concern = tuple[Callable[[Run], bool], str]
 
 
@@ -41,7 +41,7 @@ def checklist(hazards: Iterable[Hazard], run: Run) -> list[dict[str, str]]:
     return [hazard.entry(run) for hazard in hazards]
 
 
-def _line(hazard: str, status: Status, how: str) -> dict[str, str]:
+def _line(hazard: str, status: HazardStatus, how: str) -> dict[str, str]:
     return {"hazard": hazard, "status": status, "how": how}
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from contracts.release.spec_checks import large_delta
 from tasks.records.groups.declarations import declares
-from tasks.records.groups.field import NONE, Group, Run, public
+from tasks.records.groups.field import NONE, FieldGroup, Run, public
 from tasks.records.hazards import data_hazards as hazards_of_data
 from tasks.records.hazards import guarantee_hazards as hazards_of_guarantee
 from tasks.records.hazards import implementation_hazards as hazards_of_implementation
@@ -172,7 +172,7 @@ def quality_warnings(run: Run) -> list[str] | str:
     return listed or NONE
 
 
-LIMITATIONS: Final = Group(
+LIMITATIONS: Final = FieldGroup(
     "N",
     "Limits",
     (

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import canonical_json
-from tasks.records.model.version_statements import Count, Hash, KeyId, Signature, Statement, Text
+from tasks.records.model.version_statements import Count, Hash, KeyId, Signature, StatedText, Statement
 
 AUDITOR_SCHEMA: Final = "sudare-auditor-record/1"
 PURPOSE: Final = "auditor-record"
@@ -26,7 +26,7 @@ class SealedRecord(Statement):
     """record.auditor.json."""
 
     schema_: Literal["sudare-auditor-record/1"] = Field(alias="schema")
-    release: Text
+    release: StatedText
     version: Count
     salt: Hash
     record: dict[str, Any]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, Seed
-from tasks.records.model.version_statements import Count, Hash, Listed, Statement, Text
+from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SeedText
+from tasks.records.model.version_statements import Count, Hash, StatedText, Statement, Tuple
 
 Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?$")]
 
@@ -15,11 +15,11 @@ Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]
 class WeightsStatement(Statement):
     """The published model: its files, its layers, the range of its numbers, and the digest of its weights."""
 
-    weights: Text
-    inputs: Text
-    card: Text
-    widths: Listed[Count]
-    range: Listed[Decimal] | None
+    weights: StatedText
+    inputs: StatedText
+    card: StatedText
+    widths: Tuple[Count]
+    range: Tuple[Decimal] | None
     sha256: Hash
 
 
@@ -27,7 +27,7 @@ class ModelReplay(FittedReplay):
     """All that a stranger needs to check a release of a model."""
 
     model: WeightsStatement
-    seed: Seed | None
+    seed: SeedText | None
 
 
 class ModelRecord(FittedRecord):

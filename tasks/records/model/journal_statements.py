@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from tasks.records.model.version_statements import Count, Hash, Listed, Statement, Text, Units
+from tasks.records.model.version_statements import Count, Hash, StatedText, Statement, Tuple, Units
 
 
 class _Body(Statement):
@@ -18,11 +18,11 @@ class _Body(Statement):
 class AccountBody(_Body):
     """Of account_opened: whose loss is bounded, by how much, and how it adds up."""
 
-    name: Text
-    population: Text
-    block: Text
-    unit: Text
-    adjacency: Text
+    name: StatedText
+    population: StatedText
+    block: StatedText
+    unit: StatedText
+    adjacency: StatedText
     calculus: dict[str, Any]
     epsilon: Units
     delta: Annotated[int, Field(ge=0, lt=10**18)]
@@ -32,13 +32,13 @@ class AccountBody(_Body):
 class _RunBody(_Body):
     """The body of an entry about a run."""
 
-    run_key: Text
+    run_key: StatedText
 
 
 class TakenStatement(_Body):
     """What a charge took from one account; and how much of what was on it before could still be given back."""
 
-    account: Text
+    account: StatedText
     amount: Units
     before: Units
     after: Units
@@ -48,38 +48,38 @@ class TakenStatement(_Body):
 class ChargeBody(_RunBody):
     """Of charge_reserved: what the release may cost, and all that ties the charge to it."""
 
-    account: Text
-    release: Text
+    account: StatedText
+    release: StatedText
     spec_digest: Hash
     contract_digest: Hash
-    adjacency: Text
-    unit: Text
-    scope: Text
+    adjacency: StatedText
+    unit: StatedText
+    scope: StatedText
     rows_per_unit: Count
-    events: Listed[dict[str, Any]]
+    events: Tuple[dict[str, Any]]
     epsilon: Units
     delta: Units
     public_total: Count | None
-    days: Text | None
-    due: Text | None
+    days: StatedText | None
+    due: StatedText | None
     noise_epsilon: Units | None
-    block: Text
-    parts: Listed[TakenStatement]
+    block: StatedText
+    parts: Tuple[TakenStatement]
 
 
 class OpenedBody(_RunBody):
     """Of grant_opened: what the noise is drawn from."""
 
-    security: Text
+    security: StatedText
 
 
 class DrawnBody(_RunBody):
     """Of noise_drawn: one noisy value, by its digest, with its event and its cost."""
 
-    key: Text
+    key: StatedText
     number: Count
     event: dict[str, Any]
-    costs: dict[Text, Units]
+    costs: dict[StatedText, Units]
     sha256: Hash
 
 
@@ -93,8 +93,8 @@ class CheckpointBody(_Body):
 class PublishedBody(_RunBody):
     """Of version_published: which manifest was published as which version, after which checkpoints."""
 
-    release: Text
+    release: StatedText
     number: Count
     manifest: Hash
     supersedes: Count | None
-    earlier: Listed[CheckpointBody]
+    earlier: Tuple[CheckpointBody]

@@ -10,14 +10,14 @@ from tasks.records.model.version_statements import (
     Count,
     DrawStatement,
     Hash,
-    Listed,
     RecordTerms,
     ReplayTerms,
+    StatedText,
     Statement,
-    Text,
+    Tuple,
 )
 
-Seed = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+SeedText = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class StatisticStatement(Statement):
@@ -25,7 +25,7 @@ class StatisticStatement(Statement):
 
     digest: Hash
     parameters: dict[str, Any]
-    shapes: dict[Hash, Listed[Count]]
+    shapes: dict[Hash, Tuple[Count]]
 
 
 class TrainingStatement(Statement):
@@ -50,7 +50,7 @@ class ParametersStatement(Statement):
 class SyntheticDraw(DrawStatement):
     """One draw: a marginal or sums over rows, in a file of its own, a choice, part of a training, or parameters."""
 
-    measurements: Text | None
+    measurements: StatedText | None
     index: Count | None
     statistic: StatisticStatement | None = None
     training: TrainingStatement | None = None
@@ -60,27 +60,27 @@ class SyntheticDraw(DrawStatement):
 class ModelStatement(Statement):
     """The published model: its kind, its two files, and the digest of each of its arrays."""
 
-    kind: Text
-    values: Text
-    arrays: Text
+    kind: StatedText
+    values: StatedText
+    arrays: StatedText
     rows: Count
-    sha256: dict[Text, Hash]
+    sha256: dict[StatedText, Hash]
 
 
-class RowsStatement(Statement):
+class SyntheticRowsStatement(Statement):
     """The published rows: how many and why, the seed that they come from, and their file."""
 
     number: Count
     from_: Literal["estimated", "public", "declared"] = Field(alias="from")
-    seed: Seed
-    data: Text
+    seed: SeedText
+    data: StatedText
 
 
 class FittedReplay(ReplayTerms):
     """The replay block of what is fitted to noisy values: synthetic rows, or a model."""
 
-    draws: Listed[SyntheticDraw]
-    notes: Listed[Text]
+    draws: Tuple[SyntheticDraw]
+    notes: Tuple[StatedText]
 
 
 class FittedRecord(RecordTerms):
@@ -93,7 +93,7 @@ class SyntheticReplay(FittedReplay):
     """All that a stranger needs to check a synthetic release."""
 
     model: ModelStatement
-    rows: RowsStatement
+    rows: SyntheticRowsStatement
 
 
 class SyntheticRecord(FittedRecord):

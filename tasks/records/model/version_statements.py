@@ -25,14 +25,14 @@ _MOST_FINDINGS: Final = 20
 _MOST_LISTED: Final = 10_000
 _T = TypeVar("_T")
 _Model = TypeVar("_Model", bound="Statement")
-Listed = Annotated[tuple[_T, ...], BeforeValidator(as_tuple)]
+Tuple = Annotated[tuple[_T, ...], BeforeValidator(as_tuple)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 KeyId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
-Text = Annotated[str, Field(max_length=4096)]
+StatedText = Annotated[str, Field(max_length=4096)]
 Units = Annotated[int, Field(ge=0, le=10**30)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-Number = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")]
+NumberText = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$")]
 Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 
@@ -53,9 +53,9 @@ class Manifest(Statement):
     """MANIFEST.json: the files of the version, signed."""
 
     schema_: Literal["sudare-manifest/1"] = Field(alias="schema")
-    release: Text
+    release: StatedText
     version: Annotated[int, Field(ge=1)]
-    files: dict[Text, FileStatement]
+    files: dict[StatedText, FileStatement]
     key_id: KeyId
     signature: Signature
 
@@ -65,8 +65,8 @@ class EntryStatement(Statement):
 
     sequence: Count
     previous: Hash
-    kind: Text
-    at: Text
+    kind: StatedText
+    at: StatedText
     body: dict[str, Any]
 
 
@@ -74,17 +74,17 @@ class ProvenEntry(Statement):
     """An entry with its audit path, from the leaf upwards."""
 
     entry: EntryStatement
-    path: Listed[Hash]
+    path: Tuple[Hash]
 
 
-class Checkpoint(Statement):
+class CheckpointStatement(Statement):
     """The journal's size and root at one instant; signed."""
 
     ledger: Hash
     size: Annotated[int, Field(ge=1, le=2**53)]
     root: Hash
     head: Hash
-    at: Text
+    at: StatedText
 
 
 class EarlierCheckpoint(Statement):
@@ -92,16 +92,16 @@ class EarlierCheckpoint(Statement):
 
     size: Annotated[int, Field(ge=1, le=2**53)]
     root: Hash
-    path: Listed[Hash]
+    path: Tuple[Hash]
 
 
 class Proof(Statement):
     """PROOF.json: the run's entries and its accounts' openings, each proven under one signed checkpoint."""
 
     schema_: Literal["sudare-proof/1"] = Field(alias="schema")
-    entries: Listed[ProvenEntry]
-    checkpoint: Checkpoint
-    earlier: Listed[EarlierCheckpoint]
+    entries: Tuple[ProvenEntry]
+    checkpoint: CheckpointStatement
+    earlier: Tuple[EarlierCheckpoint]
     key_id: KeyId
     signature: Signature
 
@@ -109,9 +109,9 @@ class Proof(Statement):
 class ChargeStatement(Statement):
     """The charge as the spec wrote it."""
 
-    account: Text
-    epsilon: Text
-    delta: Text
+    account: StatedText
+    epsilon: StatedText
+    delta: StatedText
     noise_epsilon: Units | None
 
     @property
@@ -124,7 +124,7 @@ class ChargeStatement(Statement):
         return Fraction(self.epsilon) if self.noise_epsilon is None else Fraction(self.noise_epsilon, 10**12)
 
 
-class Claim(Statement):
+class ClaimStatement(Statement):
     """The guarantee that is claimed."""
 
     epsilon: Units
@@ -134,7 +134,7 @@ class Claim(Statement):
 class CoarseningStatement(Statement):
     """The coarser resolution that was measured, and a digest of which cells of the table it sums up."""
 
-    level: Text
+    level: StatedText
     sha256: Hash
 
 
@@ -156,10 +156,10 @@ class RowsStatement(Statement):
 class DrawStatement(Statement):
     """What the record says of one draw; `listed` of a sparse one only."""
 
-    key: Text
+    key: StatedText
     number: Count
-    clique: Listed[Text]
-    shape: Listed[Count]
+    clique: Tuple[StatedText]
+    shape: Tuple[Count]
     coarsening: CoarseningStatement | None
     event: dict[str, Any]
     cost: Units
@@ -185,34 +185,34 @@ class ChosenStatement(Statement):
 class LevelStatement(Statement):
     """What the record says of a table at one coarser resolution."""
 
-    name: Text
-    data: Text
-    measurements: Text
+    name: StatedText
+    data: StatedText
+    measurements: StatedText
     sha256: Hash
 
 
 class TableStatement(Statement):
     """What the record says of one table: what was used, whoever chose it."""
 
-    name: Text
-    columns: Listed[Text]
+    name: StatedText
+    columns: Tuple[StatedText]
     method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy"]
-    lambda_: Number | None = Field(alias="lambda")
+    lambda_: NumberText | None = Field(alias="lambda")
     chosen: ChosenStatement | None
-    estimated_rmse: dict[Text, Number]
-    disagreement: Number | None
+    estimated_rmse: dict[StatedText, NumberText]
+    disagreement: NumberText | None
     integers: bool
-    data: Text
-    measurements: Text
+    data: StatedText
+    measurements: StatedText
     sha256: Hash
-    levels: Listed[LevelStatement]
+    levels: Tuple[LevelStatement]
     listed: RowsStatement | None = None
 
 
 class ReferenceStatement(Statement):
     """The earlier version on which λ was chosen, by the SHA-256 of its MANIFEST.json."""
 
-    release: Text
+    release: StatedText
     version: Annotated[int, Field(ge=1, le=10**9)]
     manifest: Hash
 
@@ -228,14 +228,14 @@ class ReplayTerms(Statement):
     adjacency: Literal["add_remove", "replace_one"]
     rows_per_unit: Annotated[int, Field(ge=1, le=10**9)]
     calculus: dict[str, Any]
-    claim: Claim
+    claim: ClaimStatement
     amount: Units
     before: Units
     after: Units
     cap: Units
     formulas: Formulas | None
-    draws: Listed[DrawStatement]
-    due: Text | None
+    draws: Tuple[DrawStatement]
+    due: StatedText | None
 
 
 class Replay(ReplayTerms):
@@ -243,7 +243,7 @@ class Replay(ReplayTerms):
 
     total: TotalStatement
     reference: ReferenceStatement | None
-    tables: Listed[TableStatement]
+    tables: Tuple[TableStatement]
 
 
 class RecordField(Statement):
@@ -251,13 +251,13 @@ class RecordField(Statement):
 
     class_: Literal["public", "auditor"] = Field(alias="class")
     value: Any
-    reason: Text | None = None
+    reason: StatedText | None = None
 
 
 class Group(Statement):
     """One group of fields."""
 
-    title: Text
+    title: StatedText
     fields: dict[str, RecordField]
 
 
@@ -265,11 +265,11 @@ class RecordTerms(Statement):
     """record.json of a release of any kind."""
 
     schema_: Literal["sudare-record/1"] = Field(alias="schema")
-    release: Text
+    release: StatedText
     version: Annotated[int, Field(ge=1)]
-    groups: dict[Text, Group]
-    not_available: Listed[Text]
-    declared: Listed[Text]
+    groups: dict[StatedText, Group]
+    not_available: Tuple[StatedText]
+    declared: Tuple[StatedText]
     auditor_commitment: Hash
     replay: ReplayTerms
 

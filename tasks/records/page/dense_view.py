@@ -15,7 +15,7 @@ from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.release.tables.levels import level_name
 from tasks.records.charts import charts
 from tasks.records.charts.error_plot import ErrorPlot, error_plot
-from tasks.records.charts.heat_map import Axis, Map, draw_map
+from tasks.records.charts.heat_map import Map, MapAxis, draw_map
 from tasks.records.page.published_tables import PublishedCounts, PublishedTable
 from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
 from tasks.records.page.words import relative_error
@@ -32,7 +32,7 @@ LEAST_SIDE = 32
 
 
 @dataclass(frozen=True)
-class Room:
+class PlotArea:
     """What one table may take of the page; the more tables, the less of each is shown, so that the page stays small.
 
     Args:
@@ -50,11 +50,11 @@ class Room:
     side: int
 
 
-def room(tables: int) -> Room:
+def room(tables: int) -> PlotArea:
     """Share the page among its tables."""
     bars = max(5, min(MOST_BARS, 400 // tables))
     side = isqrt(MAP_PIXELS // tables)
-    return Room(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24, side=side)
+    return PlotArea(bars, numbers=min(420, 2400 // tables), colours=6000 // tables, curves=tables <= 24, side=side)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,9 @@ class TableView:
     files: list[str]
 
 
-def dense_view(table: PublishedCounts, contract: Contract, files: list[str], number: int, share: Room) -> TableView:
+def dense_view(
+    table: PublishedCounts, contract: Contract, files: list[str], number: int, share: PlotArea
+) -> TableView:
     """Prepare a table that has a count for every cell.
 
     Args:
@@ -288,7 +290,7 @@ def _map(contract: Contract, table: PublishedCounts, side: int) -> Map | None:
     if side < min(LEAST_SIDE, max(values.shape)):
         return None
     up, right = (
-        Axis(name, clipped_label(each[0]), clipped_label(each[-1]))
+        MapAxis(name, clipped_label(each[0]), clipped_label(each[-1]))
         for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)

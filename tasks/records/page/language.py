@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup, escape
 
-from tasks.records.page.sentence import SLOT, Sentence, sentence
+from tasks.records.page.sentence import SLOT, TranslatedSentence, sentence
 
 FOLDER: Final = Path(__file__).parent
 Code = Literal["en", "ja"]
@@ -65,13 +65,13 @@ class Language:
         return {source: to for source, to in self.sentences if not SLOT.search(source)}
 
     @cached_property
-    def _patterns(self) -> tuple[Sentence, ...]:
+    def _patterns(self) -> tuple[TranslatedSentence, ...]:
         """The sentences with slots, those that say most first."""
         slotted = [pair for pair in self.sentences if SLOT.search(pair[0])]
         return tuple(sentence(*pair) for pair in sorted(slotted, key=lambda pair: -len(SLOT.sub("", pair[0]))))
 
     @cached_property
-    def _by_letter(self) -> dict[str, tuple[Sentence, ...]]:
+    def _by_letter(self) -> dict[str, tuple[TranslatedSentence, ...]]:
         """The sentences that a text may be, by its first letter; under no letter those that begin with a slot."""
         letters = {form.texts[0][:1] for form in self._patterns} | {""}
         return {

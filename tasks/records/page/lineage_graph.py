@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup, escape
 
 from tasks.records.page.language import Language
 from tasks.records.page.words import at_most
+from tasks.records.values import Values
 
-Values = dict[str, Any]
 MOST: Final = 6
 _WIDTH: Final = 236
 _HEIGHT: Final = 50

@@ -17,7 +17,7 @@ from contracts.contract.contract import Contract
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.uncertainty import half_width
 from privacy.table_plans.plan import CONFIDENCE, table_key
-from tasks.records.public_text import Values
+from tasks.records.values import Values
 
 ReadFile = Callable[[str], bytes]
 """Returns the content of a file of the version by its path below the version's folder."""

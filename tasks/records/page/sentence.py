@@ -21,7 +21,7 @@ words that follow), and {n!} a clause of ours: where that has no translation, th
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TranslatedSentence:
     """A sentence that the record may hold, and its translation.
 
     Args:
@@ -74,7 +74,7 @@ def _end(text: str, start: int, sign: str, ends: list[int]) -> int | None:
     return ends[-1 if sign == "+" else place]
 
 
-def sentence(source: str, to: str) -> Sentence:
+def sentence(source: str, to: str) -> TranslatedSentence:
     """Read a sentence with slots."""
     parts = SLOT.split(source)
-    return Sentence(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), to)
+    return TranslatedSentence(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), to)

@@ -15,7 +15,7 @@ from tasks.records.charts.error_plot import error_plot
 from tasks.records.page.dense_view import (
     LARGEST_CELLS,
     BarRow,
-    Room,
+    PlotArea,
     TableView,
     bar_row,
     belongs,
@@ -27,7 +27,9 @@ from tasks.records.page.dense_view import (
 from tasks.records.page.published_tables import PublishedList
 
 
-def sparse_view(table: PublishedList, contract: Contract, files: list[str], number: int, share: Room) -> TableView:
+def sparse_view(
+    table: PublishedList, contract: Contract, files: list[str], number: int, share: PlotArea
+) -> TableView:
     """Prepare a table that lists cells; arguments as for `dense_view`."""
     counts, width, absent = table.counts, table.half_width, table.cells - table.codes.size
     return TableView(

@@ -16,7 +16,7 @@ from tasks.records.charts.pair_map import PairMap, pair_map
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.fitted_groups.sum_entries import NUMBERS
 from tasks.records.page.published_tables import ReadFile
-from tasks.records.public_text import Values
+from tasks.records.values import Values
 
 MOST_ROWS: Final = 60
 

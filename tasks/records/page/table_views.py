@@ -9,7 +9,7 @@ from contracts.contract.contract import Contract
 from tasks.records.page.dense_view import TableView, dense_view, room
 from tasks.records.page.published_tables import PublishedList, ReadFile, read_tables
 from tasks.records.page.sparse_view import sparse_view
-from tasks.records.public_text import Values
+from tasks.records.values import Values
 
 
 def table_views(replay: Mapping[str, Any], values: Values, contract: Contract, read: ReadFile) -> list[TableView]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 from markupsafe import Markup
 
@@ -16,9 +15,9 @@ from privacy.accounting.scale import further_epsilons
 from tasks.records.charts.charts import belief_bar
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.sentences import ANY_COLUMN
+from tasks.records.values import Values
 
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
-from contracts.sql.portable.value_kinds import Kind, portable_findings
+from contracts.sql.portable.value_kinds import ValueKind, portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.progress import step
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 MARKER: Final = "snapshot.engine.json"
 STAGED: Final = "snapshot.stage"
 _PATTERN: Final = set("*?[]{}\\,")
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, ValueKind]] = {
     "string": "text",
     "tinyint": "whole",
     "smallint": "whole",
@@ -211,7 +211,7 @@ def _make(
     return stage, hashed, rows
 
 
-def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, Kind]:
+def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str, ValueKind]:
     """Read Spark's types, and refuse those that engines read differently."""
     found = {name: _kind(columns.get(name, "")) for name in contract.source_columns}
     findings = portable_findings(contract, found, where=where)
@@ -220,7 +220,7 @@ def _kinds(columns: dict[str, str], contract: Contract, where: str) -> dict[str,
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def _kind(written: str) -> Kind | None:
+def _kind(written: str) -> ValueKind | None:
     """Return the kind of one of Spark's types, or None."""
     if _DECIMAL.fullmatch(written):
         return "fixed"

@@ -24,7 +24,7 @@ _TYPES: Final = ("DATE", "VARCHAR", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", 
 
 
 @dataclass(frozen=True)
-class Days:
+class SourceDays:
     """Which rows are taken.
 
     Args:
@@ -37,7 +37,7 @@ class Days:
     block: TimeBlock
     domain: DateDomain | None = None
 
-    def read_by(self, contract: Contract) -> Days:
+    def read_by(self, contract: Contract) -> SourceDays:
         """Return the same days as a contract reads them: the name of the source in the ledger says how."""
         domains = {column.name: column.domain for column in contract.columns}
         domain = domains.get(self.by)
@@ -56,20 +56,20 @@ class Days:
         return f"{day} >= DATE '{first}' AND {day} < DATE '{end}'"
 
 
-def days_of(spec: ReleaseSpec) -> Days | None:
+def days_of(spec: ReleaseSpec) -> SourceDays | None:
     """Return the days that a spec takes of its source; None for all there are."""
     if spec.source.by is None or spec.block is None:
         return None
-    return Days(spec.source.by, time_block(spec.block))
+    return SourceDays(spec.source.by, time_block(spec.block))
 
 
-def of_days(select: str, days: Days) -> str:
+def of_days(select: str, days: SourceDays) -> str:
     """Return a select over `source` that keeps the rows of some days, in their order."""
     return f"SELECT * FROM ({select}) WHERE {days.condition}"
 
 
 def check_type(
-    connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, days: Days, explain: Explanation
+    connection: duckdb.DuckDBPyConnection, reading: Reading, query: str, days: SourceDays, explain: Explanation
 ) -> None:
     """Break the gate of a column that tells no days, or instants without a declared zone whose days they are of.
 

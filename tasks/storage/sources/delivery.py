@@ -16,7 +16,7 @@ from contracts.sql.select_types import STORED, TYPED, handed_fields
 from contracts.sql.selection import UNSAFE_OPTIMIZERS, guarded_select, select_tree
 from contracts.sql.value_types import ValueType, typed_sql
 from tasks.storage.duckdb_session import Explanation, attempt, run, trouble
-from tasks.storage.sources.days import Days, check_type, of_days
+from tasks.storage.sources.days import SourceDays, check_type, of_days
 from tasks.storage.sources.table_reader import DELIVERED
 from tasks.storage.sources.typed_rows import Reading, break_gate, check_columns
 
@@ -55,7 +55,7 @@ def deliver(
     expected: Sequence[str],
     explain: Explanation,
     advance: Advance,
-    days: Days | None = None,
+    days: SourceDays | None = None,
 ) -> None:
     """Create `raw` with the rows of the source in their order.
 

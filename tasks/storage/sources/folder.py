@@ -35,7 +35,7 @@ _PATIENCE = "run again when nothing writes to the folder"
 
 
 @dataclass(frozen=True)
-class Part:
+class FolderFile:
     """One file of a folder.
 
     Args:
@@ -53,7 +53,7 @@ class Part:
     facts: tuple[int | str, ...]
 
 
-def parts_of(folder: Path, form: Files) -> tuple[Part, ...]:
+def parts_of(folder: Path, form: Files) -> tuple[FolderFile, ...]:
     """List the files of a folder and of the folders below it, in the order of their paths.
 
     Names that begin with `_` or `.` are passed over, as every writer of such folders means it.
@@ -77,7 +77,7 @@ def parts_of(folder: Path, form: Files) -> tuple[Part, ...]:
 
 def parts_named(
     where: object, form: Files, files: Sequence[tuple[Path, str, tuple[int | str, ...]]]
-) -> tuple[Part, ...]:
+) -> tuple[FolderFile, ...]:
     """Make parts of files that are listed already.
 
     Args:
@@ -97,7 +97,7 @@ def parts_named(
             allowed = f"{form} files only: {', '.join(ENDINGS[form])}"
             refuse(label, "files", "a file of another kind", allowed, "move it away, or put `_` before its name")
         partition, places = _partition(relative, label)
-        parts.append(Part(path, label, partition, places, facts))
+        parts.append(FolderFile(path, label, partition, places, facts))
     _check_alike(parts)
     _check_once(parts, [relative for _, relative, _ in files])
     return tuple(parts)
@@ -143,7 +143,7 @@ def _partition(relative: str, label: str) -> tuple[Partition, tuple[int, ...]]:
     return pairs, tuple(place - 1 for place, _ in found)
 
 
-def _check_alike(parts: Sequence[Part]) -> None:
+def _check_alike(parts: Sequence[FolderFile]) -> None:
     """Refuse partitions whose keys differ, or come twice in one path."""
     keys = [name for name, _ in parts[0].partition]
     for part in parts:
@@ -156,10 +156,10 @@ def _check_alike(parts: Sequence[Part]) -> None:
         refuse(parts[0].label, "files", f"the partition columns {', '.join(keys)}", "each once", "rename a folder")
 
 
-def _check_once(parts: Sequence[Part], names: Sequence[str]) -> None:
+def _check_once(parts: Sequence[FolderFile], names: Sequence[str]) -> None:
     """Refuse two names of one file, and a packed file beside its plain one."""
-    seen: dict[tuple[int | str, ...], Part] = {}
-    named: dict[str, Part] = {}
+    seen: dict[tuple[int | str, ...], FolderFile] = {}
+    named: dict[str, FolderFile] = {}
     for part, name in zip(parts, names, strict=True):
         twin = named.setdefault(_PACKED.sub("", name), part)
         if twin is not part:
@@ -171,7 +171,7 @@ def _check_once(parts: Sequence[Part], names: Sequence[str]) -> None:
             refuse(part.label, "files", f"a second name of {first.label}", "each file under one name", remedy)
 
 
-def check_different(parts: Sequence[Part]) -> None:
+def check_different(parts: Sequence[FolderFile]) -> None:
     """Refuse two files of one partition with the same bytes, once unpacked: a file that was delivered twice.
 
     Only files of one size are read for it; what is packed by zstd does not tell its size.
@@ -180,12 +180,12 @@ def check_different(parts: Sequence[Part]) -> None:
         GateBroken: there are two.
     """
     unsized = {part.partition for part in parts if part.path.name.lower().endswith(".zst")}
-    alike: dict[tuple[object, ...], list[Part]] = {}
+    alike: dict[tuple[object, ...], list[FolderFile]] = {}
     for part in parts:
         size = None if part.partition in unsized else _size(part.path)
         alike.setdefault((part.partition, size), []).append(part)
     for group in (group for group in alike.values() if len(group) > 1):
-        seen: dict[bytes, Part] = {}
+        seen: dict[bytes, FolderFile] = {}
         for part in group:
             first = seen.setdefault(_digest(part), part)
             if first is not part:
@@ -205,7 +205,7 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _digest(part: Part) -> bytes:
+def _digest(part: FolderFile) -> bytes:
     """Hash a file, unpacked; one that cannot be unpacked is like no other, and its reading will say so."""
     packed = _PACKED.search(part.path.name.lower())
     digest = hashlib.sha256()
@@ -221,7 +221,7 @@ def _digest(part: Part) -> bytes:
     refuse(part.path.parent, "files", "a file that went while it was read", "a folder at rest", _PATIENCE)
 
 
-def drift(part: Part, columns: Sequence[str], first: Sequence[str], *, named: bool) -> Finding:
+def drift(part: FolderFile, columns: Sequence[str], first: Sequence[str], *, named: bool) -> Finding:
     """Say how the columns of a file differ from those of the first one; names are shown only if they surely are."""
     new = [name for name in columns if name not in first] if named else []
     gone = [name for name in first if name not in columns]

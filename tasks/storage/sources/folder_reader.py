@@ -26,7 +26,7 @@ from contracts.sql.code_sql import identifier, literal, number_sql, value_sql
 from contracts.sql.value_types import ValueType, typed_sql
 from tasks.storage.duckdb_session import one_file
 from tasks.storage.sources.csv_reader import read_csv
-from tasks.storage.sources.folder import HIVE_NULL, Part, check_different, drift
+from tasks.storage.sources.folder import HIVE_NULL, FolderFile, check_different, drift
 from tasks.storage.sources.table_reader import damaged, read_parquet
 from tasks.storage.sources.typed_rows import MANY, Reading, refuse, told_as
 
@@ -41,7 +41,7 @@ _WORDS: Final = {TIME: "dates", INSTANT: "timestamps with a time zone", RECORD: 
 
 def read_folder(
     where: object,
-    parts: Sequence[Part],
+    parts: Sequence[FolderFile],
     form: Files,
     *,
     delimiter: str | None,
@@ -86,7 +86,7 @@ def read_folder(
     return _csv(where, parts, readings, names)
 
 
-def _one(part: Part, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
+def _one(part: FolderFile, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
     """Look at one file."""
     keys = {name for name, _ in part.partition}
     inside = [name for name in expected if name not in keys]
@@ -100,7 +100,9 @@ def _stored(readings: Sequence[Reading]) -> dict[str, str]:
     return {name: kind for reading in readings for name, kind in reading.stored.items()}
 
 
-def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], columns: tuple[str, ...]) -> Reading:
+def _csv(
+    where: object, parts: Sequence[FolderFile], readings: Sequence[Reading], columns: tuple[str, ...]
+) -> Reading:
     """Read CSV files one after the other, each with its own errors."""
     made = []
     for part, reading in zip(parts, readings, strict=True):
@@ -116,7 +118,7 @@ def _csv(where: object, parts: Sequence[Part], readings: Sequence[Reading], colu
 
 def _parquet(
     where: object,
-    parts: Sequence[Part],
+    parts: Sequence[FolderFile],
     names: tuple[str, ...],
     types: Mapping[str, ValueType],
     columns: Mapping[str, Column],
@@ -166,7 +168,7 @@ def _into(column: Column | None, common: str) -> str | Column:
 
 
 def _read(
-    parts: Sequence[Part],
+    parts: Sequence[FolderFile],
     inside: Sequence[str],
     kinds: Mapping[str, str],
     common: Mapping[str, str | Column],
@@ -238,7 +240,7 @@ def _common(kinds: Iterable[pa.DataType], *, nested: bool) -> str | None:
     return TIME if families == {TIME} else TEXT
 
 
-def _check_types(where: object, parts: Sequence[Part]) -> None:
+def _check_types(where: object, parts: Sequence[FolderFile]) -> None:
     """Refuse a column whose files can be read together in no way that keeps the meaning of its values."""
     first: dict[str, pa.DataType] = {}
     findings = []

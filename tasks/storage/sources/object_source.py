@@ -17,8 +17,8 @@ from contracts.contract.contract import Contract
 from contracts.release.address import S3Address
 from contracts.release.source import Source
 from tasks.storage.duckdb_session import trouble
-from tasks.storage.object_store import Listed, ObjectStore
-from tasks.storage.sources.folder import Part, parts_named
+from tasks.storage.object_store import ObjectStore, StoredObject
+from tasks.storage.sources.folder import FolderFile, parts_named
 from tasks.storage.sources.lake_formats import ABOVE, check_plain
 from tasks.storage.sources.origin import Origin, checked, read_file, read_parts
 from tasks.storage.sources.typed_rows import Reading, refuse, told_as
@@ -62,11 +62,11 @@ def last_written(source: Source, address: S3Address) -> datetime | None:
     return max((each.written for each in _below(source, store)), default=None)
 
 
-def _marks(found: list[Listed]) -> list[list[object]]:
+def _marks(found: list[StoredObject]) -> list[list[object]]:
     return [[each.key, each.size, each.etag] for each in found]
 
 
-def _listed(source: Source, store: ObjectStore) -> list[Listed]:
+def _listed(source: Source, store: ObjectStore) -> list[StoredObject]:
     key = store.address.key
     if source.files is not None:
         found = _below(source, store)
@@ -87,7 +87,7 @@ def _around(store: ObjectStore, key: str) -> list[str]:
     return [each.key[len(at) :] for at in above for name in ABOVE for each in store.list(f"{at}{name}/")]
 
 
-def _below(source: Source, store: ObjectStore) -> list[Listed]:
+def _below(source: Source, store: ObjectStore) -> list[StoredObject]:
     """List the objects below the prefix that count, in the order of their keys."""
     key = store.address.key
     listed = sorted(store.list(f"{key}/"), key=lambda each: each.key.encode())
@@ -102,14 +102,14 @@ def _counts(relative: str) -> bool:
     )
 
 
-def _named(listed: Listed, key: str) -> tuple[str, tuple[int | str, ...]]:
+def _named(listed: StoredObject, key: str) -> tuple[str, tuple[int | str, ...]]:
     """Return the key below the prefix, and what the object is; keys are unique, so none has a second name."""
     return listed.key[len(key) + 1 :], (listed.key, listed.etag)
 
 
 def _fetched(
-    source: Source, store: ObjectStore, found: list[Listed], folder: Path, advance: Callable[[float], None]
-) -> tuple[Part, ...]:
+    source: Source, store: ObjectStore, found: list[StoredObject], folder: Path, advance: Callable[[float], None]
+) -> tuple[FolderFile, ...]:
     """Copy the objects into a folder whose names keep the partitions and nothing else of the keys."""
     total, done, lock = max(sum(each.size for each in found), 1), 0, Lock()
 
@@ -139,11 +139,11 @@ def _fetched(
         refuse(source.name, "source.path", found_now, "objects at rest", remedy)
     if source.files is None:
         path = files[0][0]
-        return (Part(path, source.name, (), (), ()),)
+        return (FolderFile(path, source.name, (), (), ()),)
     return parts_named(source.name, source.files, files)
 
 
-def _copied(store: ObjectStore, listed: Listed, path: Path, more: Callable[[int], None]) -> bool:
+def _copied(store: ObjectStore, listed: StoredObject, path: Path, more: Callable[[int], None]) -> bool:
     """Copy one object; a disk that is full is the run's folder's fault."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

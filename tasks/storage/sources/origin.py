@@ -10,7 +10,7 @@ from typing import Any
 from contracts.contract.contract import Contract
 from contracts.release.spec import Source
 from tasks.storage.sources.csv_reader import read_csv
-from tasks.storage.sources.folder import Part
+from tasks.storage.sources.folder import FolderFile
 from tasks.storage.sources.folder_reader import read_folder
 from tasks.storage.sources.table_reader import read_duckdb, read_parquet, read_sqlite
 from tasks.storage.sources.type_changes import check_types
@@ -59,7 +59,7 @@ def read_file(source: Source, path: Path, contract: Contract) -> Reading:
     return read_sqlite(path, table=source.table or "")
 
 
-def read_parts(where: object, parts: Sequence[Part], source: Source, contract: Contract) -> Reading:
+def read_parts(where: object, parts: Sequence[FolderFile], source: Source, contract: Contract) -> Reading:
     """Look at the files of a folder, which is here or was fetched."""
     return read_folder(
         where,
@@ -72,6 +72,6 @@ def read_parts(where: object, parts: Sequence[Part], source: Source, contract: C
     )
 
 
-def marks_of(parts: Sequence[Part]) -> list[list[Any]]:
+def marks_of(parts: Sequence[FolderFile]) -> list[list[Any]]:
     """Return what changes when a file of a folder is written, comes or goes."""
     return [[str(part.path), *part.facts] for part in parts]

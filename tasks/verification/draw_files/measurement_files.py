@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from contracts.contract.column import Cells
 from contracts.errors import Finding
+from privacy.accounting.events import CountNoise
 from privacy.marginals.suppression import Threshold
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable
-from tasks.verification.draws.charged_noise import NoiseEvent
-from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, Columns, compare_column
+from tasks.verification.files.table_files import OTHER_NOISE, UNCERTAINTY, ColumnArrays, compare_column
 from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, uncertainty_columns, values_sha256
 
 
 def check_measured(
-    columns: Columns,
+    columns: ColumnArrays,
     name: str,
     draw: DrawStatement,
-    event: NoiseEvent,
+    event: CountNoise,
     cells: Cells,
     threshold: Threshold | None = None,
 ) -> list[Finding]:

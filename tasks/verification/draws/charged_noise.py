@@ -17,7 +17,7 @@ from typing import Any, Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.tables.levels import Level, levels_of
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
+from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.marginals.coarsening import coarsening
 from privacy.refine.total import draws_total
 from tasks.records.model.version_statements import DrawStatement, Replay, ReplayTerms
@@ -25,8 +25,6 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.recompute.adaptive_budget import check_budget, split
 from tasks.verification.record_identity import OTHER, Meaning, differences
-
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
 
 MOST_MOVES: Final = 2
 """An event that moves more cells is no marginal's: its loss is not recomputed."""
@@ -92,9 +90,9 @@ def _compared(pairs: Sequence[tuple[str, object, object]], where: str, allowed: 
     return findings
 
 
-def read_events(replay: Replay, *, where: str) -> tuple[tuple[NoiseEvent, ...], list[Finding]]:
+def read_events(replay: Replay, *, where: str) -> tuple[tuple[CountNoise, ...], list[Finding]]:
     """Read the event of each draw; all are read, or the findings say which could not be."""
-    events: list[NoiseEvent] = []
+    events: list[CountNoise] = []
     findings = []
     for place, draw in enumerate(replay.draws):
         try:

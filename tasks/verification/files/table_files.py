@@ -23,7 +23,7 @@ from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.files.suppressed_cells import filled
 from tasks.verification.refinement_replay import first_difference, label_codes
 
-Columns = Mapping[str, NDArray[Any]]
+ColumnArrays = Mapping[str, NDArray[Any]]
 Types = Mapping[str, str]
 
 MEASURED: Final[Types] = {
@@ -54,7 +54,7 @@ def read_parquet(
     clique: Sequence[str],
     values: Types,
     marks: Mapping[str, int] | None = None,
-) -> tuple[Columns | None, list[Finding]]:
+) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published Parquet file.
 
     Args:
@@ -90,7 +90,7 @@ def read_csv_table(
     values: Types,
     marks: Mapping[str, int] | None = None,
     formulas: Formulas | None,
-) -> tuple[Columns | None, list[Finding]]:
+) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`, `formulas` as the record says."""
     try:
         table = read_csv(data, csv_types(clique, values), formulas=formulas)
@@ -175,7 +175,7 @@ def check_weight(
 
 def _columns(
     table: Any, where: str, cells: Cells, clique: Sequence[str], values: Types, marks: Mapping[str, int] | None
-) -> tuple[Columns | None, list[Finding]]:
+) -> tuple[ColumnArrays | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
     if marks:
         table, findings = filled(table, where, marks)

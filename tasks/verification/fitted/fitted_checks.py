@@ -20,7 +20,7 @@ from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import FileForm, drawn_forms
 from tasks.verification.fitted.fitted_values import OpenFiles, check_fitted_values, priced
 from tasks.verification.fitted.stand_in_grant import PublishedValues
-from tasks.verification.fitted_meaning import DrawnEvent, FittedMeaning, check_marginals_and_choices, read_draws
+from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning, check_marginals_and_choices, read_draws
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 
@@ -41,7 +41,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
     def __init__(self, record: RecordT, where: str, manifest_name: str) -> None:
         self._record, self._where, self._manifest_name = record, where, manifest_name
         self.meaning: MeaningT | None = None
-        self.events: tuple[DrawnEvent, ...] = ()
+        self.events: tuple[FittedEvent, ...] = ()
         self._sound = True
         self._values: Mapping[str, NDArray[np.int64]] = {}
         self._statistics: Mapping[str, Statistic] = {}

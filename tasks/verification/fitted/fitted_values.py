@@ -23,7 +23,7 @@ from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.sum_draws import MOST_NORMS
 from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.files.version_folder import VersionFolder, read_published
-from tasks.verification.fitted_meaning import CHOICES, DrawnEvent, FittedMeaning, choices
+from tasks.verification.fitted_meaning import CHOICES, FittedEvent, FittedMeaning, choices
 
 _OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
 
@@ -65,7 +65,7 @@ class FittedValues:
     findings: list[Finding] = field(default_factory=list)
 
 
-def priced(replay: FittedReplay, events: Sequence[DrawnEvent]) -> bool | None:
+def priced(replay: FittedReplay, events: Sequence[FittedEvent]) -> bool | None:
     """Say whether the losses of the draws can be recomputed; None where the draws cannot be read."""
     if not events:
         return None
@@ -77,7 +77,7 @@ def priced(replay: FittedReplay, events: Sequence[DrawnEvent]) -> bool | None:
 
 
 def check_fitted_values(
-    replay: FittedReplay, events: Sequence[DrawnEvent], meaning: FittedMeaning, files: OpenFiles
+    replay: FittedReplay, events: Sequence[FittedEvent], meaning: FittedMeaning, files: OpenFiles
 ) -> FittedValues:
     """Check each file of measurements, and that of the choices.
 
@@ -100,7 +100,7 @@ def check_fitted_values(
 
 
 def _check_file(
-    data: bytes, draw: SyntheticDraw, event: DrawnEvent, meaning: FittedMeaning, made: FittedValues, files: OpenFiles
+    data: bytes, draw: SyntheticDraw, event: FittedEvent, meaning: FittedMeaning, made: FittedValues, files: OpenFiles
 ) -> None:
     """Check one file, by what it holds, and keep its values."""
     if draw.parameters is not None:
@@ -121,7 +121,7 @@ def _check_file(
 
 
 def _check_marginal(
-    data: bytes, draw: SyntheticDraw, event: DrawnEvent, meaning: FittedMeaning
+    data: bytes, draw: SyntheticDraw, event: FittedEvent, meaning: FittedMeaning
 ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
     name, contract = draw.measurements or "", meaning.contract
     columns, wrong = read_parquet(data, where=printable(name), cells=contract, clique=draw.clique, values=MEASURED)

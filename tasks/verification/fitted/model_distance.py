@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import Model
 from privacy.learning.written_statistics import close
-from privacy.marginals.counts import Clique
 from tasks.records.strict_json import printable, shown
 
 TOLERANCE: Final = 0.005

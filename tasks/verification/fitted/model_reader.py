@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from contracts.errors import Finding, SudareError
 from privacy.generators.generator import Model
 from privacy.generators.models import read_model
-from privacy.marginals.domain import Domain
+from privacy.marginals.domain import CellDomain
 from tasks.records.model.synthetic_statements import ModelStatement
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.files.array_reader import read_arrays
@@ -56,7 +56,7 @@ def _check(
     model: Model, numbers: Mapping[str, NDArray[np.int64]], stated: ModelStatement, meaning: SyntheticMeaning
 ) -> list[Finding]:
     """Check domain, number of rows and digests."""
-    wanted = Domain.of(meaning.contract, meaning.names)
+    wanted = CellDomain.of(meaning.contract, meaning.names)
     pairs: list[tuple[str, str, object, object]] = [
         (stated.values, "domain", model.domain, wanted),
         (stated.values, "rows", model.rows, stated.rows),

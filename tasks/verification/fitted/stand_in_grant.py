@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.generators.generator import OutOfTime
@@ -24,14 +25,14 @@ from privacy.learning.rows import PrivateRows
 from privacy.learning.statistics import Statistic, sum_event
 from privacy.learning.trained import Trained, unpacked
 from privacy.learning.written_statistics import nearly
-from privacy.marginals.counts import Clique, PrivateCounts
+from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate
 from privacy.marginals.sensitivity import GaussianNoise, Noise, noise_event
 from privacy.marginals.uncertainty import variance
 from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
 from tasks.records.strict_json import shown
 from tasks.verification.fitted.model_distance import SHARE
-from tasks.verification.fitted_meaning import DrawnEvent, FittedMeaning
+from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
@@ -91,7 +92,7 @@ class PublishedDraws:
     def __init__(
         self,
         replay: FittedReplay,
-        events: Sequence[DrawnEvent],
+        events: Sequence[FittedEvent],
         values: PublishedValues,
         meaning: FittedMeaning,
     ) -> None:
@@ -148,10 +149,10 @@ class PublishedDraws:
             stated = draw.training
             if stated is None or {"plan": stated.plan, "learner": stated.learner} != wanted:
                 raise OtherDraw(f"draw {each!r}: another training was asked for, not what is there")
-        from privacy.learning.training import State, state_size  # torch takes seconds to import
+        from privacy.learning.training import TrainingState, state_size  # torch takes seconds to import
 
         words = self._values.noisy[keys[-1]]
-        state = State.of(learner, unpacked(words, state_size(learner)))
+        state = TrainingState.of(learner, unpacked(words, state_size(learner)))
         return Trained(learner, rows.layout, state.trained, keys, draw.sha256, plan, words)
 
     def perturb(
@@ -187,7 +188,7 @@ class PublishedDraws:
             raise OtherDraw(f"draw {key!r}: candidate {index} is {named}, not {'×'.join(draw.clique)}")
         return Selection(key, index, draw.clique, ExponentialMechanism(epsilon), draw.number, draw.sha256)
 
-    def _next(self, key: str) -> tuple[SyntheticDraw, DrawnEvent]:
+    def _next(self, key: str) -> tuple[SyntheticDraw, FittedEvent]:
         if self.asked >= len(self._draws):
             self.ran_out = True
             raise OutOfTime(f"draw {key!r} was not published")

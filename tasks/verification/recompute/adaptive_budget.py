@@ -23,17 +23,17 @@ from tasks.verification.recompute.event_forms import NotRecomputable, read_event
 
 BUDGETS: Final = ("zero_concentrated", "pure")
 _OVERDRAWN: Final = "more was drawn than was charged: the loss is larger than the account was told"
-Event = Mapping[str, Any]
+EventJson = Mapping[str, Any]
 
 
-def split(planned: Sequence[Event]) -> tuple[list[Event], Event | None]:
+def split(planned: Sequence[EventJson]) -> tuple[list[EventJson], EventJson | None]:
     """Split a charge's events into the planned draws and the budget, if there is one; a second one is a draw."""
     budgets = [event for event in planned if event.get("kind") in BUDGETS]
     budget = budgets[0] if budgets else None
     return [event for event in planned if event is not budget], budget
 
 
-def chosen(planned: Sequence[Event], drawn: Sequence[Event]) -> list[int]:
+def chosen(planned: Sequence[EventJson], drawn: Sequence[EventJson]) -> list[int]:
     """Return the places of the draws that are none of the planned ones."""
     left = Counter(canonical_json(event) for event in split(planned)[0])
     places = []
@@ -46,7 +46,7 @@ def chosen(planned: Sequence[Event], drawn: Sequence[Event]) -> list[int]:
     return places
 
 
-def undrawn(planned: Sequence[Event], drawn: Sequence[Event]) -> list[Event]:
+def undrawn(planned: Sequence[EventJson], drawn: Sequence[EventJson]) -> list[EventJson]:
     """Return the planned draws that were not made, in order."""
     made = Counter(canonical_json(event) for event in drawn)
     rest = []
@@ -59,7 +59,7 @@ def undrawn(planned: Sequence[Event], drawn: Sequence[Event]) -> list[Event]:
     return rest
 
 
-def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str) -> list[Finding]:
+def check_budget(planned: Sequence[EventJson], drawn: Sequence[EventJson], *, where: str) -> list[Finding]:
     """Check that what was drawn beyond the planned draws keeps within the budget.
 
     Args:
@@ -88,7 +88,7 @@ def check_budget(planned: Sequence[Event], drawn: Sequence[Event], *, where: str
     return [Finding(where, shown(budget["kind"]), found, f"at most {float(limit):.15g}", _OVERDRAWN)]
 
 
-def _share(of: str, event: Event) -> Fraction:
+def _share(of: str, event: EventJson) -> Fraction:
     """Compute an event's share of a budget."""
     kind, value, *others = read_event(event)
     parameter: Fraction = value

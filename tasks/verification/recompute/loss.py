@@ -53,7 +53,7 @@ class Recomputed:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _SampledStep:
     """One kind of event read from JSON, how often it occurs, its pure loss, and its curve."""
 
     count: int
@@ -103,12 +103,12 @@ def recompute_cap(cap: int, calculus: Mapping[str, Any], delta: int) -> Fraction
         return None if epsilon is None else Fraction(epsilon)
 
 
-def _pure_sum(steps: Iterable[_Step]) -> Fraction:
+def _pure_sum(steps: Iterable[_SampledStep]) -> Fraction:
     """Add up the pure losses, all of them finite."""
     return exact_sum(step.count * step.pure for step in steps if step.pure is not None)
 
 
-def _loss(steps: Sequence[_Step], order: Decimal) -> Decimal:
+def _loss(steps: Sequence[_SampledStep], order: Decimal) -> Decimal:
     """Add up the Rényi losses at one order."""
     spend(2 * len(steps))
     return sum((step.count * step.curve(order) for step in steps), Decimal(0))
@@ -123,7 +123,9 @@ def _converted(order: Decimal, loss: Decimal, delta: Decimal) -> Decimal | None:
     return max(Decimal(0), loss + ((order - 1) / order).ln() - (delta * order).ln() / (order - 1))
 
 
-def _best(steps: Sequence[_Step], pure: Fraction | None, delta: Decimal) -> tuple[Decimal | None, Decimal | None]:
+def _best(
+    steps: Sequence[_SampledStep], pure: Fraction | None, delta: Decimal
+) -> tuple[Decimal | None, Decimal | None]:
     """Take the least of the pure sum and the conversions: scan the orders, then narrow every dip."""
     best: tuple[Decimal | None, Decimal | None] = (_decimal(pure), None)
     if delta == 0 or not steps:
@@ -176,7 +178,7 @@ def _narrowed(at: Callable[[Decimal], tuple[Decimal, Decimal]], left: Decimal, r
     return (left + right) / 2
 
 
-def _steps(events: Sequence[Mapping[str, Any]]) -> list[_Step]:
+def _steps(events: Sequence[Mapping[str, Any]]) -> list[_SampledStep]:
     """Read the events, equal ones together."""
     if not isinstance(events, Sequence) or isinstance(events, str):
         raise NotRecomputable("events are not a list")
@@ -187,27 +189,27 @@ def _steps(events: Sequence[Mapping[str, Any]]) -> list[_Step]:
     return [_step(kind, values, count) for (kind, *values), count in counted.items()]
 
 
-def _step(kind: str, values: Sequence[Any], count: int) -> _Step:
+def _step(kind: str, values: Sequence[Any], count: int) -> _SampledStep:
     """Give an event its pure loss and its curve."""
     parameter, *others = values
     value = Decimal(parameter.numerator) / Decimal(parameter.denominator)
     match kind, others:
         case "discrete_laplace", [moves]:
-            return _Step(count, parameter * sum(map(abs, moves)), lambda order: laplace(value, moves, order))
+            return _SampledStep(count, parameter * sum(map(abs, moves)), lambda order: laplace(value, moves, order))
         case "discrete_laplace_vector", [move, times]:
-            return _Step(count * times, parameter * move, lambda order: laplace(value, [move], order))
+            return _SampledStep(count * times, parameter * move, lambda order: laplace(value, [move], order))
         case "discrete_gaussian", [moves]:
-            return _Step(count, None, lambda order: order * sum(move * move for move in moves) / (2 * value))
+            return _SampledStep(count, None, lambda order: order * sum(move * move for move in moves) / (2 * value))
         case "pure", []:
-            return _Step(count, parameter, lambda order: two_points(value, order))
+            return _SampledStep(count, parameter, lambda order: two_points(value, order))
         case "zero_concentrated", []:
-            return _Step(count, None, lambda order: order * value)
+            return _SampledStep(count, None, lambda order: order * value)
         case "gaussian", []:
-            return _Step(count, None, lambda order: order / (2 * value * value))
+            return _SampledStep(count, None, lambda order: order / (2 * value * value))
         case "exponential_mechanism", []:
-            return _Step(count, parameter, lambda order: bounded_range(value, order))
+            return _SampledStep(count, parameter, lambda order: bounded_range(value, order))
         case "poisson_sampled_gaussian", [chance, steps]:
-            return _Step(count * steps, None, SampledGaussian(parameter, chance).divergence)
+            return _SampledStep(count * steps, None, SampledGaussian(parameter, chance).divergence)
     raise NotRecomputable(f"event kind {kind}")
 
 

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.site.auditors import COOKIE, Auditors, AuditorsRefused, TrustedProxy, add_auditor
-from privacy.evaluation.cells import Rows
+from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import compare
 from tasks.evaluation.private_files import write_scores
 from tests.console.site.conftest import Shown
@@ -37,7 +37,7 @@ def private(shown: Shown) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).write_text(f'{{"secret": "{secret}"}}')
     (folder / "record.auditor.html").write_text(f"<!DOCTYPE html><title>x</title><p>{secret}</p>")
-    rows = Rows(("a", "b"), (2, 2), np.array([[0, 1], [1, 0], [1, 1]]))
+    rows = EncodedRows(("a", "b"), (2, 2), np.array([[0, 1], [1, 0], [1, 1]]))
     scores = compare(rows, rows, degrees=(1,), accuracies={})
     write_scores(scores, shown.workspace, release="adult-tables", version=3, at=datetime(2026, 1, 2, tzinfo=UTC))
     return secret

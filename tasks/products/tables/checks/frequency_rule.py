@@ -7,18 +7,17 @@ from math import isclose
 from typing import Any, Final
 
 from contracts.errors import Finding
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import CountNoise
 from privacy.marginals.suppression import told_rule
 from tasks.records.model.version_statements import Record
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import Meaning
 
-NoiseEvent = DiscreteLaplace | DiscreteGaussian
 _TOLERANCE: Final = 1e-4
 _MISLEADING: Final = "the record tells people another rule than the one that was followed: rely on the recomputed one"
 
 
-def check_rule(record: Record, meaning: Meaning, events: Mapping[str, NoiseEvent], *, where: str) -> list[Finding]:
+def check_rule(record: Record, meaning: Meaning, events: Mapping[str, CountNoise], *, where: str) -> list[Finding]:
     """Compare what people are told of each table's minimum-frequency rule with what follows from product and noise.
 
     Args:

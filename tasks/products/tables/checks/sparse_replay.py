@@ -34,7 +34,7 @@ from tasks.verification.files.table_files import (
     OTHER_TABLE,
     UNCERTAINTY,
     UNREADABLE,
-    Columns,
+    ColumnArrays,
     Types,
     check_form,
     check_weight,
@@ -52,11 +52,11 @@ _STATED: Final = "as the record says"
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _SparseCells:
     """The cells that a file lists, by their codes, and its value columns."""
 
     codes: NDArray[np.int64]
-    columns: Columns
+    columns: ColumnArrays
 
 
 class SparseReplay:
@@ -154,9 +154,9 @@ class SparseReplay:
         table: TableStatement,
         rows: RowsStatement,
         noisy: SparseTable,
-        found: _Listed | None,
+        found: _SparseCells | None,
         event: DiscreteLaplace,
-    ) -> _Listed | None:
+    ) -> _SparseCells | None:
         """Follow the threshold again, refine again, and compare; return what the table must be, if it is known."""
         where = printable(table.data)
         try:
@@ -171,12 +171,12 @@ class SparseReplay:
             allowed = f"{again.absent_upper}, recomputed from the threshold and the noise"
             self.refined.append(Finding(self._record, at, str(rows.absent_upper), allowed, UNCERTAINTY))
         columns = {"count": again.values, "lower": again.intervals.lower, "upper": again.intervals.upper}
-        expected = _Listed(again.codes, columns)
+        expected = _SparseCells(again.codes, columns)
         if found is not None:
             self._compare(found, expected, where, f"replayed by {again.method} from the noisy values")
         return expected
 
-    def _compare(self, found: _Listed, expected: _Listed, where: str, source: str) -> None:
+    def _compare(self, found: _SparseCells, expected: _SparseCells, where: str, source: str) -> None:
         """Compare the listed cells, their counts, and the ends of their intervals."""
         if found.codes.size != expected.codes.size:
             allowed = f"{expected.codes.size}, {source}"
@@ -196,7 +196,7 @@ class SparseReplay:
 
     def _refined_file(
         self, name: str, table: TableStatement, values: Types, rows: RowsStatement, marks: Mapping[str, str] | None
-    ) -> _Listed | None:
+    ) -> _SparseCells | None:
         return self._file(
             name, table.columns, values, rows.rows, marks, findings=self.refined, skipped=self.unrefined
         )
@@ -211,7 +211,7 @@ class SparseReplay:
         *,
         findings: list[Finding],
         skipped: list[str],
-    ) -> _Listed | None:
+    ) -> _SparseCells | None:
         """Read a file that lists cells; None where it cannot be, and then a finding or a skipped part says why."""
         data, wrong, left = self._bytes(name)
         findings += wrong
@@ -274,7 +274,7 @@ def _check_marks(found: Mapping[bytes, bytes], marks: Mapping[str, str], where: 
 
 def _listed(
     table: Any, where: str, contract: Contract, clique: Sequence[str], values: Types
-) -> tuple[_Listed | None, list[Finding]]:
+) -> tuple[_SparseCells | None, list[Finding]]:
     """Turn labels into codes; each must be the contract's, and the cells ascend, each once."""
     findings = check_whole(table, where, (*clique, *values))
     if findings:
@@ -296,4 +296,4 @@ def _listed(
         field = f"row {int(wrong[0]) + 2}"
         allowed = "the listed cells in row-major order, each once"
         return None, [Finding(where, field, "a cell that does not come after the one before", allowed, MISFIT)]
-    return _Listed(codes, {name: table.column(name).to_numpy() for name in values}), []
+    return _SparseCells(codes, {name: table.column(name).to_numpy() for name in values}), []

@@ -6,20 +6,14 @@ from collections.abc import Mapping
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
+from privacy.accounting.events import CountNoise
 from tasks.products.tables.checks.frequency_rule import check_rule
 from tasks.products.tables.checks.mechanism import check_mechanism
 from tasks.products.tables.checks.sparse_form import check_listed
 from tasks.products.tables.checks.table_replay import replay_tables
 from tasks.records.model.version_statements import Manifest, Record
 from tasks.storage.progress import Bar
-from tasks.verification.draws.charged_noise import (
-    MOST_MOVES,
-    NoiseEvent,
-    check_draws,
-    check_moves,
-    check_plan,
-    read_events,
-)
+from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.fitted.file_forms import FileForm, table_forms
 from tasks.verification.inclusion import JournalledRun
@@ -41,7 +35,7 @@ class TablesChecks:
         self._record, self._where, self._manifest_name = record, where, manifest_name
         self._meaning: Meaning | None = None
         self._planned = False
-        self._events: tuple[NoiseEvent, ...] = ()
+        self._events: tuple[CountNoise, ...] = ()
         self._untold: tuple[str, ...] = ()
 
     @property

@@ -16,6 +16,7 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.product import TableSpec
+from privacy.accounting.events import CountNoise
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.tables import Coarser, Refined
 from privacy.refine.total import NoisySum, estimate_total, table_sum
@@ -24,13 +25,12 @@ from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
 from tasks.records.model.version_statements import DrawStatement, LevelStatement, Manifest, Replay, TableStatement
 from tasks.records.strict_json import printable
 from tasks.verification.draw_files.measurement_files import check_measured
-from tasks.verification.draws.charged_noise import NoiseEvent
 from tasks.verification.files.suppressed_cells import SUPPRESSED, marks_of
 from tasks.verification.files.table_files import (
     MEASURED,
     OTHER_TABLE,
     UNCERTAINTY,
-    Columns,
+    ColumnArrays,
     Types,
     compare_column,
     read_csv_table,
@@ -60,7 +60,7 @@ def replay_tables(
     sound: frozenset[str],
     replay: Replay,
     meaning: Meaning,
-    events: Sequence[NoiseEvent],
+    events: Sequence[CountNoise],
     *,
     where: str,
 ) -> tuple[RuleFindings, RuleFindings, Untold, Distances]:
@@ -116,7 +116,7 @@ def _impossible(where: str, error: ValueError) -> Finding:
     return Finding(where, "refinement", printable(str(error)), allowed, OTHER_TABLE)
 
 
-def expected_columns(made: Refined | Coarser) -> Columns:
+def expected_columns(made: Refined | Coarser) -> ColumnArrays:
     """Return the columns that a refined table must have, one value a row."""
     columns: dict[str, NDArray[Any]] = {
         "count": made.values,
@@ -135,7 +135,7 @@ class _Resolution:
     stated: TableStatement | LevelStatement
     cells: Cells
     draw: DrawStatement
-    event: NoiseEvent
+    event: CountNoise
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _resolutions(
     table: TableStatement,
     planned: TableSpec,
     contract: Contract,
-    drawn: Mapping[str, tuple[DrawStatement, NoiseEvent]],
+    drawn: Mapping[str, tuple[DrawStatement, CountNoise]],
 ) -> list[_Resolution]:
     """Put each level of a table beside what it must be."""
     levels = [
@@ -186,7 +186,7 @@ class _Tables:
         self.refined += self.earlier.findings
 
     def measured(
-        self, name: str, draw: DrawStatement, event: NoiseEvent, cells: Cells | None = None
+        self, name: str, draw: DrawStatement, event: CountNoise, cells: Cells | None = None
     ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
         cells = self._contract if cells is None else cells
@@ -209,7 +209,7 @@ class _Tables:
         estimated = estimate_total(known).value if len(known) == len(self._sums) else None
         self.refined += check_total(self._replay, self._meaning, drawn=drawn, estimated=estimated, where=self._record)
 
-    def replayed_together(self, parts: Sequence[_Part], *, total_event: NoiseEvent | None) -> None:
+    def replayed_together(self, parts: Sequence[_Part], *, total_event: CountNoise | None) -> None:
         """Check tables that were refined together; all measurements are held at a time."""
         noisy = [self._noisy(part) for part in parts]
         whole = [values[-1] for values in noisy if values is not None]
@@ -253,7 +253,7 @@ class _Tables:
         self._measure(part, noisy, again)
         self._compared(part, again)
 
-    def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[NoiseEvent]) -> Refined:
+    def _again(self, part: _Part, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
         table, meaning, counts, total = part.stated, self._meaning, self.earlier.counts, self.shared
         if counts is not None or part.planned.hierarchy is not None:
@@ -290,7 +290,7 @@ class _Tables:
             if csv_of(each.stated) in self._manifest.files:
                 self._check_csv(each, table.columns, columns, values)
 
-    def _compare(self, found: Columns, expected: Columns, *, where: str, source: str) -> None:
+    def _compare(self, found: ColumnArrays, expected: ColumnArrays, *, where: str, source: str) -> None:
         """Compare the counts of a refined table, the ends of their intervals, and which cells are suppressed."""
         for name in expected:
             remedy = UNCERTAINTY if name in ("lower", "upper") else OTHER_TABLE
@@ -298,7 +298,7 @@ class _Tables:
                 found[name], expected[name], where=where, name=name, source=source, remedy=remedy
             )
 
-    def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> Columns | None:
+    def _published(self, made: _Resolution, clique: Sequence[str], values: Types) -> ColumnArrays | None:
         """Read a published table and check the digest of its counts."""
         stated = made.stated
         types, marks = self._with_suppressed(values, made.event)
@@ -310,7 +310,9 @@ class _Tables:
             self.refined.append(Finding(where, "SHA-256 of column count", found, allowed, OTHER_TABLE))
         return columns
 
-    def _check_csv(self, made: _Resolution, clique: Sequence[str], expected: Columns | None, values: Types) -> None:
+    def _check_csv(
+        self, made: _Resolution, clique: Sequence[str], expected: ColumnArrays | None, values: Types
+    ) -> None:
         name = csv_of(made.stated)
         types, marks = self._with_suppressed(values, made.event)
         columns, findings, skipped = self._read(name, clique, types, made.cells, marks)
@@ -323,7 +325,7 @@ class _Tables:
             return
         self._compare(columns, expected, where=printable(name), source=f"as in {printable(made.stated.data)}")
 
-    def _with_suppressed(self, values: Types, event: NoiseEvent) -> tuple[Types, dict[str, int] | None]:
+    def _with_suppressed(self, values: Types, event: CountNoise) -> tuple[Types, dict[str, int] | None]:
         """Return the columns of a table that may have suppressed cells, and what stands for their values."""
         threshold = self._meaning.threshold(event)
         return (values, None) if threshold is None else ({**values, SUPPRESSED: "bool"}, marks_of(threshold, event))
@@ -340,7 +342,7 @@ class _Tables:
 
     def _read(
         self, name: str, clique: Sequence[str], values: Types, cells: Cells, marks: Mapping[str, int] | None
-    ) -> tuple[Columns | None, list[Finding], list[str]]:
+    ) -> tuple[ColumnArrays | None, list[Finding], list[str]]:
         """Read a dense table's file if its checksum holds; else say that it was skipped."""
         data, findings, skipped = self.bytes_of(name)
         if data is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable
 from contracts.sql.code_sql import identifier
-from tasks.storage.sources.postgres.column_types import Column, unreadable
+from tasks.storage.sources.postgres.column_types import PostgresColumn, unreadable
 from tasks.storage.sources.typed_rows import MANY, refuse
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True)
-class Table:
+class CatalogTable:
     """A table of a database, as the catalog describes it.
 
     Args:
@@ -74,7 +74,7 @@ class Table:
 
     where: str
     oid: int
-    columns: tuple[Column, ...]
+    columns: tuple[PostgresColumn, ...]
     key: tuple[str, ...]
     schema: str
     name: str
@@ -125,7 +125,7 @@ def _unreadable(where: str, found: str, allowed: str, remedy: str) -> SourceUnre
     return SourceUnreadable([Finding(where, "source.table", found, allowed, remedy)])
 
 
-def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str, *, selected: bool) -> Table:
+def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str, *, selected: bool) -> CatalogTable:
     """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
 
     Columns that have no plain text are left out where a select takes columns; without one they are refused.
@@ -145,7 +145,9 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
         refuse(where, "source.table", _KINDS.get(odd[0], "something else than a table"), allowed, remedy)
     table = f"{identifier(schema)}.{identifier(name)}"
     asked(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
-    columns = tuple(Column(*row) for row in asked(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall()))
+    columns = tuple(
+        PostgresColumn(*row) for row in asked(where, lambda: connection.execute(_COLUMNS, [oid]).fetchall())
+    )
     refused = [column for column in columns if unreadable(column)]
     if refused and not selected:
         found = f"the column {refused[0].name!r} of type {refused[0].written}"
@@ -155,4 +157,4 @@ def look(connection: psycopg.Connection[Any], where: str, schema: str, name: str
         )
     columns = tuple(column for column in columns if column not in refused)
     key = tuple(row[0] for row in asked(where, lambda: connection.execute(_KEY, [oid]).fetchall()))
-    return Table(where, oid, columns, key, schema, name, guess)
+    return CatalogTable(where, oid, columns, key, schema, name, guess)

@@ -17,7 +17,7 @@ _LARGEST_DECIMAL: Final = 38
 
 
 @dataclass(frozen=True)
-class Column:
+class PostgresColumn:
     """A column as the catalog describes it.
 
     Args:
@@ -76,7 +76,7 @@ class Column:
         return "TIMESTAMP" if self.base.startswith("timestamp") else "VARCHAR"
 
 
-def unreadable(column: Column) -> bool:
+def unreadable(column: PostgresColumn) -> bool:
     """Say whether a column's values have no plain text: binary data, records, types that somebody made.
 
     A cast of a type that somebody made is a function that somebody wrote; it could look at other rows.

@@ -20,7 +20,7 @@ from contracts.release.source import Source, split_table
 from contracts.sql.code_sql import identifier
 from tasks.storage.credentials import credentials_of, variable_of
 from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.postgres.catalog import Table, asked, look
+from tasks.storage.sources.postgres.catalog import CatalogTable, asked, look
 from tasks.storage.sources.table_reader import DELIVERED
 from tasks.storage.sources.type_changes import stored_as
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
@@ -151,7 +151,7 @@ def _begin(connection: psycopg.Connection[Any]) -> None:
         connection.execute(setting.encode())
 
 
-def _batches(connection: psycopg.Connection[Any], table: Table) -> Iterator[tuple[pa.RecordBatch, float]]:
+def _batches(connection: psycopg.Connection[Any], table: CatalogTable) -> Iterator[tuple[pa.RecordBatch, float]]:
     """Yield the rows as Arrow batches of text, each with the fraction that is likely read so far."""
     import pyarrow.csv as arrow_csv
 
@@ -178,7 +178,7 @@ def _batches(connection: psycopg.Connection[Any], table: Table) -> Iterator[tupl
             yield batch, min(done / max(table.rows, done), 1.0)
 
 
-def _read(table: Table, ask: Callable[[], ResultT]) -> ResultT | None:
+def _read(table: CatalogTable, ask: Callable[[], ResultT]) -> ResultT | None:
     """Read on; None at the end. Arrow's message about a text that it cannot decode may quote it."""
     try:
         return asked(table.where, ask)
@@ -194,7 +194,7 @@ def _read(table: Table, ask: Callable[[], ResultT]) -> ResultT | None:
 class _Copied(io.RawIOBase):
     """What COPY sends, as a file."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any], table: Table) -> None:
+    def __init__(self, cursor: psycopg.Cursor[Any], table: CatalogTable) -> None:
         self._context = cursor.copy(table.copy.encode())
         self._copy = self._context.__enter__()
         self._rest = memoryview(b"")
