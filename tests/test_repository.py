@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import importlib.util
 import re
@@ -291,3 +292,24 @@ def test_build_adult_names_a_line_that_is_no_row(build_adult: ModuleType, line: 
     """A line with another number of fields is refused with its number, not padded or skipped."""
     with pytest.raises(ValueError, match=r"line 2: \d+ fields, expected 15"):
         build_adult.records("\n" + line)
+
+
+def types_of(source: str) -> Iterator[str]:
+    """Yield the classes and aliases of types that a module defines; type variables are its own affair."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, variable = node.targets[0].id, "TypeVar" in ast.unparse(node.value)
+            if name[:1].isupper() and not name.isupper() and not variable:
+                yield name
+
+
+def test_a_types_name_is_defined_in_one_file() -> None:
+    """Somebody who searches for a name finds one thing."""
+    places: dict[str, list[str]] = {}
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.py")):
+            for name in types_of(path.read_text(encoding="utf-8")):
+                places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
