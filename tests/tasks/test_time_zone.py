@@ -24,11 +24,11 @@ from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from contracts.periods.time_blocks import time_block
 from tasks.ingest import ingest
-from tasks.storage.sources.days import Days
+from tasks.storage.sources.days import SourceDays
 
 folder, select, by = Path(sys.argv[1]), sys.argv[2] or None, sys.argv[3]
 types = {"since": "moment"} if "(since" in (select or "") else None
-days = Days(by, time_block("2021-Q1")) if by else None
+days = SourceDays(by, time_block("2021-Q1")) if by else None
 try:
     source = Source(path=folder / "people.parquet", select=select, types=types)
     table = ingest(source, load_contract(folder / "people.odcs.yaml"), folder=folder / sys.argv[4], key=bytes(32),
