@@ -23,7 +23,7 @@ from benchmarks._neural_tables import Table
 from privacy.classifiers.classifier_model import ClassifierModel, layers_of
 from privacy.classifiers.perturbation_options import joint_epsilon
 from privacy.classifiers.registry import trainer
-from privacy.classifiers.trainer import AskedClassifier
+from privacy.classifiers.trainer import ClassificationTask
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.seeds import PostProcessingSeed
@@ -63,9 +63,9 @@ def cells_layout(layout: RowLayout) -> RowLayout:
     return RowLayout(tuple(each))
 
 
-def asked_of(table: Table, epsilon: Fraction, delta: Fraction) -> AskedClassifier:
+def asked_of(table: Table, epsilon: Fraction, delta: Fraction) -> ClassificationTask:
     """Return what a trainer is asked for; numbers by their cell."""
-    return AskedClassifier(
+    return ClassificationTask(
         table.domain,
         {},
         "add_remove",

@@ -18,7 +18,7 @@ from benchmarks._kill_places import ACCOUNT, Place
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.durable_draws import DurableDraws
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
@@ -183,9 +183,9 @@ _PLACES: Final[dict[str, tuple[Any, str]]] = {
     "the charge is reserved": (Ledger, "reserve"),
     "the grant is opened": (Ledger, "open_charge"),
     "a marginal is counted": (StagedTable, "counted_cells"),
-    "noise is drawn": (DrawOnce, "_made"),
+    "noise is drawn": (DurableDraws, "_made"),
     "a draw is written down": (DrawFiles, "write"),
-    "a draw is entered": (DrawOnce, "_enter"),
+    "a draw is entered": (DurableDraws, "_enter"),
     "the version is published": (Ledger, "publish"),
 }
 _TIMES: Final = {"a marginal is counted": 2, "noise is drawn": 2, "a draw is written down": 2, "a draw is entered": 2}

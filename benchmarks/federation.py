@@ -32,9 +32,9 @@ ROUNDS: Final = Rounds(steps=100, batch=4000)
 RATE: Final = 0.05
 POINTS: Final = 2.0
 DATA: Final = Path(__file__).parents[1] / "data"
-SHARES: Final = Trust("sites", secure_aggregation=True, server=None, fewest=4, colluding=1, sites_a_person=1)
-SERVER: Final = Trust("server", secure_aggregation=False, server="office", fewest=4, colluding=0, sites_a_person=1)
-OVERLAP: Final = Trust("sites", secure_aggregation=True, server=None, fewest=4, colluding=1, sites_a_person=2)
+SHARES: Final = Trust("sites", secure_aggregation=True, server=None, fewest=4, colluding=1, sites_per_person=1)
+SERVER: Final = Trust("server", secure_aggregation=False, server="office", fewest=4, colluding=0, sites_per_person=1)
+OVERLAP: Final = Trust("sites", secure_aggregation=True, server=None, fewest=4, colluding=1, sites_per_person=2)
 Scores = dict[str, float]
 
 

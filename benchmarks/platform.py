@@ -35,7 +35,7 @@ TURNS: Final = 3
 RATIO_TARGET: Final = 1.3
 SECONDS_TARGET: Final = 600.0
 GIGABYTES_TARGET: Final = 6.0
-BYTES_A_ROW: Final = 60
+BYTES_PER_ROW: Final = 60
 """What the rows take on the disk: as Parquet, and twice in the snapshot."""
 
 
@@ -62,8 +62,8 @@ def _make(folder: Path, rows: int) -> None:
     """Write contract, rows, workspace and an account that pays."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "people").is_dir():
-        if shutil.disk_usage(folder).free < rows * BYTES_A_ROW:
-            raise SystemExit(f"{folder}: {rows * BYTES_A_ROW >> 30} GiB have to be free; name another --folder")
+        if shutil.disk_usage(folder).free < rows * BYTES_PER_ROW:
+            raise SystemExit(f"{folder}: {rows * BYTES_PER_ROW >> 30} GiB have to be free; name another --folder")
         write_rows(folder / "people", rows=rows)
     write_contract(folder / "people.odcs.yaml")
     tables = ", ".join(f"[{', '.join(table)}]" for table in TABLES)

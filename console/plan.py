@@ -31,10 +31,10 @@ from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
-BASE_MEGABYTES, BYTES_A_CELL = 450, 50
-BASE_SECONDS, SECONDS_A_CELL = 6.0, 6e-7
+BASE_MEGABYTES, BYTES_PER_CELL = 450, 50
+BASE_SECONDS, SECONDS_PER_CELL = 6.0, 6e-7
 # A row that a sparse table lists, measured with 5.4 million of them.
-BYTES_A_ROW, SECONDS_A_ROW = 150, 1.5e-6
+BYTES_PER_ROW, SECONDS_PER_ROW = 150, 1.5e-6
 
 NUMBERS = ("cells", "share", "expected error", "95 % within", "noise below [rows]")
 
@@ -142,8 +142,8 @@ def _needs(plan: TablesPlan) -> dict[str, Any]:
     dense = sum(draw.cells for draw in draws if draw.sparse is None)
     listed = sum(draw.sparse.expected_rows for draw in draws if draw.sparse is not None)
     return {
-        "megabytes": BASE_MEGABYTES + round((dense * BYTES_A_CELL + listed * BYTES_A_ROW) / 1e6),
-        "seconds": round(BASE_SECONDS + dense * SECONDS_A_CELL + listed * SECONDS_A_ROW, 1),
+        "megabytes": BASE_MEGABYTES + round((dense * BYTES_PER_CELL + listed * BYTES_PER_ROW) / 1e6),
+        "seconds": round(BASE_SECONDS + dense * SECONDS_PER_CELL + listed * SECONDS_PER_ROW, 1),
     }
 
 

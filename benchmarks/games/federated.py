@@ -50,7 +50,7 @@ CELLS: Final = 100_000
 STEP_DELTA: Final = 1e-5
 COUNT_DELTA: Final = 0.01
 CANARY, COLLUDING, DROPPED = SITES = ("north", "east", "south")
-TRUST: Final = Trust("sites", secure_aggregation=True, server=None, fewest=2, colluding=1, sites_a_person=1)
+TRUST: Final = Trust("sites", secure_aggregation=True, server=None, fewest=2, colluding=1, sites_per_person=1)
 CPU: Final = Execution("cpu")
 _COUNT: Final = 7
 _ASKED: Final = ("a", "a", "b", "b", "c")
@@ -62,7 +62,7 @@ _NOTHING: Final = np.zeros(0, np.float32)
 
 def training_across() -> Game:
     """A round of DP-SGD over all rows; the twin's shares are sized for all sites, none of which drops or tells."""
-    whole = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=0, sites_a_person=1)
+    whole = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=0, sites_per_person=1)
     plan, twin = (_training_plan(trust) for trust in (TRUST, whole))
     threat = (
         "a site of one row, whose gradient is above the clipping norm, or of none; the coordinator sees the sum, and "
@@ -98,7 +98,7 @@ def counts_across() -> Game:
 def sums_across() -> Game:
     """A second moment, rounded to 32 bits, of people with rows at two sites; the twin charges for the rows of one."""
     statistic = second_moment()
-    plan, twin = (_summing_plan(statistic, sites_a_person) for sites_a_person in (2, 1))
+    plan, twin = (_summing_plan(statistic, sites_per_person) for sites_per_person in (2, 1))
     threat = (
         "a person with a row at each of two sites, or with none; the coordinator sees the sum, and colludes with the "
         "third site"
@@ -115,8 +115,8 @@ def sums_across() -> Game:
     )
 
 
-def _summing_plan(statistic: Statistic, sites_a_person: int) -> SummingPlan:
-    trust = Trust("sites", True, None, fewest=3, colluding=1, sites_a_person=sites_a_person)
+def _summing_plan(statistic: Statistic, sites_per_person: int) -> SummingPlan:
+    trust = Trust("sites", True, None, fewest=3, colluding=1, sites_per_person=sites_per_person)
     bounds = SumBounds.of(statistic, adjacency="add_remove", rows_per_unit=1, rho=Fraction(1, 2))
     return SummingPlan((bounds,), "add_remove", 1, SITES, (1_000_000,) * 3, trust, reserve=0)
 

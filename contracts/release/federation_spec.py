@@ -156,7 +156,7 @@ class TrustTerms(Frozen):
     server: Label | None
     fewest: Positive
     colluding: Whole
-    sites_a_person: Positive
+    sites_per_person: Positive
 
 
 class FederationFile(Frozen):

@@ -29,7 +29,7 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
 from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
@@ -65,7 +65,7 @@ class AnonymizedLearning:
     says: ClassVar[str] = SAYS
     options = AnonymizedLearningOptions
 
-    def plan(self, asked: AskedClassifier, options: AnonymizedLearningOptions) -> GeneratorPlan:
+    def plan(self, asked: ClassificationTask, options: AnonymizedLearningOptions) -> GeneratorPlan:
         """Plan the draws.
 
         Raises:
@@ -77,7 +77,7 @@ class AnonymizedLearning:
 
     def fit(
         self,
-        asked: AskedClassifier,
+        asked: ClassificationTask,
         options: AnonymizedLearningOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -111,7 +111,7 @@ class AnonymizedLearning:
         return None
 
     def weights(
-        self, asked: AskedClassifier, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, asked: ClassificationTask, options: AnonymizedLearningOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
@@ -122,15 +122,15 @@ class AnonymizedLearning:
             raise ValueError("one checkpoint must be published, the last one")
         return _layers(asked, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: AskedClassifier, options: AnonymizedLearningOptions) -> str | None:
+    def per_parameter(self, asked: ClassificationTask, options: AnonymizedLearningOptions) -> str | None:
         """Give the epsilon of each parameter by itself, over all epochs."""
         made = _training(asked, options)
         events = events_of(asked, made, noise_of(asked, options, made))
-        steps = made.epochs_a_draw * asked.rows_per_unit
+        steps = made.epochs_per_draw * asked.rows_per_unit
         return f"{parameter_epsilon(events[0], len(events), steps, asked.delta):.6g}"
 
 
-def _training(asked: AskedClassifier, options: AnonymizedLearningOptions) -> DeltaTraining:
+def _training(asked: ClassificationTask, options: AnonymizedLearningOptions) -> DeltaTraining:
     try:
         biases = options.limit if options.bias_limit is None else options.bias_limit
         return DeltaTraining(options.training(asked), options.rows_about, options.limit, biases, options.checkpoints)
@@ -139,7 +139,7 @@ def _training(asked: AskedClassifier, options: AnonymizedLearningOptions) -> Del
 
 
 def _layers(
-    asked: AskedClassifier, options: AnonymizedLearningOptions, words: NDArray[np.int64]
+    asked: ClassificationTask, options: AnonymizedLearningOptions, words: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Round a checkpoint's parameters to float32."""
     parameters = options.training(asked).parameters

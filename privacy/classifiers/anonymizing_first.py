@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 from privacy.arrays import Unsigned
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import NetworkOptions
-from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
 from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, Generator, GeneratorPlan, Model
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
@@ -38,7 +38,7 @@ SAYS: Final = (
 MOST_ROWS: Final = 10**7
 _MEASURED: Final = 0.5
 """Share of the progress that is told when the generator is done."""
-_SECONDS_A_BATCH: Final = 2e-4
+_SECONDS_PER_BATCH: Final = 2e-4
 
 
 class AnonymizingFirstOptions(NetworkOptions):
@@ -62,7 +62,7 @@ class AnonymizingFirst:
     says: ClassVar[str] = SAYS
     options = AnonymizingFirstOptions
 
-    def plan(self, asked: AskedClassifier, options: AnonymizingFirstOptions) -> GeneratorPlan:
+    def plan(self, asked: ClassificationTask, options: AnonymizingFirstOptions) -> GeneratorPlan:
         """Let the generator plan.
 
         Raises:
@@ -71,13 +71,13 @@ class AnonymizingFirst:
         made_by, theirs = _generator(asked, options)
         made = made_by.plan(asked.of_rows, theirs)
         rows = options.rows or asked.public_total or 100_000
-        seconds = made.seconds + options.epochs * (1 + rows // options.batch) * _SECONDS_A_BATCH
+        seconds = made.seconds + options.epochs * (1 + rows // options.batch) * _SECONDS_PER_BATCH
         megabytes = made.megabytes + 8 * rows * asked.rows_layout.width / 2**20
         return GeneratorPlan(made.events, made.steps, megabytes, seconds, made.expected_error)
 
     def fit(
         self,
-        asked: AskedClassifier,
+        asked: ClassificationTask,
         options: AnonymizingFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -119,18 +119,18 @@ class AnonymizingFirst:
         """Nothing is clamped."""
         return None
 
-    def per_parameter(self, asked: AskedClassifier, options: AnonymizingFirstOptions) -> str | None:
+    def per_parameter(self, asked: ClassificationTask, options: AnonymizingFirstOptions) -> str | None:
         """The joint guarantee holds for each parameter too."""
         return None
 
     def weights(
-        self, asked: AskedClassifier, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, asked: ClassificationTask, options: AnonymizingFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """The model of the rows has to be estimated first."""
         return None
 
 
-def _generator(asked: AskedClassifier, options: AnonymizingFirstOptions) -> tuple[Generator[Any], BaseModel]:
+def _generator(asked: ClassificationTask, options: AnonymizingFirstOptions) -> tuple[Generator[Any], BaseModel]:
     """Return the generator with its options.
 
     Raises:
@@ -156,7 +156,7 @@ def _generator(asked: AskedClassifier, options: AnonymizingFirstOptions) -> tupl
 
 
 def _trained(
-    asked: AskedClassifier, options: AnonymizingFirstOptions, model: Model, seed: PostProcessingSeed
+    asked: ClassificationTask, options: AnonymizingFirstOptions, model: Model, seed: PostProcessingSeed
 ) -> tuple[WeightsAndBias, ...]:
     """Sample rows, and train on them."""
     wanted = min(options.rows or max(model.rows, 1), MOST_ROWS)

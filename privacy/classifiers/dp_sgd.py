@@ -26,7 +26,7 @@ from privacy.classifiers.classifier_model import (
     layers_of,
     parameters_in,
 )
-from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
 from privacy.generators.generator import CountsSource, FitProgress, GeneratorPlan
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
@@ -79,7 +79,7 @@ class DpSgd:
     says: ClassVar[str] = SAYS
     options = DpSgdOptions
 
-    def plan(self, asked: AskedClassifier, options: DpSgdOptions) -> GeneratorPlan:
+    def plan(self, asked: ClassificationTask, options: DpSgdOptions) -> GeneratorPlan:
         """Plan the training, calibrated to the charge.
 
         Raises:
@@ -93,7 +93,7 @@ class DpSgd:
 
     def fit(
         self,
-        asked: AskedClassifier,
+        asked: ClassificationTask,
         options: DpSgdOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -122,12 +122,12 @@ class DpSgd:
         """Nothing is clamped."""
         return None
 
-    def per_parameter(self, asked: AskedClassifier, options: DpSgdOptions) -> str | None:
+    def per_parameter(self, asked: ClassificationTask, options: DpSgdOptions) -> str | None:
         """The joint guarantee holds for each parameter too."""
         return None
 
     def weights(
-        self, asked: AskedClassifier, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, asked: ClassificationTask, options: DpSgdOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights out of the last checkpoint, the only one that is published.
 
@@ -140,7 +140,7 @@ class DpSgd:
 
 
 def _layers(
-    asked: AskedClassifier, options: DpSgdOptions, checkpoint: NDArray[np.int64]
+    asked: ClassificationTask, options: DpSgdOptions, checkpoint: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Take a checkpoint apart: parameters, Adam's two moments, and the parameters' average where one is kept."""
     widths = asked.widths(options.hidden)
@@ -151,7 +151,7 @@ def _layers(
     return layers_of(numbers[:size] if options.averaging is None else numbers[3 * size :], widths)
 
 
-def dp_sgd_learner(asked: AskedClassifier, options: DpSgdOptions) -> Classifier:
+def dp_sgd_learner(asked: ClassificationTask, options: DpSgdOptions) -> Classifier:
     """Return what is trained."""
     network = perceptron(asked.inputs, *options.hidden, outputs=asked.classes)
     optimizer = Adam(options.learning_rate, decay="cosine")

@@ -27,7 +27,7 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import AskedClassifier, DrawSeed, FittedClassifier
+from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
 from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
@@ -76,7 +76,7 @@ class LearningFirst:
     says: ClassVar[str] = SAYS
     options = LearningFirstOptions
 
-    def plan(self, asked: AskedClassifier, options: LearningFirstOptions) -> GeneratorPlan:
+    def plan(self, asked: ClassificationTask, options: LearningFirstOptions) -> GeneratorPlan:
         """Plan the one draw.
 
         Raises:
@@ -88,7 +88,7 @@ class LearningFirst:
 
     def fit(
         self,
-        asked: AskedClassifier,
+        asked: ClassificationTask,
         options: LearningFirstOptions,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -121,7 +121,7 @@ class LearningFirst:
         return ParameterRange(*(float(np.float32(limit)) for limit in limits))
 
     def weights(
-        self, asked: AskedClassifier, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
+        self, asked: ClassificationTask, options: LearningFirstOptions, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Take the weights from the noisy steps of their ranges.
 
@@ -132,14 +132,14 @@ class LearningFirst:
             raise ValueError("one draw must be published, that of the parameters")
         return _layers(asked, options, next(iter(drawn.values())))
 
-    def per_parameter(self, asked: AskedClassifier, options: LearningFirstOptions) -> str | None:
+    def per_parameter(self, asked: ClassificationTask, options: LearningFirstOptions) -> str | None:
         """Give the epsilon of each parameter by itself."""
         made = _release(asked, options)
         (event,) = events_of(asked, made, noise_of(asked, options, made))
         return f"{parameter_epsilon(event, 1, 1, asked.delta):.6g}"
 
 
-def _release(asked: AskedClassifier, options: LearningFirstOptions) -> ParameterRelease:
+def _release(asked: ClassificationTask, options: LearningFirstOptions) -> ParameterRelease:
     try:
         return ParameterRelease(options.training(asked), options.lowest, options.highest, *options.bias_range)
     except CannotTrain as refused:
@@ -147,7 +147,7 @@ def _release(asked: AskedClassifier, options: LearningFirstOptions) -> Parameter
 
 
 def _layers(
-    asked: AskedClassifier, options: LearningFirstOptions, steps: NDArray[np.int64]
+    asked: ClassificationTask, options: LearningFirstOptions, steps: NDArray[np.int64]
 ) -> tuple[WeightsAndBias, ...]:
     """Turn steps of the ranges into weights; each is one multiplication and one sum, rounded the same anywhere."""
     made = _release(asked, options)

@@ -13,13 +13,13 @@ from contracts.release.classifier import ModelProduct
 from privacy.accounting.amounts import PICO, pico_to_text
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.registry import trainer
-from privacy.classifiers.trainer import AskedClassifier
+from privacy.classifiers.trainer import ClassificationTask
 from privacy.generators.calibration import MultiplierRange
 from privacy.generators.generator import CannotGenerate
-from privacy.generators.release_plan import FittedPlan, asked_of, claim_of, noise_planned
+from privacy.generators.release_plan import FittedPlan, claim_of, noise_planned, task_of
 
 
-class ModelPlan(FittedPlan[AskedClassifier]):
+class ModelPlan(FittedPlan[ClassificationTask]):
     """What a release of a model will ask its grant for."""
 
 
@@ -52,7 +52,7 @@ def plan_model(
 
 def asked_classifier(
     product: ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
-) -> AskedClassifier:
+) -> ClassificationTask:
     """Return what a trainer is asked for, from what is public alone."""
-    asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
-    return AskedClassifier(**vars(asked), label=product.label, vectors=model_layout(contract, product))
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
+    return ClassificationTask(**vars(asked), label=product.label, vectors=model_layout(contract, product))

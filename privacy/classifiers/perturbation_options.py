@@ -14,7 +14,7 @@ from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, PrivacyEvent
 from privacy.classifiers.inputs import DROWNED
-from privacy.classifiers.trainer import AskedClassifier
+from privacy.classifiers.trainer import ClassificationTask
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, PlannedStep
 from privacy.generators.spending import too_small
 from privacy.learning.perturbed import STEPS, DeltaTraining, Perturbation, PlainTraining, VectorEvent
@@ -23,8 +23,8 @@ from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
 _FINEST: Final = 10**9
 """Epsilons of one parameter that are found are multiples of 10^-9."""
 _ROWS_ASSUMED: Final = 100_000
-_SECONDS_A_BATCH: Final = 2e-4
-_SECONDS_A_NOISE: Final = 1e-6
+_SECONDS_PER_BATCH: Final = 2e-4
+_SECONDS_PER_NOISE: Final = 1e-6
 _NEARLY: Final = Fraction(999_999, 1_000_000)
 """Of the charge; the rest is room for what rounding the draws' losses up takes."""
 
@@ -47,7 +47,7 @@ class NetworkOptions(BaseModel):
     regulariser: float = Field(default=0.001, ge=0, le=100, allow_inf_nan=False)
     seed: int = Field(default=1, ge=0, lt=2**63)
 
-    def training(self, asked: AskedClassifier) -> PlainTraining:
+    def training(self, asked: ClassificationTask) -> PlainTraining:
         """Return the training of what is asked for."""
         widths = asked.widths(self.hidden)
         return PlainTraining(
@@ -71,7 +71,7 @@ class PerturbationOptions(NetworkOptions):
     publish_noise: bool = False
 
 
-def signal_to_noise(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> float:
+def signal_to_noise(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> float:
     """Say how far a parameter could go from the middle of its range, relative to how far noise alone takes it.
 
     sqrt(steps) * (range / 2) / deviation: once for parameters that are perturbed after training; for changes in every
@@ -84,12 +84,12 @@ def signal_to_noise(asked: AskedClassifier, options: PerturbationOptions, made: 
     return math.sqrt(steps) / (2 * deviation)
 
 
-def noise_notes(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> tuple[str, ...]:
+def noise_notes(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> tuple[str, ...]:
     """Say that the noise is expected to drown the parameters, where it is."""
     return (DROWNED,) if signal_to_noise(asked, options, made) < 1 else ()
 
 
-def checked_useful(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation, what: str) -> None:
+def checked_useful(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation, what: str) -> None:
     """Refuse a training whose noise is expected to drown its parameters, unless that is what is wanted.
 
     Raises:
@@ -107,7 +107,7 @@ def checked_useful(asked: AskedClassifier, options: PerturbationOptions, made: P
     )
 
 
-def noise_of(asked: AskedClassifier, options: PerturbationOptions, made: Perturbation) -> Noise:
+def noise_of(asked: ClassificationTask, options: PerturbationOptions, made: Perturbation) -> Noise:
     """Return the noise of a training: as it is asked for, or the least that the charge allows.
 
     Raises:
@@ -131,7 +131,7 @@ def noise_of(asked: AskedClassifier, options: PerturbationOptions, made: Perturb
         raise too_small(refused) from refused
 
 
-def events_of(asked: AskedClassifier, made: Perturbation, noise: Noise) -> tuple[VectorEvent, ...]:
+def events_of(asked: ClassificationTask, made: Perturbation, noise: Noise) -> tuple[VectorEvent, ...]:
     """Return the events of all draws of a training.
 
     Raises:
@@ -143,14 +143,14 @@ def events_of(asked: AskedClassifier, made: Perturbation, noise: Noise) -> tuple
         raise too_small(refused) from refused
 
 
-def perturbation_plan(asked: AskedClassifier, made: Perturbation, noise: Noise, what: str) -> GeneratorPlan:
+def perturbation_plan(asked: ClassificationTask, made: Perturbation, noise: Noise, what: str) -> GeneratorPlan:
     """Say what a training will draw and take."""
     events, training = events_of(asked, made, noise), made.training
     spread = _deviation(events[0])
     kind = "discrete Laplace, scale" if isinstance(noise, LaplaceNoise) else "discrete Gaussian, standard deviation"
     step = PlannedStep(what, made.draws, 1.0, f"{kind} {spread / STEPS:.3g} times a parameter's range")
     batches = training.epochs * max(1, _rows_about(made) // training.batch)
-    seconds = 1 + batches * (_SECONDS_A_BATCH + training.parameters * _seconds_a_parameter(made))
+    seconds = 1 + batches * (_SECONDS_PER_BATCH + training.parameters * _seconds_a_parameter(made))
     megabytes = 8 * training.widths[0] * _rows_about(made) / 2**20
     return GeneratorPlan(events, (step,), megabytes, seconds, {})
 
@@ -167,7 +167,7 @@ def _rows_about(made: Perturbation) -> int:
 
 
 def _seconds_a_parameter(made: Perturbation) -> float:
-    return _SECONDS_A_NOISE if isinstance(made, DeltaTraining) else 0.0
+    return _SECONDS_PER_NOISE if isinstance(made, DeltaTraining) else 0.0
 
 
 def joint_epsilon(events: Sequence[PrivacyEvent], delta: Fraction) -> Fraction:
@@ -192,7 +192,7 @@ def parameter_epsilon(event: VectorEvent, draws: int, steps: int, delta: Fractio
     return float(best_epsilon([alone], delta)[0])
 
 
-def _largest(asked: AskedClassifier, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
+def _largest(asked: ClassificationTask, events: Callable[[Fraction], Sequence[PrivacyEvent]]) -> Fraction:
     """Search the largest epsilon of one parameter whose joint loss the charge holds."""
     room, low, high = asked.epsilon * _NEARLY, 0, math.floor(asked.epsilon * _FINEST)
     while high - low > 1:

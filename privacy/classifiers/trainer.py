@@ -29,7 +29,7 @@ DrawSeed = Callable[[], PostProcessingSeed]
 
 
 @dataclass(frozen=True)
-class AskedClassifier(SynthesisTask):
+class ClassificationTask(SynthesisTask):
     """What a trainer is asked for; public, data-free.
 
     Args:
@@ -103,7 +103,7 @@ class Trainer(Protocol, Generic[OptionsT]):
     options: type[OptionsT]
     says: ClassVar[str]
 
-    def plan(self, asked: AskedClassifier, options: OptionsT) -> GeneratorPlan:
+    def plan(self, asked: ClassificationTask, options: OptionsT) -> GeneratorPlan:
         """Plan without data.
 
         Raises:
@@ -113,7 +113,7 @@ class Trainer(Protocol, Generic[OptionsT]):
 
     def fit(
         self,
-        asked: AskedClassifier,
+        asked: ClassificationTask,
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,
@@ -138,12 +138,12 @@ class Trainer(Protocol, Generic[OptionsT]):
         """Range to which weights and biases are clamped; None where they are not."""
         ...
 
-    def per_parameter(self, asked: AskedClassifier, options: OptionsT) -> str | None:
+    def per_parameter(self, asked: ClassificationTask, options: OptionsT) -> str | None:
         """Give the epsilon of each parameter by itself, as text; None where it is the joint one."""
         ...
 
     def weights(
-        self, asked: AskedClassifier, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
+        self, asked: ClassificationTask, options: OptionsT, drawn: Mapping[str, NDArray[np.int64]]
     ) -> tuple[WeightsAndBias, ...] | None:
         """Return the layers that follow from the published noisy values by arithmetic alone, the same anywhere.
 

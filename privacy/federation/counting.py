@@ -97,20 +97,20 @@ class CountingPlan:
         return 1 << (MODULUS_BITS - 2 - ceil(log2(len(self.sites) + 1)))
 
     @property
-    def record_event(self) -> DiscreteGaussian:
+    def site_row_event(self) -> DiscreteGaussian:
         """What one table costs a unit at one site."""
         return DiscreteGaussian(self.sigma_squared, marginal_moves(self.adjacency, self.rows_per_unit))
 
     @property
     def person_event(self) -> DiscreteGaussian:
-        """What one table costs a person with rows at `sites_a_person` sites: all of them may move."""
-        rows = self.rows_per_unit * self.trust.sites_a_person
+        """What one table costs a person with rows at `sites_per_person` sites: all of them may move."""
+        rows = self.rows_per_unit * self.trust.sites_per_person
         return DiscreteGaussian(self.sigma_squared, marginal_moves(self.adjacency, rows))
 
     @property
     def record_events(self) -> tuple[DiscreteGaussian, ...]:
         """What a site's account is charged: every table, and the reserve."""
-        return (self.record_event,) * (self.rounds + self.reserve)
+        return (self.site_row_event,) * (self.rounds + self.reserve)
 
     @property
     def person_events(self) -> tuple[DiscreteGaussian, ...]:

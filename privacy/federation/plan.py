@@ -5,7 +5,7 @@ Each round is one step of DP-SGD over the rows of all sites together:
     2. it sums the clipped gradients of its sample, on a lattice of whole numbers
     3. it adds its share of the noise, or none where a named server adds it
     4. the sum over the sites that answered is released, and moves the parameters
-The unit is the record: a row at one site. A person may have one at each of several sites, `sites_a_person` of them.
+The unit is the record: a row at one site. A person may have one at each of several sites, `sites_per_person` of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Trust:
         server: the server that is trusted with shares, or with exact sums; None where it sees noisy sums only.
         fewest: sites whose shares reach a sum, at least; a round with fewer is never summed.
         colluding: sites that may tell others their own noise; a site knows its own, so 1 protects from each site.
-        sites_a_person: at how many sites one person may have a unit of rows; 1 where populations are disjoint.
+        sites_per_person: at how many sites one person may have a unit of rows; 1 where populations are disjoint.
     """
 
     noise: NoiseBy
@@ -53,7 +53,7 @@ class Trust:
     server: str | None
     fewest: int
     colluding: int
-    sites_a_person: int
+    sites_per_person: int
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class FederatedPlan:
         return 1 << (MODULUS_BITS - 2 - ceil(log2(len(self.sites) + 1)))
 
     @property
-    def record_event(self) -> PoissonSampledGaussian:
+    def site_row_event(self) -> PoissonSampledGaussian:
         """What one round costs a record at one site."""
         return self.training.event
 
@@ -134,7 +134,7 @@ class FederatedPlan:
 
         The person moves the sum by at most K C, where K of the m rows are sampled; m C whenever any is, is worse.
         """
-        rows = self.trust.sites_a_person
+        rows = self.trust.sites_per_person
         if rows == 1:
             return self.training.event
         sampled = at_least_one(self.training.sampling_probability, rows)
@@ -222,10 +222,10 @@ def planned(
     check_trust(trust, len(sites))
     whole = Schedule(sum(rows_about), batch, Fraction(1), checkpoints=1, reserve=0)
     probability = whole.sampling_probability
-    seen = at_least_one(probability, trust.sites_a_person) if trust.sites_a_person > 1 else probability
+    seen = at_least_one(probability, trust.sites_per_person) if trust.sites_per_person > 1 else probability
     schedule = Schedule(seen.denominator, seen.numerator, rounds * seen, checkpoints=rounds, reserve=reserve)
     least = calibrated_multiplier(schedule, epsilon=epsilon, delta=delta, beside=beside)
-    multiplier = least * trust.sites_a_person
+    multiplier = least * trust.sites_per_person
     training = TrainingPlan(probability, Fraction(batch), rounds, clipping_norm, multiplier, 1, reserve)
     return FederatedPlan(training, sites, rows_about, trust)
 
@@ -268,7 +268,7 @@ def check_trust(trust: Trust, sites: int) -> None:
     for name, least, most in (
         ("fewest", 1, sites),
         ("colluding", 0, trust.fewest - 1),
-        ("sites_a_person", 1, sites),
+        ("sites_per_person", 1, sites),
     ):
         value = getattr(trust, name)
         if type(value) is not int or not least <= value <= most:

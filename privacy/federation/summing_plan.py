@@ -121,7 +121,7 @@ class SummingPlan:
         """For each sum the least sent unit at which a site's sums and the noise fit into its part of the range."""
         rows, found = HEADROOM * max(self.rows_about), []
         for each in self.sums:
-            norm = self.trust.sites_a_person * (isqrt(sum(move * move for move in each.moves)) + 1)
+            norm = self.trust.sites_per_person * (isqrt(sum(move * move for move in each.moves)) + 1)
             noise = 2 * _WIDEST * ceil(norm / sqrt(2 * float(each.rho)))
             most = max(noise, rows * -(-max(each.moves) // self.rows_per_unit))
             fits = (unit for unit in range(FINEST_UNIT, 64) if most <= _scaled(self.largest_entry, unit))
@@ -159,18 +159,18 @@ class SummingPlan:
             number
         )
 
-    def record_event(self, number: int) -> DiscreteGaussian:
+    def site_row_event(self, number: int) -> DiscreteGaussian:
         """What one sum costs a unit at one site."""
         return DiscreteGaussian(self.sigma_squared(number), self.moves(number))
 
     def person_event(self, number: int) -> DiscreteGaussian:
-        """What one sum costs a person with rows at `sites_a_person` sites: all of them may move."""
+        """What one sum costs a person with rows at `sites_per_person` sites: all of them may move."""
         return DiscreteGaussian(self.sigma_squared(number), self._person_moves(number))
 
     @cached_property
     def record_events(self) -> tuple[DiscreteGaussian | ZeroConcentrated, ...]:
         """What a site's account is charged: every sum, and the reserve."""
-        return self._reserved(tuple(self.record_event(number) for number in range(self.rounds)))
+        return self._reserved(tuple(self.site_row_event(number) for number in range(self.rounds)))
 
     @cached_property
     def person_events(self) -> tuple[DiscreteGaussian | ZeroConcentrated, ...]:
@@ -207,7 +207,7 @@ class SummingPlan:
         }
 
     def _person_moves(self, number: int) -> tuple[int, ...]:
-        return tuple(self.trust.sites_a_person * move for move in self.moves(number))
+        return tuple(self.trust.sites_per_person * move for move in self.moves(number))
 
     def _reserved(self, events: tuple[DiscreteGaussian, ...]) -> tuple[DiscreteGaussian | ZeroConcentrated, ...]:
         """Add what lost attempts may cost: a budget, since nobody knows which sums they will be of."""

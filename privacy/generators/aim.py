@@ -58,11 +58,11 @@ from privacy.marginals.scores import DistanceScore
 from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute
 
-_ROUNDS_A_COLUMN: Final = 16
+_ROUNDS_PER_COLUMN: Final = 16
 _BIAS_UNIT: Final = 1024
 _LIKELY_ROUNDS_A_COLUMN: Final = 3
 """On Adult, 9 or 15 columns, at epsilon 1; 2 at 0.1, 5 at 10 and 100."""
-_SECONDS_A_CANDIDATE: Final = 1.5e-4
+_SECONDS_PER_CANDIDATE: Final = 1.5e-4
 _LEAST_VARIANCE: Final = 1.0
 """Below it a measurement is finer than whole rows [rows²]."""
 
@@ -166,7 +166,7 @@ class _Aim:
         self.workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
         closed = downward_closure(domain, self.workload) if options.downward_closure else tuple(self.workload)
         self.weights = relevance(self.workload, closed)
-        self.rounds = options.rounds or _ROUNDS_A_COLUMN * len(domain.columns)
+        self.rounds = options.rounds or _ROUNDS_PER_COLUMN * len(domain.columns)
 
     def initial(self) -> tuple[Clique, ...]:
         """Return what is measured before the rounds: the columns of the workload, one by one."""
@@ -183,7 +183,7 @@ class _Aim:
     def seconds(self, rounds: int) -> float:
         """Say roughly how long the rounds take: the budget of a round grows, so that most of them never come [s]."""
         likely = min(rounds, _LIKELY_ROUNDS_A_COLUMN * len(self.asked.domain.columns))
-        a_round = 2 * drawing_seconds(1) + estimation_seconds(0.0) + _SECONDS_A_CANDIDATE * len(self.weights)
+        a_round = 2 * drawing_seconds(1) + estimation_seconds(0.0) + _SECONDS_PER_CANDIDATE * len(self.weights)
         return likely * a_round
 
     def run(self, fitting: Fitting) -> Fitted:

@@ -54,7 +54,7 @@ _AXES: Final = Fraction(1, 4)
 """Of the budget; the classes take the rest."""
 _WEIGHT: Final = 2**40
 _MEGABYTE: Final = 2**20
-_MULTIPLICATIONS_A_SECOND: Final = 1e10
+_MULTIPLICATIONS_PER_SECOND: Final = 1e10
 _ROWS_ASSUMED: Final = 100_000
 
 
@@ -109,7 +109,7 @@ class ClassGaussian:
         )
         width, size = projection.width, projection.latent
         megabytes = 8 * (6 * width * width + 4 * size * size * _classes(projection, options)) / _MEGABYTE
-        seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_A_SECOND
+        seconds = 0.5 + 2 * _ROWS_ASSUMED * width * width / _MULTIPLICATIONS_PER_SECOND
         return GeneratorPlan(events, steps, megabytes, seconds, {})
 
     def fit(

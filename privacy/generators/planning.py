@@ -21,9 +21,9 @@ from privacy.marginals.triangulation import model_size
 from privacy.marginals.uncertainty import mean_absolute, variance
 
 _MOST_MARGINALS: Final = 20_000
-_SECONDS_A_DRAW: Final = 0.03
+_SECONDS_PER_DRAW: Final = 0.03
 _SECONDS_AN_ESTIMATE: Final = 0.05
-_SECONDS_A_MEGABYTE: Final = 2.0
+_SECONDS_PER_MEGABYTE: Final = 2.0
 
 
 def check(asked: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> None:
@@ -98,12 +98,12 @@ def named(domain: CellDomain, cliques: Iterable[Sequence[str]], option: str) -> 
 
 def estimation_seconds(megabytes: float) -> float:
     """Say roughly how long one estimate of a model of that size takes [s]."""
-    return _SECONDS_AN_ESTIMATE + _SECONDS_A_MEGABYTE * megabytes
+    return _SECONDS_AN_ESTIMATE + _SECONDS_PER_MEGABYTE * megabytes
 
 
 def drawing_seconds(draws: int) -> float:
     """Say roughly how long so many draws take [s]."""
-    return _SECONDS_A_DRAW * draws
+    return _SECONDS_PER_DRAW * draws
 
 
 def expected_error(domain: CellDomain, measured: Sequence[tuple[Clique, CountNoise]]) -> Mapping[int, float]:

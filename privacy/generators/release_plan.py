@@ -22,11 +22,11 @@ from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
 
-AskedT = TypeVar("AskedT", bound=SynthesisTask)
+TaskT = TypeVar("TaskT", bound=SynthesisTask)
 
 
 @dataclass(frozen=True)
-class FittedPlan(Generic[AskedT]):
+class FittedPlan(Generic[TaskT]):
     """What a release of what is fitted to noisy values will ask its grant for.
 
     Args:
@@ -42,7 +42,7 @@ class FittedPlan(Generic[AskedT]):
 
     by: str
     options: BaseModel
-    asked: AskedT
+    asked: TaskT
     made: GeneratorPlan
     epsilon: int
     delta: int
@@ -92,7 +92,7 @@ def plan_synthetic(
     """
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
-    asked = asked_of(product, contract, epsilon=epsilon, delta=delta)
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
     made, asked = noise_planned(lambda asked: made_by.plan(asked, options), asked, rooms, noise_epsilon)
     cost = made.claim.epsilon
     if cost > Fraction(epsilon) * PICO:
@@ -104,11 +104,11 @@ def plan_synthetic(
 
 
 def noise_planned(
-    plan: Callable[[AskedT], GeneratorPlan],
-    asked: AskedT,
+    plan: Callable[[TaskT], GeneratorPlan],
+    asked: TaskT,
     rooms: Sequence[MultiplierRange],
     noise_epsilon: Fraction | None,
-) -> tuple[Calibrated, AskedT]:
+) -> tuple[Calibrated, TaskT]:
     """Plan with the least noise that claim and accounts allow, or with the noise that was planned before.
 
     Returns:
@@ -160,7 +160,7 @@ def _takes_pictures(name: str) -> bool:
         return False
 
 
-def asked_of(
+def task_of(
     product: SyntheticProduct | ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
 ) -> SynthesisTask:
     """Return what a generator is asked for, from what is public alone."""

@@ -20,7 +20,7 @@ from privacy.generators.planning import (
 )
 from privacy.generators.spending import Spending
 
-_SECONDS_A_CANDIDATE: Final = 4e-5
+_SECONDS_PER_CANDIDATE: Final = 4e-5
 """Of each choice among all pairs."""
 
 
@@ -88,6 +88,6 @@ def plan_stages(asked: SynthesisTask, options: Options, stages: Stages, what: st
         megabytes=options.max_model_megabytes,
         seconds=drawing_seconds(draws)
         + estimates * estimation_seconds(0.0)
-        + _SECONDS_A_CANDIDATE * len(choices) * comb(len(columns), 2),
+        + _SECONDS_PER_CANDIDATE * len(choices) * comb(len(columns), 2),
         expected_error=expected_error(asked.domain, one_way),
     )

@@ -23,8 +23,8 @@ from privacy.learning.plan import TrainingPlan, checked_useful
 from privacy.learning.statistics import Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 
-_MULTIPLICATIONS_A_SECOND: Final = 1e10
-_NUMBERS_A_SECOND: Final = 3e7
+_MULTIPLICATIONS_PER_SECOND: Final = 1e10
+_NUMBERS_PER_SECOND: Final = 3e7
 _MEGABYTE: Final = 2**20
 _UNCERTAIN: Final = 4
 """A time limit is refused where this many times less than the estimate."""
@@ -137,9 +137,9 @@ def generator_plan(
         + 48 * width * width
         + options.rows_about * width
     ) / _MEGABYTE
-    a_step = 6 * parameters * options.passes * float(plan.expected_batch_size) / _MULTIPLICATIONS_A_SECOND
-    seconds = 1 + plan.steps * (1e-3 + a_step + parameters / _NUMBERS_A_SECOND)
-    seconds += 2 * options.rows_about * width * width / _MULTIPLICATIONS_A_SECOND * (len(sums) > 1)
+    a_step = 6 * parameters * options.passes * float(plan.expected_batch_size) / _MULTIPLICATIONS_PER_SECOND
+    seconds = 1 + plan.steps * (1e-3 + a_step + parameters / _NUMBERS_PER_SECOND)
+    seconds += 2 * options.rows_about * width * width / _MULTIPLICATIONS_PER_SECOND * (len(sums) > 1)
     if megabytes > options.max_memory_megabytes:
         raise CannotGenerate(
             f"{what}: about {megabytes:,.0f} MB of memory; allowed: max_memory_megabytes "

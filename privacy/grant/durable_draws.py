@@ -59,7 +59,7 @@ class Reserve:
     interruptions: int
 
 
-class DrawOnce:
+class DurableDraws:
     """The draws of one charge.
 
     Args:

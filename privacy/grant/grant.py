@@ -35,7 +35,7 @@ from privacy.grant.arguments.exact_types import (
     rebuilt,
 )
 from privacy.grant.arguments.training_arguments import checked_training
-from privacy.grant.durable_draws import DrawnValues, DrawOnce
+from privacy.grant.durable_draws import DrawnValues, DurableDraws
 from privacy.grant.measurement import (
     DrawRequest,
     Measurement,
@@ -120,7 +120,7 @@ class Grant(FederatedDraws):
             raise TypeError(f"{type(random_bytes).__name__} is no {charge.security} source of noise")
         self._charge = charge
         self._random_bytes = random_bytes
-        self._once = DrawOnce(database, files, journal, charge, calculi, where=repr(self))
+        self._once = DurableDraws(database, files, journal, charge, calculi, where=repr(self))
 
     def __repr__(self) -> str:
         """Show whose grant it is."""

@@ -195,7 +195,7 @@ class DeltaTraining:
         return by_part(self.training.widths, weights=self.limit, biases=self.bias_limit)
 
     @property
-    def epochs_a_draw(self) -> int:
+    def epochs_per_draw(self) -> int:
         """Epochs from one checkpoint to the next: b."""
         return self.training.epochs // self.checkpoints
 
@@ -207,7 +207,7 @@ class DeltaTraining:
     def event(self, noise: Noise, *, rows_per_unit: int) -> VectorEvent:
         """Return the event of one draw; the noise's amount is of the whole training, as of `ParameterRelease`."""
         moved = self.training.parameters * rows_per_unit
-        return _event(noise, parameters=moved, epochs=self.training.epochs, of_epochs=self.epochs_a_draw)
+        return _event(noise, parameters=moved, epochs=self.training.epochs, of_epochs=self.epochs_per_draw)
 
     def to_json(self) -> dict[str, Any]:
         """Write it as JSON values; floats as text."""

@@ -21,7 +21,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
 from privacy.marginals.errors import NothingPossible
 from privacy.marginals.junction_tree import JunctionTree
-from privacy.marginals.table_plan import TablePlan
+from privacy.marginals.table_plan import ContractionTree
 
 SMALLEST = 1e-200
 LARGEST = 1e200
@@ -44,7 +44,7 @@ class BeliefPropagation:
         self._assigned: list[list[Clique]] = [[] for _ in tree.nodes]
         for clique, number in self._home.items():
             self._assigned[number].append(clique)
-        self._plans = [TablePlan(node.columns, node.shape) for node in tree.nodes]
+        self._plans = [ContractionTree(node.columns, node.shape) for node in tree.nodes]
         count = len(tree.nodes)
         self._shift: list[Floats | None] = [None] * count
         self._dead: list[NDArray[np.bool_]] = [np.empty(0, dtype=np.bool_)] * count

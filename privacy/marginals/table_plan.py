@@ -71,7 +71,7 @@ def steps(shape: tuple[int, ...], axes: Axes, targets: frozenset[Axes]) -> Step:
     return Step(axes, tuple(children))
 
 
-class TablePlan:
+class ContractionTree:
     """A large table over some columns.
 
     Args:

@@ -30,7 +30,7 @@ Bracket: TypeAlias = Callable[[int], tuple[Decimal, Decimal]]
 """From a number of decimal digits to (lower, upper) around one irrational number in (0, 1)."""
 
 _FIRST_BYTES: Final = 8
-_NATS_A_BYTE: Final = Fraction(5546, 1000)
+_NATS_PER_BYTE: Final = Fraction(5546, 1000)
 """Above ln 256 = 5.54517...: e^-x begins with k zero bytes where x is at least k times this."""
 _GUARD_DIGITS: Final = 10
 _VANISHING_EXPONENT: Final = 2**50
@@ -92,7 +92,7 @@ class _Ratio(BinaryExpansion):
 def exp_minus(exponent: Fraction) -> BinaryExpansion:
     """Expand e^-x."""
     _check_exponent(exponent)
-    zeros = int(exponent / _NATS_A_BYTE)
+    zeros = int(exponent / _NATS_PER_BYTE)
     return BinaryExpansion(lambda digits: _exp_minus_bounds(exponent, digits), zeros=zeros)
 
 

@@ -242,7 +242,7 @@ def guarantee(known: Federation) -> dict[str, Any]:
         "adjacency": contract.adjacency,
         "unit": contract.unit.column or "row",
         "rows_per_unit": contract.unit.max_rows_per_unit,
-        "sites_a_person": plan.trust.sites_a_person,
+        "sites_per_person": plan.trust.sites_per_person,
         "person": person(known),
         "record": record(known),
         "epsilon_person": pico_to_text(of_person.epsilon),

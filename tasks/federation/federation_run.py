@@ -173,6 +173,6 @@ def _counting(
     """Share the charge out over the tables and the reserve, evenly."""
     draws, unit = len(terms.cliques) + terms.reserve, contract.unit.max_rows_per_unit
     rho = rho_for(spec.charge.epsilon, Fraction(spec.charge.delta)) / draws
-    moves = marginal_moves(contract.adjacency, unit * trust.sites_a_person)
+    moves = marginal_moves(contract.adjacency, unit * trust.sites_per_person)
     variance = gaussian_sigma_squared(rho, moves)
     return CountingPlan(terms.cliques, variance, contract.adjacency, unit, sites, rows_about, trust, terms.reserve)

@@ -20,7 +20,7 @@ def person(known: Federation) -> str:
 
     Where the unit is a row, an event moves by one row a site, however many rows of a person a site has.
     """
-    sites = known.plan.trust.sites_a_person
+    sites = known.plan.trust.sites_per_person
     return f"{_rows(known)} at {'one site' if sites == 1 else f'each of up to {sites} sites'}"
 
 
@@ -38,7 +38,7 @@ def _rows(known: Federation) -> str:
 def words(known: Federation) -> list[str]:
     """Say in words who is trusted with what, and what is not protected."""
     trust, plan = known.plan.trust, known.plan
-    more = "more rows" if trust.sites_a_person == len(plan.sites) else "more rows, or rows at more sites,"
+    more = "more rows" if trust.sites_per_person == len(plan.sites) else "more rows, or rows at more sites,"
     said = [
         f"the unit is a record: {record(known)}",
         f"the loss of a person counts {person(known)}, as declared; who has {more} may lose more",

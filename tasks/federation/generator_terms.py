@@ -19,7 +19,7 @@ from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.options import Options
 from privacy.generators.p3gm_across import FEDERATED, Across, P3gmAcross
 from privacy.generators.planning import check, check_size
-from privacy.generators.release_plan import asked_of
+from privacy.generators.release_plan import task_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def generator_across(
     Privacy: reads no data.
     """
     options = _options(spec, terms, sum(parties.rows_about))
-    asked = asked_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+    asked = task_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
     across = Across(
         parties.sites,
         parties.rows_about,
@@ -58,7 +58,7 @@ def generator_across(
 
 def estimated_of(spec: FederationSpec, terms: GeneratorTerms, contract: Contract) -> SynthesisTask:
     """Return what a model estimated from tables is asked for."""
-    return asked_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
+    return task_of(terms.product, contract, epsilon=spec.charge.epsilon, delta=spec.charge.delta)
 
 
 def check_estimation(

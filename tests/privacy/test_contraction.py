@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privacy.arrays import Floats
 from privacy.marginals import contraction
 from privacy.marginals.contraction import lacking, sum_onto, three_axes
-from privacy.marginals.table_plan import TablePlan
+from privacy.marginals.table_plan import ContractionTree
 
 COLUMNS = ("a", "b", "c", "d", "e")
 SHAPE = (3, 8, 9, 10, 11)
@@ -54,7 +54,7 @@ def test_sums_are_those_of_the_whole_table(seed: int, spread: float, weighted: b
         values = generator.random((3, 8)) * (generator.random((3, 8)) > 0.3)
         weight = (("a", "b"), values)
         table = table * values[:, :, None, None, None]
-    plan = TablePlan(COLUMNS, SHAPE)
+    plan = ContractionTree(COLUMNS, SHAPE)
     asked = [(), *PAIRS, ("a", "b", "d", "e"), ("e", "c")]
     found = plan.sums(factors, asked, weight)
     if spread < 10:  # beyond that floats may not hold the products
@@ -72,7 +72,7 @@ def test_what_floats_do_not_hold_is_left_to_the_blocks() -> None:
     one[:, 3], other[:, 3] = 900.0, -900.0
     one[:, 5], other[:, 5] = -900.0, 900.0
     factors = [(("d", "e"), one), (("c", "e"), other)]
-    plan = TablePlan(COLUMNS, SHAPE)
+    plan = ContractionTree(COLUMNS, SHAPE)
     assert plan._contracted(factors, frozenset({(2, 3)}), None) is None
     found = plan.sums(factors, [("c", "d")])[("c", "d")]
     np.testing.assert_allclose(found, np.full((9, 10), prod(SHAPE) / 90), rtol=1e-12)

@@ -24,7 +24,7 @@ from tests.privacy.federating import a_ledger
 from tests.privacy.ledgers import Counted, Place
 
 NAMES = ("north", "east", "south")
-BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_a_person=1)
+BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_per_person=1)
 SERVER = replace(BLIND, noise="server", server="the office", colluding=0)
 PLAN = CountingPlan((("age",), ("ward",)), Fraction(4), "add_remove", 1, NAMES, (40, 40, 40), BLIND, reserve=1)
 EXACT = {name: np.arange(400).reshape(4, 100) * (place + 1) for place, name in enumerate(NAMES)}
@@ -94,11 +94,11 @@ def test_a_sum_of_shares_is_a_discrete_gaussian() -> None:
 
 
 def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
-    shared = replace(PLAN, trust=replace(BLIND, sites_a_person=3))
+    shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event.moves == (3,)
-    assert shared.record_event == PLAN.record_event
-    replaced = replace(PLAN, adjacency="replace_one", rows_per_unit=2, trust=replace(BLIND, sites_a_person=2))
-    assert (replaced.record_event.moves, replaced.person_event.moves) == ((2, 2), (4, 4))
+    assert shared.site_row_event == PLAN.site_row_event
+    replaced = replace(PLAN, adjacency="replace_one", rows_per_unit=2, trust=replace(BLIND, sites_per_person=2))
+    assert (replaced.site_row_event.moves, replaced.person_event.moves) == ((2, 2), (4, 4))
 
 
 def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places: Callable[[str], Place]) -> None:

@@ -27,7 +27,7 @@ ROUNDS, TABLE = 3, 400
 LAYOUT = mixed_layout()
 LEARNER = classifier(network=perceptron(18, 4, outputs=3), optimizer=Sgd(0.5))
 CPU = Execution("cpu", rows_at_once=512)
-SERVER = Trust("server", secure_aggregation=False, server="the office", fewest=1, colluding=0, sites_a_person=1)
+SERVER = Trust("server", secure_aggregation=False, server="the office", fewest=1, colluding=0, sites_per_person=1)
 HALF = FederatedPlan(
     TrainingPlan(Fraction(1, 2), Fraction(TABLE), ROUNDS, Fraction(1), Fraction(2), 1, reserve=0),
     ("north", "east"),

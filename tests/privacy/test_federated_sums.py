@@ -17,7 +17,7 @@ from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, RoundSum, lifted
 from privacy.federation.summing_plan import SumBounds, SummingPlan
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import open_grant
 from privacy.grant.sites import sum_shares as federated_sums
 from privacy.learning.embedding import Embedding
@@ -31,7 +31,7 @@ from tests.privacy.learning_rows import LAYOUT, all_statistics, embedded, privat
 from tests.privacy.ledgers import Place
 
 NAMES = ("north", "east", "south")
-BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_a_person=1)
+BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_per_person=1)
 SERVER = replace(BLIND, noise="server", server="the office", colluding=0)
 RHO = Fraction(1, 50)
 NOTHING = np.zeros(0, np.float32)
@@ -134,7 +134,7 @@ def test_no_change_of_a_units_rows_moves_what_is_sent_by_more_than_the_event_say
     for rows_about in (40, 10**5, 10**6):
         about = {"adjacency": adjacency, "rows_per_unit": 2, "rows_about": (rows_about, 40, 40)}
         try:
-            plan = planned(statistic, **about, trust=replace(BLIND, sites_a_person=2))
+            plan = planned(statistic, **about, trust=replace(BLIND, sites_per_person=2))
         except CannotTrain:
             continue
         for turn in range(20):
@@ -170,9 +170,9 @@ def test_rounding_is_counted() -> None:
 
 
 def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
-    shared = replace(PLAN, trust=replace(BLIND, sites_a_person=3))
+    shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event(0).moves == (3 * shared.moves(0)[0],)
-    assert concentrated_loss(shared.record_event(0)) < RHO / 8
+    assert concentrated_loss(shared.site_row_event(0)) < RHO / 8
     assert concentrated_loss(shared.person_event(0)) <= RHO
     assert shared.sigma_squared(0) == pytest.approx(9 * PLAN.sigma_squared(0))
 
@@ -223,7 +223,7 @@ def test_a_site_killed_at_the_end_of_a_phase_pays_when_the_next_begins(
 
     parties = Parties(places)
     with monkeypatch.context() as patched:
-        patched.setattr(DrawOnce, "_enter", killed)
+        patched.setattr(DurableDraws, "_enter", killed)
         with pytest.raises(Killed):
             parties.answer("north", Call(0, "0" * 16, NOTHING))
     grant, rows = open_grant(parties.ledgers["north"], "run-1"), private(WARDS["north"], WIDE)

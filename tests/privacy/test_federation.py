@@ -23,7 +23,7 @@ from privacy.federation.coordinator import Attempts, replayed, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
 from privacy.federation.rounds import Call, Collected, lifted, residues_of
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.learners import parameters_of
@@ -189,7 +189,7 @@ def test_a_site_that_is_killed_between_receipt_and_journal_pays_and_answers_agai
     site = Federation(places).sites["north"]
     site(call(0, 0))
     with monkeypatch.context() as patched:
-        patched.setattr(DrawOnce, "_enter", killed)
+        patched.setattr(DurableDraws, "_enter", killed)
         with pytest.raises(Killed):
             site(call(0, 1))
     site.grant = open_grant(site.ledger, "run-1")
@@ -272,7 +272,7 @@ def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], 
         {"fewest": 4},
         {"fewest": 1},
         {"colluding": 2},
-        {"sites_a_person": 4},
+        {"sites_per_person": 4},
         {"noise": "nobody"},
         {"server": "x"},
         {"noise": "server"},
@@ -306,7 +306,7 @@ def test_a_plan_survives_being_written_down() -> None:
 
 def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:
     """Against a second derivation: with every row sampled, m rows are one Gaussian of multiplier s / m."""
-    shared = replace(PLAN, trust=replace(BLIND, sites_a_person=3))
+    shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event == PoissonSampledGaussian(Fraction(2, 3), at_least_one(Fraction(1, 2), 3), 1)
     assert Fraction(7, 8) <= at_least_one(Fraction(1, 2), 3) <= Fraction(7, 8) + Fraction(1, 2**40)
     whole = replace(shared, training=replace(TRAINING, sampling_probability=Fraction(1)))

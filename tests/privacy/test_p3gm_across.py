@@ -37,7 +37,7 @@ from tests.privacy.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, que
 
 NAMES = ("north", "east", "south")
 CPU = Execution("cpu", rows_at_once=2048)
-BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_a_person=1)
+BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_per_person=1)
 WIDE = 20_000
 ACROSS = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 60, 2_000, Fraction(1), reserve=1, sums_reserve=1)
 QUICK = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 3, 2_000, Fraction(1), reserve=1, sums_reserve=1)
@@ -143,7 +143,7 @@ def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Cal
     "changed",
     [
         {},
-        {"trust": replace(BLIND, sites_a_person=2)},
+        {"trust": replace(BLIND, sites_per_person=2)},
         {"trust": replace(BLIND, noise="server", server="office", colluding=0)},
         {"sums_reserve": 0, "reserve": 0},
         {"sums_reserve": 3},

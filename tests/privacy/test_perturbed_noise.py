@@ -143,7 +143,7 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
     monkeypatch.setattr(perturbing, "noisy_step", watched)
     state = initial_vector(plain.widths, 1)
     noisy_epochs(codes, training=training, layout=layout, event=event, state=state, source=SecureBytes())
-    assert len(seen) == training.epochs_a_draw * training.batches == 15
+    assert len(seen) == training.epochs_per_draw * training.batches == 15
     epochs = [seen[start : start + 5] for start in range(0, 15, 5)]
     for epoch in epochs:
         assert Counter(row for batch in epoch for row in batch) == Counter(range(200))

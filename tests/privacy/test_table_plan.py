@@ -13,7 +13,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
 from privacy.marginals import table_plan
 from privacy.marginals.factor import aligned
-from privacy.marginals.table_plan import TablePlan
+from privacy.marginals.table_plan import ContractionTree
 
 COLUMNS = tuple("abcdef")
 
@@ -57,7 +57,7 @@ def test_sums_and_largest_values_are_those_of_the_whole_table(case: tuple) -> No
     columns, shape, inputs, asked, block, seed = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_plan, "BLOCK", block)
-        plan = TablePlan(columns, shape)
+        plan = ContractionTree(columns, shape)
     factors = some_factors(columns, shape, inputs, seed)
     (weight,) = some_factors(columns, shape, [columns[:2]], seed + 1)
     logs = whole(columns, shape, factors)
@@ -74,7 +74,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of many blocks, in threads and in one loop."""
     shape = (4, 5, 6, 7, 8)
     monkeypatch.setattr(table_plan, "BLOCK", 100)
-    plan = TablePlan(COLUMNS[:5], shape)
+    plan = ContractionTree(COLUMNS[:5], shape)
     pairs = list(combinations(COLUMNS[:5], 2))
     factors = some_factors(COLUMNS[:5], shape, pairs, 3)
     threaded = plan.sums(factors, pairs)
@@ -86,7 +86,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_axes_follow_the_asked_order() -> None:
     """A reversed clique gives the transposed table."""
     factors = some_factors(("a", "b", "c"), (2, 3, 4), [("a", "b"), ("c", "b")][:1], 1)
-    plan = TablePlan(("a", "b", "c"), (2, 3, 4))
+    plan = ContractionTree(("a", "b", "c"), (2, 3, 4))
     found = plan.sums(factors, [("a", "b"), ("b", "a")])
     np.testing.assert_array_equal(found[("a", "b")], found[("b", "a")].T)
     np.testing.assert_array_equal(plan.largest(factors, ("b", "a")), plan.largest(factors, ("a", "b")).T)

@@ -72,7 +72,7 @@ sites:
   - {name: south, rows_about: 200}
 learner: {label: long, hidden: [4], learning_rate: 0.05}
 training: {rounds: 1, batch: 300, reserve: 2}
-trust: {noise: sites, secure_aggregation: true, server: null, fewest: 2, colluding: 1, sites_a_person: 1}
+trust: {noise: sites, secure_aggregation: true, server: null, fewest: 2, colluding: 1, sites_per_person: 1}
 publish: models
 """
 TABLES = FEDERATION.replace(

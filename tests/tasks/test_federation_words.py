@@ -18,7 +18,7 @@ from tests.tasks.test_federation_sites import known_of, released
 OF_AN_ID = CONTRACT.replace(
     "{kind: row, scope: block}", "{kind: id, column: patient, max_rows_per_unit: 3, scope: block}"
 ).replace("    properties:\n", "    properties:\n      - name: patient\n        logicalType: string\n")
-TWO_SITES = ("sites_a_person: 1", "sites_a_person: 2")
+TWO_SITES = ("sites_per_person: 1", "sites_per_person: 2")
 
 
 def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp
     for place, (contract, sites, rows) in enumerate(
         ((CONTRACT, 1, of_rows), (CONTRACT, 2, of_rows), (OF_AN_ID, 1, of_ids), (OF_AN_ID, 2, of_ids))
     ):
-        spec = TABLES.replace("sites_a_person: 1", f"sites_a_person: {sites}")
+        spec = TABLES.replace("sites_per_person: 1", f"sites_per_person: {sites}")
         known = known_of(a_coordinator(tmp_path / str(place), federation=spec, contract=contract)[0])
         assert person(known) == f"{rows} at {'one site' if sites == 1 else 'each of up to 2 sites'}"
         assert record(known) == f"{rows}{' of one patient' if contract == OF_AN_ID else ''} at one site"

@@ -18,7 +18,7 @@ from contracts.release.classifier import ModelProduct
 from privacy.classifiers.classifier_model import read_classifier
 from privacy.classifiers.inputs import model_layout
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.durable_draws import DurableDraws
 from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tests.tasks.forgery import Json, edit, forge, load
@@ -341,16 +341,16 @@ def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
 def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     """Ctrl-C after the first of two checkpoints: nothing is drawn twice, nothing is charged twice."""
     scenario = anonymized_learning()
-    draw, stopped = DrawOnce.drawn, []
+    draw, stopped = DurableDraws.drawn, []
 
-    def once(self: DrawOnce, asked: Any, *rest: Any, **named: Any) -> Any:
+    def once(self: DurableDraws, asked: Any, *rest: Any, **named: Any) -> Any:
         if asked.key.endswith("/00001") and not stopped:
             stopped.append(asked.key)
             raise KeyboardInterrupt
         return draw(self, asked, *rest, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DrawOnce, "drawn", once)
+        patch.setattr(DurableDraws, "drawn", once)
         with pytest.raises(KeyboardInterrupt):
             scenario.run(tmp_path)
         made = publish_version(scenario, tmp_path)

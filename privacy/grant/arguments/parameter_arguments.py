@@ -37,7 +37,7 @@ def checked_perturbation(rows: object, perturbation: object, noise: object) -> t
     return copied, layout
 
 
-def asked_of(
+def draw_requests(
     perturbation: Perturbation, layout: RowLayout, noise: Noise, *, rows_per_unit: int, key: str
 ) -> tuple[DrawRequest, ...]:
     """Return the draws of a training."""

@@ -37,7 +37,7 @@ class FederatedTraining:
     def asked_of_site(self, key: str, call: Call) -> DrawRequest:
         """Return the draw that one attempt of a round is at a site."""
         about = {**self._about(), "round": call.number}
-        return DrawRequest(f"{key}/{call.number:05d}/{call.attempt}", (), self.plan.record_event, about)
+        return DrawRequest(f"{key}/{call.number:05d}/{call.attempt}", (), self.plan.site_row_event, about)
 
     def asked_of_coordinator(self, key: str, number: int) -> DrawRequest:
         """Return the draw that a round is at the coordinator."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.arrays import Floats, Unsigned
-from privacy.grant.arguments.parameter_arguments import asked_of, checked_perturbation
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.arguments.parameter_arguments import checked_perturbation, draw_requests
+from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.measurement import ParameterMeasurement
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
@@ -44,7 +44,7 @@ def perturbed(
     noise: Noise,
     key: str,
     request: ChargeRequest,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
     progress: OnEpoch,
 ) -> tuple[ParameterMeasurement, ...]:
@@ -52,7 +52,7 @@ def perturbed(
     copied, layout = checked_perturbation(rows, perturbation, noise)
     made: list[ParameterMeasurement] = []
     state = initial_vector(copied.training.widths, copied.training.seed)
-    for place, each in enumerate(asked_of(copied, layout, noise, rows_per_unit=request.rows_per_unit, key=key)):
+    for place, each in enumerate(draw_requests(copied, layout, noise, rows_per_unit=request.rows_per_unit, key=key)):
         event = copied.event(noise, rows_per_unit=request.rows_per_unit)
         make: Callable[[Unsigned], NDArray[np.int64]]
         if isinstance(copied, ParameterRelease):
@@ -107,7 +107,7 @@ def noisy_epochs(
     plain = training.training
     rows, targets = vectors_of(codes, layout, plain.label)
     vector = state.copy()
-    for _ in range(training.epochs_a_draw):
+    for _ in range(training.epochs_per_draw):
         places = assigned(rows.shape[0], training.batches, source)
         order = np.argsort(places, kind="stable")
         ends = np.searchsorted(places[order], np.arange(training.batches + 1))

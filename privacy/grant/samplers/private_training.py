@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privacy.arrays import Unsigned
 from privacy.grant.arguments.training_arguments import Training
-from privacy.grant.durable_draws import DrawOnce, Reserve
+from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.learning.errors import TrainingDiverged
 from privacy.learning.learners import parameters_of
 from privacy.learning.plan import TrainingPlan
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 def train(
-    rows: PrivateRows, training: Training, *, key: str, once: DrawOnce, source: RandomBytes, progress: Progress
+    rows: PrivateRows, training: Training, *, key: str, once: DurableDraws, source: RandomBytes, progress: Progress
 ) -> Trained:
     """Train from checkpoint to checkpoint, replaying those that are there; see `Grant.train`."""
     plan, learner = training.plan, training.learner

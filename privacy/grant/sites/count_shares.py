@@ -15,7 +15,7 @@ from contracts.canonical import digest
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
-from privacy.grant.durable_draws import DrawOnce, Reserve
+from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.measurement import DrawRequest
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.errors import CannotTrain
@@ -40,14 +40,14 @@ def checked_counting(plan: object, request: ChargeRequest) -> CountingPlan:
 
 
 def contribute_counts(
-    counts: PrivateCounts, plan: CountingPlan, call: Call, *, key: str, once: DrawOnce, source: RandomBytes
+    counts: PrivateCounts, plan: CountingPlan, call: Call, *, key: str, once: DurableDraws, source: RandomBytes
 ) -> Contribution:
     """Make one site's counts of one table; see `Grant.contribute_counts`."""
     clique = plan.cliques[call.number]
     if counts.clique != clique or counts.coarsening is not None:
         raise CannotTrain("counts", "of other columns", f"the table of round {call.number}: {', '.join(clique)}")
     name = f"{key}/{call.number:05d}/{call.attempt}"
-    asked = DrawRequest(name, clique, plan.record_event, {"plan": digest(plan.to_json()), "round": call.number})
+    asked = DrawRequest(name, clique, plan.site_row_event, {"plan": digest(plan.to_json()), "round": call.number})
     make = partial(_noisy_counts, plan=plan, source=source)
     steps = sent_once(asked, (counts,), counts._count, make, once=once, source=source)
     return Contribution(asked.key, residues_of(steps))
@@ -61,7 +61,7 @@ def sum_counts(
     attempt: str,
     *,
     key: str,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
 ) -> RoundSum:
     """Collect one table and release its sum over sites, or replay it; see `Grant.sum_counts`."""

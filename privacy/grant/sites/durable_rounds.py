@@ -21,7 +21,7 @@ from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Collect, Collected, RoundSum, checked_collected, lifted
 from privacy.federation.summing_plan import SummingPlan
-from privacy.grant.durable_draws import DrawOnce, Private, Reserve
+from privacy.grant.durable_draws import DurableDraws, Private, Reserve
 from privacy.grant.measurement import DrawRequest
 from privacy.ledger.errors import AttemptBroken, AttemptLost, refusal
 from privacy.noise.random_bytes import RandomBytes
@@ -36,7 +36,7 @@ def sent_once(
     read: Callable[[], _ExactT],
     make: Callable[[_ExactT], LatticeSteps],
     *,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
 ) -> LatticeSteps:
     """Make what a site sends, unless it was sent before.
@@ -71,7 +71,7 @@ def summed_once(
     size: int,
     noise: Callable[[], LatticeSteps],
     reserve: Reserve,
-    once: DrawOnce,
+    once: DurableDraws,
 ) -> RoundSum:
     """Collect one attempt of a round and release its sum, or replay it.
 

@@ -8,7 +8,7 @@ from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, che
 from privacy.federation.summing_plan import SummingPlan
 from privacy.grant.arguments.exact_types import check_counts, checked_layout, checked_statistic, rebuilt_layout
 from privacy.grant.arguments.site_arguments import checked_federation
-from privacy.grant.durable_draws import DrawOnce
+from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.sites.count_shares import checked_counting, contribute_counts, sum_counts
 from privacy.grant.sites.sum_shares import checked_summing, contribute_sums, sum_sums
 from privacy.learning.execution import Execution
@@ -25,7 +25,7 @@ class FederatedDraws:
     """Draws of a grant across sites; `Grant` is the one that there is."""
 
     _charge: Charge
-    _once: DrawOnce
+    _once: DurableDraws
     _random_bytes: RandomBytes
 
     def contribute(
@@ -53,7 +53,7 @@ class FederatedDraws:
             CannotTrain, ValueError: as for `train`; nothing was drawn.
             GrantExceeded: more attempts than the charge holds.
             LedgerRefusal: this attempt was answered before.
-        Privacy: `plan.record_event` for whoever sees sums over at least `plan.trust.fewest` sites; by itself a
+        Privacy: `plan.site_row_event` for whoever sees sums over at least `plan.trust.fewest` sites; by itself a
             contribution has less noise, or none, which is what `plan.trust` says who is trusted with.
         """
         training = checked_federation(checked_layout(rows), learner, plan, execution, self._charge.request)

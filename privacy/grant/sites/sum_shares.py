@@ -16,7 +16,7 @@ from privacy.arrays import Unsigned
 from privacy.federation.plan import Trust
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
 from privacy.federation.summing_plan import SumBounds, SummingPlan
-from privacy.grant.durable_draws import DrawOnce, Reserve
+from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.measurement import DrawRequest
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.errors import CannotTrain
@@ -68,13 +68,13 @@ def contribute_sums(
     call: Call,
     *,
     key: str,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
 ) -> Contribution:
     """Make one site's sums; see `Grant.contribute_sums`."""
     number = check_planned(plan, call.number, statistic)
     name = f"{key}/{number:05d}/{call.attempt}"
-    asked = DrawRequest(name, (), plan.record_event(number), _about(plan, number, statistic, layout))
+    asked = DrawRequest(name, (), plan.site_row_event(number), _about(plan, number, statistic, layout))
     make = partial(_noisy_sums, statistic=statistic, layout=layout, plan=plan, number=number, source=source)
     return Contribution(asked.key, residues_of(sent_once(asked, (rows,), rows._read, make, once=once, source=source)))
 
@@ -88,7 +88,7 @@ def sum_sums(
     attempt: str,
     *,
     key: str,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
 ) -> RoundSum:
     """Collect one sum and release it, or replay it; see `Grant.sum_sums`."""

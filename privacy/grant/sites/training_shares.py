@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privacy.arrays import Unsigned
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, residues_of
 from privacy.grant.arguments.site_arguments import FederatedTraining
-from privacy.grant.durable_draws import DrawOnce, Reserve
+from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows
@@ -25,7 +25,7 @@ from privacy.noise.row_normals import normals_from
 
 
 def contribute(
-    rows: PrivateRows, training: FederatedTraining, call: Call, *, key: str, once: DrawOnce, source: RandomBytes
+    rows: PrivateRows, training: FederatedTraining, call: Call, *, key: str, once: DurableDraws, source: RandomBytes
 ) -> Contribution:
     """Make one site's contribution to one attempt; see `Grant.contribute`."""
     asked = training.asked_of_site(key, call)
@@ -40,7 +40,7 @@ def sum_round(
     attempt: str,
     *,
     key: str,
-    once: DrawOnce,
+    once: DurableDraws,
     source: RandomBytes,
 ) -> RoundSum:
     """Collect one attempt of a round and release its sum, or replay it; see `Grant.sum_round`."""

@@ -17,7 +17,7 @@ from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
 from privacy.classifiers.model_plan import asked_classifier
 from privacy.classifiers.registry import trainer
-from privacy.classifiers.trainer import AskedClassifier
+from privacy.classifiers.trainer import ClassificationTask
 from tasks.products.classifier.classifier_statement_checks import (
     CARD,
     INPUTS,
@@ -117,7 +117,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             return findings
         return findings + self._check_weights(weights, self._model, asked, options)
 
-    def _asked(self, meaning: ModelMeaning) -> tuple[AskedClassifier, BaseModel]:
+    def _asked(self, meaning: ModelMeaning) -> tuple[ClassificationTask, BaseModel]:
         """Return what the trainer was asked for, read again."""
         charge = self._record.replay.charge
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
@@ -160,7 +160,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         )
 
     def _check_weights(
-        self, weights: bytes, model: ClassifierModel, asked: AskedClassifier, options: BaseModel
+        self, weights: bytes, model: ClassifierModel, asked: ClassificationTask, options: BaseModel
     ) -> list[Finding]:
         """Check form and digest of the weights, and that they follow from the noisy values."""
         made_by, stated = trainer(self._record.replay.product["trainer"]), self._record.replay.model

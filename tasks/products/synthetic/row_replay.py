@@ -29,8 +29,8 @@ from tasks.verification.fitted.model_reader import UNREADABLE
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 OTHER_ROWS: Final = "the rows are not what the published model and seed give: do not use them"
-_BYTES_A_VALUE: Final = 64
-_BYTES_A_PLACE: Final = 8
+_BYTES_PER_VALUE: Final = 64
+_BYTES_PER_PLACE: Final = 8
 _SPARE_BYTES: Final = 2**22
 _MOST_FINDINGS: Final = 20
 
@@ -103,7 +103,7 @@ def _check_form(
     unpacked = unpacked_size(data, metadata)
     longest = sum(max((len(text.encode()) for text in form.values if text is not None), default=0) for form in forms)
     places = sum(form.places for form in forms)
-    most = stated.number * (_BYTES_A_VALUE * len(forms) + longest + _BYTES_A_PLACE * places) + _SPARE_BYTES
+    most = stated.number * (_BYTES_PER_VALUE * len(forms) + longest + _BYTES_PER_PLACE * places) + _SPARE_BYTES
     if unpacked > most:
         return [Finding(where, "unpacked size", f"{unpacked} bytes", f"at most {most} bytes", OTHER_ROWS)]
     return []

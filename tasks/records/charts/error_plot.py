@@ -17,7 +17,7 @@ MARKS: Final = (50, 10)
 """Relative errors that are marked [per cent]."""
 _BOX: Final = (12, 5, 86, 80)
 _TOP: Final = 3.0
-_BARS_A_DECADE: Final = 5
+_BARS_PER_DECADE: Final = 5
 _BARS_REACH: Final = 300
 _LAST_WITH_ROOM: Final = 78
 """Right of this place a label would run over the edge [per cent of the width]."""
@@ -84,7 +84,7 @@ def _label(half_width: int, marks: tuple[Mark, ...]) -> str:
 
 def _bars(positive: NDArray[np.float64], across: tuple[float, float]) -> str:
     """Draw how many positive cells have which size, by the square root."""
-    steps = max(1, round(across[1] * _BARS_A_DECADE))
+    steps = max(1, round(across[1] * _BARS_PER_DECADE))
     counts, edges = np.histogram(np.log10(np.maximum(positive, 1)), bins=steps, range=across)
     drawn = []
     for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):

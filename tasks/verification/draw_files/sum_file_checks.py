@@ -30,7 +30,7 @@ from tasks.verification.fitted_meaning import STATISTIC_FILES, FittedMeaning, st
 from tasks.verification.refinement_replay import RELATIVE_TOLERANCE, values_sha256
 
 _OTHER_SUM: Final = "what was added up is not what the record describes: do not use these values"
-_BYTES_A_ROW: Final = 64
+_BYTES_PER_ROW: Final = 64
 _SPARE_BYTES: Final = 2**22
 
 
@@ -143,7 +143,7 @@ def _read(data: bytes, where: str, statistic: Statistic) -> tuple[dict[str, NDAr
     wanted = [(field.name, str(field.type)) for field in SUM_SCHEMA]
     found = [(field.name, str(field.type)) for field in file.schema_arrow]
     rows, length = file.metadata.num_rows, statistic.length
-    unpacked, most = unpacked_size(data, file.metadata), length * _BYTES_A_ROW + _SPARE_BYTES
+    unpacked, most = unpacked_size(data, file.metadata), length * _BYTES_PER_ROW + _SPARE_BYTES
     for field, is_, must in (("columns", found, wanted), ("rows", rows, length)):
         if is_ != must:
             return None, [Finding(where, field, shown(str(is_)), shown(str(must)), MISFIT)]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 MOST_NUMBERS: Final = 2**28
 """Rows that are read of a file of numbers: what memory holds."""
-_BYTES_A_NUMBER: Final = 128
+_BYTES_PER_NUMBER: Final = 128
 _SPARE_BYTES: Final = 2**22
 _UNPACKED, _PACKED = 2, 3
 _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
@@ -40,7 +40,7 @@ def open_numbers(data: bytes, *, labels: Sequence[str] = ()) -> Any:
     rows = file.metadata.num_rows
     if rows > MOST_NUMBERS:
         raise ValueError(f"{rows} rows; at most {MOST_NUMBERS} are read")
-    unpacked, most = unpacked_size(data, file.metadata), rows * _BYTES_A_NUMBER + _SPARE_BYTES
+    unpacked, most = unpacked_size(data, file.metadata), rows * _BYTES_PER_NUMBER + _SPARE_BYTES
     if unpacked > most:
         raise ValueError(f"it unpacks to {unpacked} bytes; its {rows} rows can need at most {most}")
     return file

@@ -34,7 +34,7 @@ MEASURED: Final[Types] = {
     "structural_zero": "bool",
 }
 _ARROW_TYPES: Final = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
-_BYTES_A_VALUE: Final = 64
+_BYTES_PER_VALUE: Final = 64
 _SPARE_BYTES: Final = 2**22
 MOST_ROWS: Final = 2**26
 """Rows that are read of one file: what memory holds. No table of so many cells can be planned (`MOST_CELLS`)."""
@@ -166,7 +166,7 @@ def check_weight(
     if rows > MOST_ROWS:
         return [Finding(where, "rows", str(rows), f"at most {MOST_ROWS}: more are not read", MISFIT)]
     longest = sum(max(len(label.encode()) for label in cells.column(name).labels) for name in clique)
-    allowed = rows * (longest + _BYTES_A_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
+    allowed = rows * (longest + _BYTES_PER_VALUE * (len(clique) + len(values))) + _SPARE_BYTES
     unpacked = unpacked_size(data, metadata)
     if unpacked <= allowed:
         return []
