@@ -100,3 +100,4 @@ def _print(console: Console, report: dict[str, Any]) -> None:
         console.print("No check can tell:")
         for line in report["cannot_tell"]:
             console.print(f"  {line}")
+        console.print(f"The publisher's word: {', '.join(report['publishers_word'])}")

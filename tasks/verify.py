@@ -19,7 +19,8 @@ The rules, in the order in which they are checked:
        synthetic version come out of its published model and seed, and keep what the contract declares impossible and
        in order
    10. croissant.json states the files' digests; deployment.yaml, lineage.json and label.html say what the record
-       says; they and the pages are what record and data files render to, where this very code rendered them
+       says; where this very code wrote them, they and the pages are what record and data files render to, and each
+       field for people is what follows from what is published, or is listed as the publisher's word
    11. (asked for by `deep`, of a synthetic version) its generator, run again on the published measurements and
        choices, asks for these and no others, and comes to the published model, up to a tolerance on its marginals
    12. (where an auditors' record is named) it is signed under the pinned key, the published record commits to it, and
@@ -41,7 +42,6 @@ from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.version_statements import Manifest, Proof, read_statement
-from tasks.records.page.page import PAGES
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
@@ -50,7 +50,7 @@ from tasks.verification.catalogue_digests import check_catalogue
 from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.data_files.rewriting import check_written
-from tasks.verification.descriptions import check_descriptions, record_values
+from tasks.verification.descriptions import check_descriptions
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.explanations import check_told
 from tasks.verification.files.version_folder import (
@@ -75,13 +75,14 @@ from tasks.verification.inclusion import (
     read_run,
 )
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport
-from tasks.verification.pages import NOT_COMPARED, check_pages, words_of_this_code
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
-from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded
+from tasks.verification.recompute.effort import MOST_TERMS
 from tasks.verification.record_identity import check_charge, check_identity
 from tasks.verification.stated_errors import check_expected_errors
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
+from tasks.verification.trial import tried
+from tasks.verification.words import Words, check_words
 
 __all__ = ["read_public_key", "verify"]
 
@@ -89,8 +90,6 @@ logger = logging.getLogger(__name__)
 
 RECORD: Final = "record.json"
 CATALOGUE: Final = "croissant.json"
-_LEADS_NOWHERE: Final = "no honest version leads to this: do not use it, and tell Sudare's maintainers"
-_TOO_MUCH: Final = "no release of ours comes near: do not believe what it claims, and use nothing from it"
 _STOPPED: Final = "the rest of this rule: its check stopped"
 
 
@@ -133,7 +132,8 @@ class _Verification:
         self._run: JournalledRun | None = None
         self._product: ProductChecks | None = None
         self._record: Any = None
-        self._other_words: tuple[str, ...] = ()
+        self._words = Words()
+        self._proof: Proof | None = None
 
     def run(self) -> VerificationReport:
         """Check the rules one by one; the manifest is read first, for rule 1 needs its list."""
@@ -150,14 +150,15 @@ class _Verification:
         self._guarded(self._check_catalogue, CATALOGUE, 10)
         self._guarded(self._check_estimation, RECORD, 11)
         self._guarded(self._check_auditors, RECORD, 12)
-        manifest = self._manifest
+        manifest, untold = self._manifest, () if self._product is None else self._product.untold
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
             notes=tuple(self._around.notes),
-            cannot_tell=(*CANNOT_TELL, *(() if self._product is None else self._product.untold), *self._other_words),
+            cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
+            word=self._words.word,
         )
 
     def _guarded(self, check: Callable[[], object], where: str, *rules: int) -> None:
@@ -168,18 +169,7 @@ class _Verification:
                 self._close([finding], (_STOPPED,), rule=rule)
 
     def _tried(self, check: Callable[[], object], where: str) -> Finding | None:
-        """Run a check; whatever it raises comes out of what the folder holds, and is a finding about a file."""
-        try:
-            with bounded(MOST_TERMS):
-                check()
-        except TooMuchWork as error:
-            allowed = f"what at most {MOST_TERMS:,} terms compute"
-            return Finding(where, "what its numbers ask for", str(error), allowed, _TOO_MUCH)
-        except Exception as error:  # no list of what a stranger's file can raise is whole
-            logger.debug("a check of %s raised", where, exc_info=True)
-            found = printable(f"the check stopped at it, with {type(error).__name__}: {error}")
-            return Finding(where, "what it leads to", found, "values that can be checked", _LEADS_NOWHERE)
-        return None
+        return tried(check, where, most=MOST_TERMS)
 
     def _close(self, findings: Sequence[Finding], skipped: Sequence[str] = (), *, rule: int | None = None) -> None:
         """Write down the outcome of the next rule, or of one that is asked for by itself."""
@@ -231,6 +221,7 @@ class _Verification:
         proof, wrong = (None, []) if value is None else read_statement(Proof, value, where=PROOF)
         if proof is None:
             return self._close(findings + wrong, ("the run: no readable proof",))
+        self._proof = proof
         findings += check_inclusion(proof, public_key=self._key, where=PROOF)
         self._run, wrong = read_run(proof, where=PROOF)
         findings += wrong
@@ -332,6 +323,12 @@ class _Verification:
         wrong += check_sealed(sealed, value, public_key=self._key, where=self._sealed.name)
         self._close(wrong, rule=12)
 
+    def _check_words(self) -> None:
+        """Check fields and pages once all before them holds."""
+        if all(done.passed for done in self._checks) and self._product and self._proof and self._manifest:
+            record, manifest = self._product.record, self._manifest
+            self._words = check_words(self._folder, record, self._record, self._proof, manifest, where=RECORD)
+
     def _check_catalogue(self) -> None:
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
@@ -340,10 +337,6 @@ class _Verification:
         if self._record is None:
             return self._close(findings, ("registry entry, lineage and label: no readable record",))
         findings += check_descriptions(self._folder, self._record, self._manifest, self._sound)
-        if not words_of_this_code(record_values(self._record)):
-            self._other_words = (NOT_COMPARED,)
-        elif not findings and all(done.passed for done in self._checks):
-            manifest, page = self._manifest, PAGES["en"]
-            stopped = self._tried(lambda: findings.extend(check_pages(self._folder, self._record, manifest)), page)
-            findings += [] if stopped is None else [stopped]
+        stopped = self._tried(self._check_words, RECORD)
+        findings += [*self._words.findings, *([] if stopped is None else [stopped])]
         return self._close(findings)

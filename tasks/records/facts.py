@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
+from privacy.accounting.claim import release_claim
 from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.release_plan import SyntheticPlan
 from privacy.grant.measurement import Measurement, SparseMeasurement
@@ -115,6 +116,11 @@ class RunFacts:
     def of_tables(self) -> bool:
         """Whether tables of counts are published, and not what was fitted."""
         return self.synthesis is None and self.classifier is None
+
+    @property
+    def claim_source(self) -> str:
+        """Which derivation gives the claimed ε (`release_claim`); it needs the second accountant."""
+        return release_claim(self.charge.request.events, self.charge.request.delta).by
 
     @property
     def tables_plan(self) -> TablesPlan:

@@ -87,11 +87,12 @@ def public_copy(record: RecordJson, commitment: str | None = None) -> RecordJson
 
 
 def _filled(group: FieldGroup, values: dict[str, Any]) -> dict[str, Any]:
-    fields = {field.name: _field(field, values[field.name]) for field in group.fields}
+    fields = {field.name: stated_field(field, values[field.name]) for field in group.fields}
     return {"title": group.title, "fields": fields}
 
 
-def _field(field: Field, value: Any) -> dict[str, Any]:
+def stated_field(field: Field, value: Any) -> dict[str, Any]:
+    """Write a field with its value, or without one and why."""
     if value is None:
         return {"class": field.visibility, "value": NOT_AVAILABLE, "reason": field.absent}
     return {"class": field.visibility, "value": value}

@@ -18,6 +18,15 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 
+EXACT: Final = frozenset(
+    {
+        *(f"A.{name}" for name in ("release_id", "version", "due", "supersedes", "reference_period")),
+        *("E.scope", "E.adjacency", "E.rows_per_unit", "F.epsilon", "F.delta"),
+        *(f"G.{name}" for name in ("account", "cap", "before", "charged", "after", "left", "run")),
+        *("P.formulas", "Q.draw_digests", "Q.spec_digest", "Q.contract_digest"),
+    }
+)
+"""The fields that `_expected` derives whatever code wrote the record."""
 _LISTED: Final = ("cells", "threshold", "listed_noisy", "listed_refined", "absent_interval")
 _MISLEADING: Final = "the record tells people something else than what was computed: rely on the replayed value"
 

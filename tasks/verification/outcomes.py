@@ -95,8 +95,8 @@ ALL_RULES: Final = (
     Rule(
         10,
         "descriptions",
-        "catalogue entry, registry entry, lineage, label and pages say what the record says",
-        "catalogues, labels or pages say something else than the record: go by the record",
+        "fields for people, pages, label and entries follow from what is published",
+        "words for people say something else than was computed: go by `replay` of the record, and by the data files",
     ),
     Rule(
         11,
@@ -160,6 +160,7 @@ class VerificationReport:
         version: number, as the manifest states it.
         notes: what lies around the version and whoever relies on it should know; none of it is held against it.
         cannot_tell: what no check of a version folder can establish.
+        word: the record's fields that follow from nothing published: they are the publisher's word.
     """
 
     checks: tuple[RuleOutcome, ...]
@@ -168,6 +169,7 @@ class VerificationReport:
     version: int | None
     notes: tuple[str, ...] = ()
     cannot_tell: tuple[str, ...] = CANNOT_TELL
+    word: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -190,4 +192,5 @@ class VerificationReport:
             "checks": [check.to_json() for check in self.checks],
             "notes": list(self.notes),
             "cannot_tell": list(self.cannot_tell),
+            "publishers_word": list(self.word),
         }

@@ -17,9 +17,6 @@ from tasks.records.strict_json import shown
 from tasks.verification.files.version_folder import VersionFolder, read_published
 from tasks.verification.recompute.effort import spend
 
-NOT_COMPARED: Final = (
-    "whether pages, label and entries read as the record does: words by other code: not compared, go by the statement"
-)
 _RENDERERS: Final = ("jinja2", "numpy", "pyarrow", "pyyaml", "scipy", "zlib")
 _TERMS_PER_BYTE: Final = 20
 """Of the record: its fields are laid out in two languages, and copied a few times on the way."""

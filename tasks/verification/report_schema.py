@@ -56,6 +56,11 @@ def report_schema() -> dict[str, Any]:
                     "description": "What lies around the version: other versions, latest. Not held against it.",
                 },
                 "cannot_tell": {"type": "array", "items": _TEXT, "description": "What no check can establish."},
+                "publishers_word": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "Fields of the record that follow from nothing published.",
+                },
             }
         ),
     }

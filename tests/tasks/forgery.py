@@ -17,6 +17,7 @@ from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.records.descriptions.description_files import descriptions
+from tasks.records.page.page import prepare, public_pages
 from tests.tasks.version_fixture import Version
 
 Json = dict[str, Any]
@@ -65,6 +66,31 @@ def forge(
             entry["body"]["manifest"] = manifest_sha256
             entry["body"]["earlier"] = []  # nothing was signed before in the journal that is made up here
     (folder / "PROOF.json").write_bytes(readable_json(prove(entries, signer)))
+
+
+def as_forged(version: Version) -> Version:
+    """Put a version under the journal that `forge` makes up, words and all, so that a forgery changes no more."""
+    forge(version)
+    proven = [each["entry"] for each in load(version.folder / "PROOF.json")["entries"]]
+    entries = [Entry(**entry) for entry in proven if entry["kind"] not in ("account_opened", "version_published")]
+    listed = [
+        {"sequence": each.sequence, "kind": each.kind, "previous": each.previous, "hash": each.hash}
+        for each in entries
+    ]
+    with_words(version, lambda record: told(record, "Q.journal_entries", listed))
+    return version
+
+
+def with_words(version: Version, change: Callable[[Json], object]) -> None:
+    """Change the record, render pages and descriptions again, and sign everything again."""
+    folder = version.folder
+    edit(folder / "record.json", change)
+    record = load(folder / "record.json")
+    views = prepare(record, lambda name: (folder / name).read_bytes())
+    for name, content in public_pages(record, views).items():
+        (folder / name).write_bytes(content)
+    describe_again(folder)
+    forge(version)
 
 
 def describe_again(folder: Path) -> None:

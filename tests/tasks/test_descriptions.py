@@ -19,7 +19,7 @@ from tasks.records.descriptions.label import label_html
 from tasks.records.descriptions.lineage import run_event
 from tasks.records.software import software
 from tasks.verify import verify
-from tests.tasks.forgery import Json, edit, forge, load, told
+from tests.tasks.forgery import Json, as_forged, edit, forge, load, told
 from tests.tasks.outside_schemas import DEPLOYMENT, RUN_EVENT
 from tests.tasks.runs import OTHER_ABOUT, second
 from tests.tasks.version_fixture import Version, broken, named, publish_version
@@ -43,9 +43,14 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Version:
     return publish_version(scenario, tmp_path_factory.mktemp("ours"))
 
 
+@pytest.fixture(scope="module")
+def forgeable(ours: Version, tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return as_forged(ours.copy(tmp_path_factory.mktemp("forged") / "v"))
+
+
 @pytest.fixture
-def spoilt(ours: Version, tmp_path: Path) -> Version:
-    return ours.copy(tmp_path / "v")
+def spoilt(forgeable: Version, tmp_path: Path) -> Version:
+    return forgeable.copy(tmp_path / "v")
 
 
 @pytest.fixture

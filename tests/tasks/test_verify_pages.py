@@ -12,9 +12,9 @@ import pytest
 from tasks.records.page.page import PAGES
 from tasks.verification import pages
 from tasks.verification.outcomes import ALL_RULES
-from tasks.verification.pages import NOT_COMPARED
+from tasks.verification.words import NOT_COMPARED
 from tasks.verify import verify
-from tests.tasks.forgery import Json, describe_again, edit, forge, told
+from tests.tasks.forgery import Json, as_forged, describe_again, edit, forge, told
 from tests.tasks.hierarchies import nested
 from tests.tasks.model_runs import anonymized_learning, dp_sgd
 from tests.tasks.picture_runs import PictureScenario
@@ -40,7 +40,8 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(first(), tmp_path_factory.mktemp("here"), here=True)
+    version = publish_version(first(), tmp_path_factory.mktemp("here"), here=True)
+    return as_forged(version.copy(tmp_path_factory.mktemp("forged") / "v"))
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_pat
         page.write_text(page.read_text().replace("</main>", "</main> "))
     forge(version)
     report = verify(version.folder, public_key=version.key)
-    assert named(report) == set(PAGES.values())
+    assert named(report) >= set(PAGES.values())
 
 
 def test_pages_of_a_period_render_the_same_again(of_a_quarter: Version) -> None:  # noqa: F811
@@ -109,7 +110,7 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
 
 def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version: Version) -> None:
     """A declared word is changed in the record, and everything but the pages made again."""
-    forge(version, record=lambda record: told(record, "A.title", "Another town"))
+    forge(version, record=lambda record: told(record, "C.select", "SELECT another"))
     report = verify(version.folder, public_key=version.key)
     assert named(report) == set(PAGES.values())
 
@@ -175,4 +176,4 @@ def test_the_work_that_a_record_makes_is_counted_before_it_is_done(
 ) -> None:
     monkeypatch.setattr(pages, "_TERMS_PER_BYTE", 10**9)
     report = verify(version.folder, public_key=version.key)
-    assert {(f.where, f.field) for f in report.findings} == {("record.html", "what its numbers ask for")}
+    assert {(f.where, f.field) for f in report.findings} == {("record.json", "what its numbers ask for")}

@@ -12,7 +12,7 @@ from benchmarks._periodic_place import make_periodic
 from benchmarks.orchestration import release_plainly
 from privacy.ledger.journal.signing import Signer
 from tasks.verify import verify
-from tests.tasks.forgery import Json, forge, of_kind
+from tests.tasks.forgery import Json, as_forged, forge, of_kind
 from tests.tasks.version_fixture import Version, broken
 
 Change = Callable[[Any], object]
@@ -72,8 +72,7 @@ FORGERIES: dict[str, tuple[Change, Change, set[int]]] = {
 
 def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path) -> None:
     """As it is, and with everything signed anew without a change."""
-    version = of_a_quarter.copy(tmp_path / "v")
-    forge(version)
+    version = as_forged(of_a_quarter.copy(tmp_path / "v"))
     for each in (of_a_quarter, version):
         assert verify(each.folder, public_key=each.key).ok
 

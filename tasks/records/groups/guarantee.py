@@ -8,7 +8,6 @@ from typing import Any
 
 from privacy.accounting.amounts import PICO, atto_to_text, pico_to_text
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from privacy.accounting.claim import release_claim
 from privacy.ledger.terms import ChargeRequest
 from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import FieldGroup, Run, public
@@ -58,7 +57,7 @@ def conversion(run: Run) -> str:
     request = run.facts.charge.request
     if request.delta == 0:
         return "Basic composition: the pure losses of the draws add up."
-    if release_claim(request.events, request.delta).by == "pld":
+    if run.facts.claim_source == "pld":
         return (
             "Privacy loss distributions of the draws, fixed beforehand, are composed; discrete Gaussian noise "
             "counts as continuous noise of a variance less by 4. The account is charged the draws' Rényi losses."
