@@ -127,7 +127,8 @@ class DurableDraws:
             if reserve is not None:
                 self._check_reserve(reserve, [row.key for row in rows])
                 self._files.begin(request.run_key, len(rows), asked.to_json())
-            draw = self._written(asked, len(rows), self._made(asked, len(rows), lambda: make(read())))
+            again = reserve is not None or bool(attempts_of)
+            draw = self._written(asked, len(rows), self._made(asked, len(rows), read, make, again=again))
         if known is None:
             self._enter(draw, asked.event)
         return draw
@@ -168,21 +169,35 @@ class DurableDraws:
             remedy = "start another release, with a larger reserve where runs are often interrupted"
             raise GrantExceeded([Finding(self._where, "reserve", found, allowed, remedy)])
 
-    def _made(self, asked: DrawRequest, number: int, make: Callable[[], DrawnValues]) -> DrawnValues:
+    def _made(
+        self,
+        asked: DrawRequest,
+        number: int,
+        read: Callable[[], _ExactT],
+        make: Callable[[_ExactT], DrawnValues],
+        *,
+        again: bool,
+    ) -> DrawnValues:
         """Read and draw. Should either fail, the draw is spoiled: whether it does may depend on rows, and so is paid.
 
         An engine that does not answer spoils nothing: counts are fetched whole before noise is drawn, the charge
-        stays open, and the run that resumes makes the draw. A spoiled draw stands in its file and in the journal with
-        its event, and is never made again: a caller who could try until it works would have asked something new each
-        time.
+        stays open, and the run that resumes makes the draw. Once noise is drawn no error is let through, by whatever
+        name. A spoiled draw stands in its file and in the journal with its event, and is never made again: a caller
+        who could try until it works would have asked something new each time.
+
+        Args:
+            again: whether the draw was marked as begun, so that a lost attempt at it is paid and may be followed.
         """
+        begun = False
         try:
-            return make()
-        except CountsUnavailable:
-            raise  # read before the draw, which has not begun
-        except (AttemptLost, AttemptBroken):
-            raise  # begun and never finished: entered as lost when it is made again
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may depend on the counts
+            exact = read()
+            begun = True
+            return make(exact)
+        except Exception as error:  # whatever it is, it may depend on the counts
+            if isinstance(error, CountsUnavailable) and not begun:
+                raise  # the draw has not begun
+            if isinstance(error, AttemptLost | AttemptBroken) and again:
+                raise  # entered as lost when it is made again
             spoiled = replace(asked, about={**asked.about, SPOILED: True})
             self._enter(self._written(spoiled, number, np.empty(0, np.int64)), asked.event)
             kind = type(error).__name__

@@ -339,7 +339,7 @@ def test_pieces_of_a_batch_change_nothing_but_rounding(sqlite_place: Place) -> N
 def test_the_state_of_a_training_survives_its_file() -> None:
     learner = p3gm(averaging=0.5, optimizer=Adam(0.1))
     state = training_module.initial_state(learner)
-    again = training_module.State.of(learner, state.to_vector())
+    again = training_module.TrainingState.of(learner, state.to_vector())
     for name in ("parameters", "moments", "average"):
         np.testing.assert_array_equal(getattr(state, name), getattr(again, name))
     assert state.to_vector().size == training_module.state_size(learner)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -35,8 +37,8 @@ LARGEST_DISTANCE: Final = 2**62
 """The largest number of a prediction times its cells: the sum of all differences stays inside 64 bits too [rows]."""
 HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateRows})
 """What only a grant opens; opaque."""
-SCALARS: Final = frozenset({Fraction, int, str, bool, NoneType, MinimumFrequency})
-"""What has no parts that this module walks; a minimum-frequency rule is checked by its own model."""
+SCALARS: Final = frozenset({Fraction, int, str, bool, NoneType})
+"""What has no parts that this module walks."""
 
 
 def rebuilt(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
@@ -57,11 +59,12 @@ def rebuilt(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
         kinds = " or ".join(kind.__name__ for kind in allowed)
         raise ValueError(f"{name} must be {kinds} itself, not {type(value).__name__}")
     if type(value) in HANDLES:
-        if (coarsening := getattr(value, "coarsening", None)) is not None:
-            _exactly(f"{name}.coarsening", coarsening, Coarsening)
+        _check_coarsening(name, value)
         return value
     if type(value) in SCALARS:
         return value
+    if type(value) is MinimumFrequency:
+        return _rebuilt_rule(name, value)
     if not is_dataclass(value):
         raise ValueError(f"{name}: {type(value).__name__} is neither a frozen value nor a handle")
     kind: Any = type(value)
@@ -72,6 +75,50 @@ def rebuilt(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     )
 
 
+def check_unshadowed(name: str, value: Any) -> None:
+    """Refuse a frozen value that keeps more in its dictionary than its fields, in any of its parts.
+
+    Python looks for a method in an object's own dictionary too. A function that a caller puts there, past the frozen
+    class, would be called in the method's place, where exact counts are. What a cached property has left there is
+    taken out, so that it is worked out again.
+
+    Raises:
+        ValueError: an entry that is no field.
+    """
+    if isinstance(value, tuple | list):
+        for part in value:
+            check_unshadowed(name, part)
+        return
+    if not is_dataclass(value):
+        return
+    declared = {each.name for each in fields(value)}
+    own = getattr(value, "__dict__", {})
+    for entry in [entry for entry in own if entry not in declared]:
+        if not isinstance(getattr(type(value), entry, None), cached_property):
+            raise ValueError(f"{name} must keep its fields alone, and not {entry!r} besides")
+        del own[entry]
+    for each in declared:
+        check_unshadowed(f"{name}.{each}", getattr(value, each))
+
+
+def _rebuilt_rule(name: str, rule: MinimumFrequency) -> MinimumFrequency:
+    """Make a minimum-frequency rule again from plain numbers: a model can be constructed past its own checks."""
+    stated = {each: getattr(rule, each) for each in MinimumFrequency.model_fields}
+    for each, value in stated.items():
+        if type(value) not in (int, str, Decimal, NoneType):
+            raise ValueError(f"{name}.{each} must be a plain number, not {type(value).__name__}")
+    return MinimumFrequency.model_validate(
+        {each: str(value) if isinstance(value, Decimal) else value for each, value in stated.items()}
+    )
+
+
+def _check_coarsening(name: str, counts: Any) -> None:
+    coarsening = getattr(counts, "coarsening", None)
+    if coarsening is not None:
+        _exactly(f"{name}.coarsening", coarsening, Coarsening)
+        check_unshadowed(f"{name}.coarsening", coarsening)
+
+
 def _alternatives(declared: Any) -> tuple[Any, ...]:
     """Return the types that a declaration allows."""
     return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
@@ -80,9 +127,7 @@ def _alternatives(declared: Any) -> tuple[Any, ...]:
 def check_counts(counts: object, kind: type) -> None:
     """Refuse what is not a handle of exactly that kind, at its own resolution or at a genuine coarser one."""
     _exactly("counts", counts, kind)
-    coarsening = getattr(counts, "coarsening", None)
-    if coarsening is not None:
-        _exactly("counts.coarsening", coarsening, Coarsening)
+    _check_coarsening("counts", counts)
 
 
 def check_noise(noise: object) -> None:
@@ -99,6 +144,7 @@ def check_depth(until: object, inverse_scale: Fraction) -> None:
     _exactly("until", until, Depth)
     if not isinstance(until, Depth):
         raise ValueError("until must be a Depth")
+    check_unshadowed("until", until)
     _exactly("until.impossible", until.impossible, ImpossibleCells)
     for _, mask in until.impossible.masks:
         _exactly("until.impossible: its masks", mask, np.ndarray)
@@ -132,6 +178,7 @@ def checked_statistic(statistic: object, layout: RowLayout) -> Statistic:
     """Refuse a statistic of another making or of other rows; return a copy that nobody else holds."""
     if not isinstance(statistic, Moments) or type(statistic) is not Moments:
         raise ValueError(f"statistic must be Moments itself, not {type(statistic).__name__}")
+    check_unshadowed("statistic", statistic)
     statistic.__post_init__()
     copied = statistic.rebuilt()
     copied.embedding.check(layout)
@@ -173,6 +220,7 @@ def check_candidates(candidates: Sequence[Candidate], epsilon: object, request: 
     for candidate in candidates:
         _exactly("candidate", candidate, Candidate)
         check_counts(candidate.counts, PrivateCounts)
+        check_unshadowed("candidate.score", candidate.score)
         if type(candidate.score) is DistanceScore:
             _check_distance(candidate.score, candidate.counts)
         elif type(candidate.score) is MutualInformationScore:
