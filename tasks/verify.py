@@ -156,7 +156,7 @@ class _Verification:
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            notes=tuple(self._around.notes),
+            notes=(*self._words.notes, *self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
             word=self._words.word,
         )

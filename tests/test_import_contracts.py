@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -106,3 +108,43 @@ def test_two_files_of_a_room_that_import_each_other_are_a_circle(tmp_path: Path)
 
 def test_the_tree_itself_breaks_nothing(tmp_path: Path) -> None:
     assert lint(tmp_path, added={}) == {}
+
+
+def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_of_the_grants_module_others_take_the_grant_alone() -> None:
+    """What it imports to draw with (samplers, bytes) would leave by its name, and linters of imports see nothing."""
+    for name, tree in sources(*PACKAGES):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "privacy.grant.grant":
+                assert {alias.name for alias in node.names} <= {"Grant", "open_grant"}, name
+            if isinstance(node, ast.ImportFrom) and node.module == "privacy.grant":
+                assert "grant" not in {alias.name for alias in node.names}, name
+            if isinstance(node, ast.Import):
+                assert "privacy.grant.grant" not in {alias.name for alias in node.names}, name
+
+
+def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_door_alone() -> None:
+    """A handle's `_count` and `_read` give what nobody else may see; `_once` and `_random_bytes` make draws of it."""
+    private = {"_count", "_read", "_once", "_random_bytes"}
+    inside = ("privacy/grant/", "privacy/snapshots/", "privacy/marginals/counts.py", "privacy/learning/rows.py")
+    for name, tree in sources(*PACKAGES):
+        if name.startswith(inside):
+            continue
+        for node in ast.walk(tree):
+            of_another = isinstance(node, ast.Attribute) and not (
+                isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            )
+            assert not (of_another and isinstance(node, ast.Attribute) and node.attr in private), (name, node.lineno)
+
+
+def test_no_name_that_is_worked_out_leads_to_noise() -> None:
+    """`import_module` takes names of kinds from tables of ours, and no linter follows it."""
+    for name, tree in sources(*PACKAGES):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.match(r"privacy\.(noise|grant)\b", node.value), (name, node.lineno)

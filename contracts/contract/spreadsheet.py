@@ -19,8 +19,10 @@ from contracts.reading.scalars import Problem
 
 Formulas = Literal["accepted", "neutralised"]
 QUOTE: Final = "'"
-_FIRST: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-"""Their full-width forms too: a spreadsheet in Japanese or Chinese takes them for the same signs."""
+_FIRST: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "﹦", "﹢", "﹣", "﹫")
+"""Their full-width and small forms too: a spreadsheet in Japanese or Chinese takes them for the same signs."""
+_SPLIT: Final = re.compile(rf";\s*[{re.escape(''.join(_FIRST))}]")
+"""Where `;` separates cells, as in much of Europe, what stands after it is a cell of its own; no quote helps that."""
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?: ?%)?")
 _STATED: Final = {
     None: "no category or name of a column in CSV files is one that a spreadsheet takes for a formula",
@@ -57,8 +59,13 @@ def restored(cell: str) -> str:
 
 def formula_labels(column: Column) -> list[str]:
     """List the column's name and labels that a spreadsheet would take for formulas."""
+    return [label for label in _labels(column) if is_formula(label)]
+
+
+def _labels(column: Column) -> tuple[str, ...]:
+    """Return the column's name and the labels that a contract writes out."""
     listed = column.labels if isinstance(column.domain, CategoryDomain | MappingDomain) else ()
-    return [label for label in (column.name, *listed) if is_formula(label)]
+    return (column.name, *listed)
 
 
 def place_of(column: Column, label: str) -> str:
@@ -68,6 +75,20 @@ def place_of(column: Column, label: str) -> str:
 
 def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Problem | None:
     """Refuse labels that a spreadsheet would run, unless it is said how CSV files write them."""
+    split = [(column, label) for column in columns for label in _labels(column) if _SPLIT.search(label)]
+    if split and formulas != "accepted":
+        column, label = split[0]
+        place, allowed = (
+            f"{place_of(column, label)} of column {column.name!r}",
+            "labels without a formula after a `;`",
+        )
+        remedy = (
+            "in the contract write kind: mapping and give the value another label, or write formulas: accepted; a "
+            "spreadsheet that separates cells by `;` would run it, and a single quote in front does not help"
+        )
+        return Problem(
+            f"csv, and {len(split)} labels with a formula after a `;` (the first: {place})", allowed, remedy
+        )
     found = [(column, label) for column in columns for label in formula_labels(column)]
     if not found or formulas is not None:
         return None

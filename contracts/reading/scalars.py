@@ -27,7 +27,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Characters that are not seen and turn the order of those that are: a text with them reads otherwise than it is."""
-_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029{DIRECTION_MARKS}]")
+_UNSEEN_MARKS = "\u200b\u2060\ufeff"
+"""They take no room; the last one, at the head of a CSV file, is read as its byte order mark."""
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029{_UNSEEN_MARKS}{DIRECTION_MARKS}]")
 _UNSEEN = {"\t": "tab", "\n": "line feed", "\r": "carriage return"}
 
 

@@ -41,6 +41,7 @@ def test_labels_are_in_the_order_of_the_codes() -> None:
         ("a\nb", "drop the line feed"),
         ("\x00a", "drop the character U+0000"),
         ("a\u202eb", "drop the right-to-left override"),
+        ("\ufeff=n", "drop the zero width no-break space"),
         (" =1", "drop the space: spaces around a value in the data are ignored"),
     ],
 )

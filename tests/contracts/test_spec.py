@@ -560,6 +560,17 @@ def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_without_a_choice
         assert not [finding for finding in check_spec(other, contract) if finding.field == "publish.formats"]
 
 
+def test_a_formula_after_a_semicolon_is_refused_since_no_quote_helps(tmp_path: Path) -> None:
+    """Where `;` separates cells, the rest of the label is a cell of its own."""
+    contract = loaded(tmp_path, ("values: [F, M]", "values: [F, 'x; =1+1']"))
+    for choice, refused in (("", True), (", formulas: neutralised", True), (", formulas: accepted", False)):
+        text = replaced(SPEC, ("formats: [parquet, csv]", f"formats: [parquet, csv]{choice}"))
+        found = check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract)
+        assert [finding.found for finding in found if finding.field == "publish.formats"] == [
+            "csv, and 1 labels with a formula after a `;` (the first: number 2 of column 'sex')"
+        ] * refused
+
+
 @pytest.mark.parametrize("choice", ["quoted", "neutralized", "true", "[neutralised]", "''"])
 def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_path: Path, choice: str) -> None:
     written = f"formats: [parquet, csv], formulas: {choice}"

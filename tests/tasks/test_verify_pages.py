@@ -128,6 +128,7 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     assert "not compared, go by the statement" in NOT_COMPARED
+    assert report.notes[0].startswith("MADE BY OTHER CODE"), "the terminal shows notes right below the verdict"
 
 
 @pytest.mark.parametrize("name", PAGES.values())
