@@ -148,3 +148,43 @@ def test_no_name_that_is_worked_out_leads_to_noise() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not re.match(r"privacy\.(noise|grant)\b", node.value), (name, node.lineno)
+
+
+RANDOM: Final = frozenset(
+    {
+        "console/sample.py",
+        "console/site/auditors.py",
+        "flows/evaluation/shadow_attack.py",
+        "flows/federation/federated_run.py",
+        "flows/prefect_runs/prefect_server.py",
+        "privacy/evaluation/yardsticks.py",
+        "privacy/ledger/entries.py",
+        "privacy/ledger/ledger.py",
+        "privacy/marginals/seeds.py",
+        "privacy/noise/random_bytes.py",
+        "tasks/evaluation/predictors.py",
+        "tasks/evaluation/propensity_tree.py",
+        "tasks/evaluation/shadow_releases.py",
+        "tasks/evaluation/yardstick_scores.py",
+        "tasks/products/post_processing_seed.py",
+        "tasks/records/auditor_copy.py",
+        "tasks/storage/engines/stage.py",
+        "tasks/storage/workspace/attempts.py",
+        "tasks/storage/workspace/keys.py",
+    }
+)
+"""Keys, salts and names; seeds of post-processing; scores of what is public. Noise is drawn from `random_bytes`."""
+
+
+def test_other_sources_of_randomness_stand_in_files_that_are_listed() -> None:
+    """NumPy's generator beside a handle would break laws 1 and 2, and no contract of imports sees it."""
+    pattern = re.compile(
+        r"\b(?:np|numpy)\.random\b|\bdefault_rng\b|^(?:import|from) (?:random|secrets)\b|\burandom\b", re.M
+    )
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in PACKAGES
+        for path in (ROOT / folder).rglob("*.py")
+        if pattern.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == RANDOM
