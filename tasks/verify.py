@@ -46,7 +46,7 @@ from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
 from tasks.verification.auditor_record import check_sealed
-from tasks.verification.catalogue_digests import check_catalogue
+from tasks.verification.catalogue_digests import check_catalogue, check_headings
 from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
 from tasks.verification.data_files.rewriting import check_written
@@ -339,4 +339,6 @@ class _Verification:
         findings += check_descriptions(self._folder, self._record, self._manifest, self._sound)
         stopped = self._tried(self._check_words, RECORD)
         findings += [*self._words.findings, *([] if stopped is None else [stopped])]
+        if self._words.word and not self._words.notes and isinstance(value, dict):
+            findings += check_headings(value, self._record, where=CATALOGUE)
         return self._close(findings)

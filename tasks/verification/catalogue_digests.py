@@ -1,10 +1,11 @@
-"""Rule 10 of a verification: the digests that the catalogue entry (croissant.json) states are the manifest's."""
+"""Rule 10 of a verification: the catalogue entry states the manifest's digests and what the record says."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from contracts.errors import Finding
+from tasks.records.descriptions.croissant import croissant
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
@@ -42,4 +43,24 @@ def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Findi
         if name not in described | FIXED_FILES | DESCRIPTIONS:
             found = f"nothing about {printable(name)}"
             findings.append(Finding(where, "distribution", found, "every data file", _MISDESCRIBED))
+    return findings
+
+
+def check_headings(value: Any, record: dict[str, Any], *, where: str) -> list[Finding]:
+    """Compare what a Croissant description says of the version as a whole with what this code makes of the record.
+
+    Args:
+        value: croissant.json.
+        record: record.json, whose words this code wrote.
+        where: the name of the file.
+    """
+    expected = croissant(record, ())
+    findings = [
+        Finding(where, printable(key), "an entry besides", "the entries of a description alone", _MISDESCRIBED)
+        for key in sorted(set(value) - set(expected))
+    ]
+    for key in sorted(set(expected) - {"distribution", "recordSet"}):
+        if value.get(key) != expected[key]:
+            found, allowed = shown(value.get(key)), f"{shown(expected[key])}, as the record says"
+            findings.append(Finding(where, key, found, allowed, "go by record.json"))
     return findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -129,6 +130,20 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
     assert NOT_COMPARED in report.cannot_tell
     assert "not compared, go by the statement" in NOT_COMPARED
     assert report.notes[0].startswith("MADE BY OTHER CODE"), "the terminal shows notes right below the verdict"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("description", "These are the exact counts; epsilon = 0.001"), ("license", "none"), ("name", "another-v9")],
+)
+def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, key: str, value: str) -> None:
+    """Signed again by the publisher; its digests are right."""
+    page = version.folder / "croissant.json"
+    page.write_text(json.dumps(json.loads(page.read_text()) | {key: value}), encoding="utf-8")
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {10}
+    assert [(finding.where, finding.field) for finding in report.findings] == [("croissant.json", key)]
 
 
 @pytest.mark.parametrize("name", PAGES.values())
