@@ -16,6 +16,7 @@ from console.render import answer
 from contracts.errors import Finding
 from tasks import verify as verification
 from tasks.verification.outcomes import VerificationReport
+from tasks.verification.words import NOT_COMPARED, NOTE
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")
@@ -94,6 +95,8 @@ def _print(console: Console, report: dict[str, Any]) -> None:
     console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}).")
     if key["passed_over"] is not None:
         console.print("! TWO KEYS:", key["passed_over"])
+    if NOT_COMPARED in report["cannot_tell"]:
+        console.print("!", NOTE)
     for note in report["notes"]:
         console.print("!", note)
     if report["ok"]:

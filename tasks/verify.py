@@ -156,7 +156,7 @@ class _Verification:
             key_id=key_id(self._key),
             release=None if manifest is None else manifest.release,
             version=None if manifest is None else manifest.version,
-            notes=(*self._words.notes, *self._around.notes),
+            notes=tuple(self._around.notes),
             cannot_tell=(*CANNOT_TELL, *untold, *self._words.cannot_tell),
             word=self._words.word,
         )
@@ -339,6 +339,6 @@ class _Verification:
         findings += check_descriptions(self._folder, self._record, self._manifest, self._sound)
         stopped = self._tried(self._check_words, RECORD)
         findings += [*self._words.findings, *([] if stopped is None else [stopped])]
-        if self._words.word and not self._words.notes and isinstance(value, dict):
+        if self._words.word and not self._words.cannot_tell and isinstance(value, dict):
             findings += check_headings(value, self._record, where=CATALOGUE)
         return self._close(findings)

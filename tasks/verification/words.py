@@ -32,13 +32,11 @@ class Words:
         findings: what is wrong.
         word: the record's fields that nothing was compared with: the publisher's word.
         cannot_tell: what could not be compared at all.
-        notes: what whoever reads the verdict has to know beside it.
     """
 
     findings: tuple[Finding, ...] = ()
     word: tuple[str, ...] = ()
     cannot_tell: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def check_words(
@@ -60,6 +58,6 @@ def check_words(
     }
     if not words_of_this_code({name: field.value for name, field in fields.items()}):
         word = (name for name, field in fields.items() if name not in EXACT and field.value != WITHHELD)
-        return Words((), tuple(word), (NOT_COMPARED,), (NOTE,))
+        return Words((), tuple(word), (NOT_COMPARED,))
     findings, derived = check_fields(record, proof, where=where)
     return Words((*findings, *check_pages(folder, value, manifest)), derived)

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from console.verify import _print as print_report
 from tasks.records.page.page import PAGES
 from tasks.verification import pages
 from tasks.verification.outcomes import ALL_RULES
@@ -129,7 +131,11 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     assert "not compared, go by the statement" in NOT_COMPARED
-    assert report.notes[0].startswith("MADE BY OTHER CODE"), "the terminal shows notes right below the verdict"
+    shown = Console(record=True, width=400)
+    print_report(
+        shown, report.to_json() | {"key": {"whose": "", "pinned_since": None, "file": "", "passed_over": None}}
+    )
+    assert "! MADE BY OTHER CODE" in shown.export_text()
 
 
 @pytest.mark.parametrize(
