@@ -22,8 +22,9 @@ from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Category, Table
 from benchmarks.models import DELTA, OVERFITTED
 from benchmarks.results import Row, machine
+from privacy.arrays import Floats
 from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.evaluation.attribute_inference import Array, Inferred, beyond, chosen_weight, evidence, guessed, inferred
+from privacy.evaluation.attribute_inference import Inferred, beyond, chosen_weight, evidence, guessed, inferred
 
 SECRETS: Final = ("sex", "marital-status", "occupation")
 POPULATION: Final = 20_000
@@ -96,7 +97,7 @@ def _attacked(table: Table, rest: NDArray[np.int64], make: Callable[[Table, int]
 
 
 def _rows(
-    kind: str, secret: str, attacked: Attacked, prior: Callable[[Any], Array], fits: Mapping[str, float]
+    kind: str, secret: str, attacked: Attacked, prior: Callable[[Any], Floats], fits: Mapping[str, float]
 ) -> Iterator[Row]:
     """Attack one column: how often it is guessed right, of members and of others, and what the model leaked."""
     model, rows = attacked.shadow
@@ -126,7 +127,7 @@ def _rows(
         print(what, f"{whole.members:.4f} {whole.others:.4f}", "weight", weight, flush=True)
 
 
-def _evidence(attacked: Attacked, model: ClassifierModel, rows: Table, secret: str) -> Array:
+def _evidence(attacked: Attacked, model: ClassifierModel, rows: Table, secret: str) -> Floats:
     column = rows.columns[secret]
     codes, labels, place = rows.codes(), rows.labels(), rows.layout.code_place(secret)
     each = [

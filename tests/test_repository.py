@@ -313,3 +313,40 @@ def test_a_types_name_is_defined_in_one_file() -> None:
             for name in types_of(path.read_text(encoding="utf-8")):
                 places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def module_names(module: str) -> set[str]:
+    """The names that a module of ours binds anywhere, and the modules in it where it is a package."""
+    path = ROOT / module.replace(".", "/")
+    if not path.with_suffix(".py").exists():
+        return {entry.stem for entry in path.iterdir()} if path.is_dir() else set()
+    names = set()
+    for node in ast.walk(ast.parse(path.with_suffix(".py").read_text(encoding="utf-8"))):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases}
+            case _:
+                pass
+    return names
+
+
+def test_tests_and_benchmarks_import_names_that_exist() -> None:
+    """Types are checked in the packages alone, so that nobody else tells when a renamed thing is asked for here."""
+    known: dict[str, set[str]] = {}
+    missing = []
+    for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
+                continue
+            if node.module.split(".")[0] in {*LAYERS, "tests", "benchmarks"}:
+                names = known.setdefault(node.module, module_names(node.module))
+                missing += [
+                    f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
+                    for alias in node.names
+                    if alias.name not in names
+                ]
+    assert missing == []

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from contracts.contract.column import Column
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
 from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
-from contracts.reading.scalars import FieldPath, Label, Problem, as_pair, listed, nearest, refuse, show
+from contracts.reading.scalars import FieldPath, Label, Problem, as_items, as_pair, listed, nearest, refuse
 
 Pair = tuple[str, str]
 _NEVER_LEARNED = "it is public and never learned from the rows"
@@ -32,11 +32,7 @@ class Dependency(Frozen):
     @field_validator("mapping", mode="before")
     @classmethod
     def _as_pairs(cls, written: Any) -> Any:
-        if isinstance(written, dict):
-            return tuple(written.items())
-        if not isinstance(written, list | tuple):
-            refuse([Problem(show(written), "a mapping of label: label")])
-        return tuple(written)
+        return as_items(written, "a mapping of label: label")
 
 
 class Constraint(Frozen):

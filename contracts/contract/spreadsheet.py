@@ -77,11 +77,8 @@ def formula_problem(columns: Sequence[Column], formulas: Formulas | None) -> Pro
     """Refuse labels that a spreadsheet would run, unless it is said how CSV files write them."""
     split = [(column, label) for column in columns for label in _labels(column) if _SPLIT.search(label)]
     if split and formulas != "accepted":
-        column, label = split[0]
-        place, allowed = (
-            f"{place_of(column, label)} of column {column.name!r}",
-            "labels without a formula after a `;`",
-        )
+        (column, label), allowed = split[0], "labels without a formula after a `;`"
+        place = f"{place_of(column, label)} of column {column.name!r}"
         remedy = (
             "in the contract write kind: mapping and give the value another label, or write formulas: accepted; a "
             "spreadsheet that separates cells by `;` would run it, and a single quote in front does not help"

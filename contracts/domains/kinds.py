@@ -32,6 +32,7 @@ from contracts.reading.scalars import (
     Problem,
     Text,
     Wholes,
+    as_items,
     as_tuple,
     nearest,
     parse_bound,
@@ -124,11 +125,7 @@ class MappingDomain(_ListedValues):
     @field_validator("mapping", mode="before")
     @classmethod
     def _as_pairs(cls, written: Any) -> Any:
-        if isinstance(written, dict):
-            return tuple(written.items())
-        if not isinstance(written, list | tuple):
-            refuse([Problem(show(written), "a mapping of raw value: category")])
-        return tuple(written)
+        return as_items(written, "a mapping of raw value: category")
 
     @cached_property
     def categories(self) -> tuple[str, ...]:

@@ -215,6 +215,15 @@ def as_tuple(value: Any) -> Any:
     return tuple(value)
 
 
+def as_items(value: Any, what: str) -> Any:
+    """Read a mapping as its pairs, in their order; refuse what is none, naming what belongs there."""
+    if isinstance(value, dict):
+        return tuple(value.items())
+    if not isinstance(value, list | tuple):
+        refuse([Problem(show(value), what)])
+    return tuple(value)
+
+
 def as_pair(value: Any) -> Any:
     """Refuse anything but a list of two where bounds belong."""
     if not isinstance(value, list | tuple) or len(value) != 2:

@@ -21,7 +21,7 @@ def today(timezone: str | None = None, at: datetime | None = None) -> date:
 
     Args:
         timezone: where, such as Europe/Oslo; None for UTC.
-        at: the time; None for now.
+        at: the time; None for the present one.
     """
     moment = datetime.now(UTC) if at is None else at
     return moment.astimezone(UTC if timezone is None else ZoneInfo(timezone)).date()

@@ -112,7 +112,7 @@ def due_period(spec: Path, at: datetime | None, timezone: str | None = None) -> 
 
 
 def patiently(make: Callable[[], Outcome]) -> Outcome:
-    """Make a release; where a ledger, a store or another run of it is in the way for now, wait and try again."""
+    """Make a release; where a ledger, a store or another run of it is in the way, wait and try again."""
     for pause in PAUSES:
         try:
             return make()

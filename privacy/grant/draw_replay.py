@@ -1,4 +1,4 @@
-"""Whether a draw that was made before is the one that is asked for now."""
+"""Compare a draw that was made before with the one that a run asks for again."""
 
 from __future__ import annotations
 

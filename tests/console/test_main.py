@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 import sudare
 from console import errors
-from console.commands import COMMANDS, GROUPS, DeferredCommand
+from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
@@ -62,20 +62,23 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
 def test_help_imports_no_command(words: tuple[str, ...]) -> None:
     """The list of commands stands in one module; a command is imported when it is called."""
-    places = [place for table in (COMMANDS, *(table for _, table in GROUPS.values())) for place, _ in table.values()]
+    places = [place for table in (COMMANDS, *(table for _, table in GROUPS.values())) for place in table.values()]
     code, modules = _modules_after(*words)
     assert code == 0
     assert not modules.intersection(place.partition(":")[0] for place in places)
 
 
 @pytest.mark.parametrize("table", [COMMANDS, *(table for _, table in GROUPS.values())], ids=lambda table: min(table))
-def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(
-    table: dict[str, tuple[str, str]],
-) -> None:
-    """It stands in the list of commands so that help need not import the command."""
-    for name, (place, summary) in table.items():
-        said = inspect.cleandoc(DeferredCommand(name, place, summary).command.help or "")
-        assert summary == " ".join(said.split("\n\n")[0].split())
+def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(table: dict[str, str]) -> None:
+    """It is read from the source, so that help need not import the command."""
+    for name, place in table.items():
+        said = inspect.cleandoc(DeferredCommand(name, place).command.help or "")
+        assert summary_of(place) == " ".join(said.split("\n\n")[0].split())
+
+
+def test_a_place_without_a_docstring_is_named() -> None:
+    with pytest.raises(LookupError, match=r"console\.plan:no_such_function has no docstring"):
+        summary_of("console.plan:no_such_function")
 
 
 def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:

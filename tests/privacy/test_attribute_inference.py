@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privacy.arrays import Unsigned
+from privacy.arrays import Floats, Unsigned
 from privacy.evaluation.attribute_inference import (
-    Array,
     CellNumbers,
     PredictedShares,
     beyond,
@@ -36,7 +35,7 @@ def memorising(codes: Unsigned, labels: CellNumbers) -> PredictedShares:
     """A model that is sure of the rows it has seen, whole, and of no other."""
     seen = {tuple(row): int(label) for row, label in zip(codes[MEMBERS].tolist(), labels[MEMBERS], strict=True)}
 
-    def told(asked: Unsigned) -> Array:
+    def told(asked: Unsigned) -> Floats:
         sure = np.full((len(asked), 2), 0.5)
         for place, row in enumerate(asked.tolist()):
             if tuple(row) in seen:
@@ -47,7 +46,7 @@ def memorising(codes: Unsigned, labels: CellNumbers) -> PredictedShares:
     return told
 
 
-def of_the_population(asked: Unsigned) -> Array:
+def of_the_population(asked: Unsigned) -> Floats:
     """The truth about everybody: the label is the secret's parity with chance 3/4."""
     odd = np.where(asked[:, PLACE] % 2 == 1, 0.75, 0.25)
     return np.stack([1 - odd, odd], axis=1)

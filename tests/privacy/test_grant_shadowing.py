@@ -46,6 +46,19 @@ def test_a_depth_with_a_rule_of_its_own_is_refused_before_anything_is_drawn(plac
     assert [entry.kind for entry in ledger.entries_of("run-1")] == ["charge_reserved", "grant_opened"]
 
 
+def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place: Place) -> None:
+    """It could show one mask to the check and another to the draw."""
+
+    class Masks(tuple[Any, ...]):
+        __slots__ = ()
+
+    _, grant = opened(place)
+    until = depth()
+    object.__setattr__(until.impossible, "masks", Masks(until.impossible.masks))
+    with pytest.raises(ValueError, match=r"until\.impossible\.masks must be a tuple itself, not Masks"):
+        grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=until)
+
+
 @pytest.mark.parametrize("part", ["statistic", "embedding"])
 def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str) -> None:
     _, grant = opened_for_sums(place)

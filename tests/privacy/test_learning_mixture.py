@@ -32,7 +32,7 @@ from privacy.learning.mixture import (
     smallest_floor,
 )
 from privacy.learning.principal_components import noise_edge, principal_components
-from privacy.learning.statistics import Blocks, Moments
+from privacy.learning.statistics import MomentBlocks, Moments
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning_rows import private
@@ -74,7 +74,7 @@ def noiseless(codes: Unsigned, layout: RowLayout) -> Measure:
 def noisy(grant: Grant, codes: Unsigned, layout: RowLayout, rho: Fraction) -> Measure:
     """Measures through a grant."""
 
-    def measure(statistic: Moments, turn: int) -> Blocks:
+    def measure(statistic: Moments, turn: int) -> MomentBlocks:
         drawn = grant.measure_sums(
             private(codes, layout), statistic, noise=GaussianNoise(rho), key=f"{'-'.join(statistic.parts)}-{turn}"
         )
@@ -183,7 +183,7 @@ def test_what_noise_spoils_is_put_right() -> None:
     """Counts below zero or below `least`, means outside the bound, covariances that are none: all end in range."""
     random = np.random.default_rng(3)
     begin = starting("full")
-    blocks = Blocks(
+    blocks = MomentBlocks(
         np.array([-50.0, 20.0, 400.0]), random.normal(size=(3, 2)) * 900, random.normal(size=(3, 2, 2)) * 300
     )
     made = maximised(blocks, begin, bound=0.7, floor=0.01, least=100)
@@ -195,11 +195,11 @@ def test_what_noise_spoils_is_put_right() -> None:
     values = np.linalg.eigvalsh(made.covariances[2])
     assert 0.01 - 1e-12 <= values.min() <= values.max() <= 0.49 + 1e-12
     nothing = maximised(
-        Blocks(-np.ones(3), np.ones((3, 2)), np.ones((3, 2))), starting("diagonal"), bound=1, floor=0.1, least=1
+        MomentBlocks(-np.ones(3), np.ones((3, 2)), np.ones((3, 2))), starting("diagonal"), bound=1, floor=0.1, least=1
     )
     np.testing.assert_allclose(nothing.weights, 1 / 3)
     with pytest.raises(ValueError, match="counts, sums and second moments"):
-        maximised(Blocks(counts=np.ones(3)), begin, bound=1, floor=0.1, least=1)
+        maximised(MomentBlocks(counts=np.ones(3)), begin, bound=1, floor=0.1, least=1)
 
 
 def test_a_floor_too_low_for_whole_numbers_is_refused_beforehand() -> None:
@@ -229,7 +229,7 @@ def test_a_fit_is_the_same_every_time() -> None:
     """Public beginnings and whole numbers in between: the statistics of all rounds have the same digests."""
     codes, ball, seen = clouds(500), plane(), []
 
-    def measure(statistic: Moments, turn: int) -> Blocks:
+    def measure(statistic: Moments, turn: int) -> MomentBlocks:
         seen.append(statistic.digest)
         return statistic.blocks(statistic.total(codes, PLANE))
 

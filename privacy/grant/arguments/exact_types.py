@@ -83,9 +83,11 @@ def check_unshadowed(name: str, value: Any) -> None:
     taken out, so that it is worked out again.
 
     Raises:
-        ValueError: an entry that is no field.
+        ValueError: an entry that is no field, or a sequence of a class of the caller's.
     """
     if isinstance(value, tuple | list):
+        if type(value) not in (tuple, list):
+            raise ValueError(f"{name} must be a tuple itself, not {type(value).__name__}")
         for part in value:
             check_unshadowed(name, part)
         return
