@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from contracts.errors import Finding, Refused, SudareError
@@ -69,3 +70,12 @@ class SchemaUnknown(LedgerUnavailable):
 def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") -> LedgerRefusal:
     """Return a refusal with one finding."""
     return LedgerRefusal([Finding(where, field, found, allowed, remedy)])
+
+
+@contextmanager
+def corrupt_if_unreadable(what: str) -> Iterator[None]:
+    """Raise `LedgerCorrupt` where stored text lacks a field or has one of another form, whatever reading it raises."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LedgerCorrupt(f"{what} cannot be read ({type(error).__name__}: {error}); {TAMPERED}") from error

@@ -458,3 +458,32 @@ def test_the_manual_s_table_is_what_was_tried() -> None:
         marks = ["yes" if who in edit.seen else "" for who in (RUN, HISTORY, VERIFY)]
         alone = "" if edit.seen or "harmless" in edit.name else "yes"
         assert told[edit.name] == [*marks, alone], edit.name
+
+
+READ_WHEN_OPENED = {
+    "charge_reserved": "block contract_digest events parts population run_key spec_digest release",
+    "grant_opened": "security",
+    "noise_drawn": "event key number sha256",
+}
+
+
+@pytest.mark.parametrize("kind", READ_WHEN_OPENED)
+def test_an_entry_about_a_run_that_lacks_a_field_is_corruption_when_its_charge_is_opened(
+    sqlite_place: Place, kind: str
+) -> None:
+    """Chained anew, so that its hash is right; whichever field is gone, no other error comes out."""
+    grow(sqlite_place)
+    number, row = next((n, row) for n, row in enumerate(journal_rows(sqlite_place)) if row["kind"] == kind)
+    for name in READ_WHEN_OPENED[kind].split():
+        body = {key: value for key, value in json.loads(row["body"]).items() if key != name}
+        lacking = {**row, "body": json.dumps(body, sort_keys=True)}
+        rewrite(sqlite_place, lambda rows, lacking=lacking: chained([*rows[:number], lacking, *rows[number + 1 :]]))  # type: ignore[misc]
+        with pytest.raises(LedgerCorrupt):
+            open_grant(sqlite_place.open_unseen(), "run-1")
+
+
+def test_a_charge_whose_request_in_the_database_lacks_a_field_is_corruption(sqlite_place: Place) -> None:
+    grow(sqlite_place)
+    sqlite_place.execute("UPDATE charges SET request = replace(request, '\"unit\"', '\"units\"')")
+    with pytest.raises(LedgerCorrupt, match="cannot be read"):
+        open_grant(sqlite_place.open_unseen(), "run-1")

@@ -17,7 +17,7 @@ from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.accounts.table_rows import request_mark
 from privacy.ledger.entries import Entry
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.errors import TAMPERED, LedgerCorrupt, corrupt_if_unreadable
 from privacy.ledger.journal.journal import checked_entry
 from privacy.ledger.store import schema
 from privacy.ledger.store.ledger_rows import draws_of
@@ -61,6 +61,11 @@ def check_charge(connection: Connection, charge: Charge) -> None:
     Raises:
         LedgerCorrupt: names the run and the entry.
     """
+    with corrupt_if_unreadable(f"run {charge.request.run_key}: what the journal says of its charge"):
+        _compare_charge(connection, charge)
+
+
+def _compare_charge(connection: Connection, charge: Charge) -> None:
     run_key = charge.request.run_key
     entries = [each for each in entries_about(connection, run_key) if each.kind in _STATUS]
     reserved = next((each for each in reversed(entries) if each.kind == "charge_reserved"), None)
@@ -78,6 +83,11 @@ def check_charge(connection: Connection, charge: Charge) -> None:
 
 def check_draws(connection: Connection, run_key: str) -> None:
     """Refuse draws in the table that are not those of the run's entries: what is missing would be drawn again."""
+    with corrupt_if_unreadable(f"run {run_key}: what the journal says of its draws"):
+        _compare_draws(connection, run_key)
+
+
+def _compare_draws(connection: Connection, run_key: str) -> None:
     rows = [(row.number, row.key, row.sha256, json.loads(row.event)) for row in draws_of(connection, run_key)]
     entries = entries_about(connection, run_key, draws=True)
     told = [_told(entry.body) for entry in entries]

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 from contracts.canonical import canonical_json
 from contracts.periods.period_sources import divided_name
 from contracts.periods.time_blocks import TimeBlock
-from privacy.ledger.errors import LedgerCorrupt, refusal
+from privacy.ledger.errors import LedgerCorrupt, corrupt_if_unreadable, refusal
 from privacy.ledger.store import schema
 from privacy.ledger.terms import (
     AccountState,
@@ -222,10 +222,12 @@ def _charges(connection: Connection, query: Select[Any], values: dict[str, Any] 
     parts: dict[str, list[ChargePart]] = {row.run_key: [] for row in rows}
     for part in connection.execute(table.select().where(chosen).order_by(table.c.account)):
         parts[part.run_key].append(ChargePart(part.account, part.amount))
-    return tuple(
-        Charge(request_from_json(json.loads(row.request)), tuple(parts[row.run_key]), row.status, row.security)
-        for row in rows
-    )
+    return tuple(Charge(_request(row), tuple(parts[row.run_key]), row.status, row.security) for row in rows)
+
+
+def _request(row: Row[Any]) -> ChargeRequest:
+    with corrupt_if_unreadable(f"run {row.run_key}: its request in the database"):
+        return request_from_json(json.loads(row.request))
 
 
 def write_charge(
