@@ -37,9 +37,9 @@ from privacy.games.game import Game
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.sites.sum_shares import _noisy_sums
 from privacy.learning.execution import Execution
+from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 from privacy.learning.training import Session
 from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import SecureBytes
@@ -115,15 +115,15 @@ def sums_across() -> Game:
     )
 
 
-def _summing_plan(statistic: Statistic, sites_per_person: int) -> SummingPlan:
+def _summing_plan(statistic: Moments, sites_per_person: int) -> SummingPlan:
     trust = Trust("sites", True, None, fewest=3, colluding=1, sites_per_person=sites_per_person)
     bounds = SumBounds.of(statistic, adjacency="add_remove", rows_per_unit=1, rho=Fraction(1, 2))
     return SummingPlan((bounds,), "add_remove", 1, SITES, (1_000_000,) * 3, trust, reserve=0)
 
 
-def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Statistic) -> Floats:
+def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Moments) -> Floats:
     """Add up what two sites send, so often, and weigh it by the noise that is left without the third's."""
-    many, source = cast(Statistic, Repeated(statistic, trials)), SecureBytes()
+    many, source = cast(Moments, Repeated(statistic, trials)), SecureBytes()
     rows = ONE if there else NOBODY
     drawn = partial(_noisy_sums, rows, statistic=many, layout=LAYOUT, plan=plan, number=0, source=source)
     seen = lifted(residues_of(drawn()) + residues_of(drawn())).reshape(trials, statistic.length)

@@ -25,7 +25,6 @@ from privacy.grant.measurement import Measurement, SumMeasurement
 from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 from privacy.learning.trained import Trained
 from privacy.ledger.draw_files import Draw, values_digest
 from privacy.ledger.terms import Charge, ChargeRequest
@@ -103,7 +102,7 @@ class HalfNoise(UnrecordedGrant):
         return replace(told, values=drawn.values)
 
     def measure_sums(
-        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
     ) -> SumMeasurement:
         """Measure with less noise than is told."""
         told = super().measure_sums(rows, statistic, noise=noise, key=key)
@@ -148,7 +147,7 @@ class WishartAxes(UnrecordedGrant):
     """Draws Wishart noise of the whole charge on second moments, as P3GM's first version did."""
 
     def measure_sums(
-        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
     ) -> SumMeasurement:
         """Measure a second moment with noise that is positive definite."""
         told = super().measure_sums(rows, statistic, noise=noise, key=key)

@@ -24,8 +24,7 @@ from privacy.grant.samplers.row_sums import noisy_sums
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import RowLayout
-from privacy.learning.moments import ON, Moments
-from privacy.learning.statistics import Statistic, sum_event
+from privacy.learning.moments import ON, Moments, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 
@@ -40,7 +39,7 @@ _COLUMNS: Final = ("x", "y")
 class Repeated:
     """A statistic many times over, so that one draw holds many independent outputs; the grant takes no such thing."""
 
-    statistic: Statistic
+    statistic: Moments
     times: int
 
     def total(self, codes: Unsigned, layout: RowLayout) -> Whole:
@@ -54,10 +53,10 @@ def ball(bound: Fraction = Fraction(1, 2), bits: int = BITS) -> Embedding:
 
 
 def weighed(
-    there: bool, trials: int, *, tables: tuple[Unsigned, Unsigned], statistic: Statistic, event: DiscreteGaussian
+    there: bool, trials: int, *, tables: tuple[Unsigned, Unsigned], statistic: Moments, event: DiscreteGaussian
 ) -> Floats:
     """Play sums over rows, weighed along the exact difference of the two tables."""
-    many = cast(Statistic, Repeated(statistic, trials))
+    many = cast(Moments, Repeated(statistic, trials))
     outputs = noisy_sums(tables[there], statistic=many, layout=LAYOUT, event=event, source=SecureBytes())
     outputs = outputs.reshape(trials, statistic.length)
     pair = (statistic.total(tables[False], LAYOUT), statistic.total(tables[True], LAYOUT))
@@ -66,7 +65,7 @@ def weighed(
 
 def _game(
     name: str,
-    statistic: Statistic,
+    statistic: Moments,
     twin: Callable[[bool, int], Floats] | None = None,
     broken: str = "half the noise",
     *,

@@ -16,8 +16,8 @@ from privacy.federation.summing_plan import SummingPlan
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 
 
 class PhasedGrant(RoundGrant, Protocol):
@@ -26,7 +26,7 @@ class PhasedGrant(RoundGrant, Protocol):
     def sum_sums(
         self,
         layout: RowLayout,
-        statistic: Statistic,
+        statistic: Moments,
         number: int,
         collect: Collect,
         *,
@@ -42,7 +42,7 @@ class SiteGrant(Protocol):
     """A site's grant."""
 
     def contribute_sums(
-        self, rows: PrivateRows, statistic: Statistic, call: Call, *, plan: SummingPlan, key: str
+        self, rows: PrivateRows, statistic: Moments, call: Call, *, plan: SummingPlan, key: str
     ) -> Contribution:
         """Make the site's sums."""
         ...

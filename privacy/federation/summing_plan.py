@@ -1,6 +1,6 @@
 """The plan of sums across sites: bounded vectors of rows, added up at each site, noised, and summed over the sites.
 
-Each site adds up its own rows' vectors exactly (`privacy.learning.statistics`), rounds the sum to a lattice on which
+Each site adds up its own rows' vectors exactly (`privacy.learning.moments`), rounds the sum to a lattice on which
 the sum of all sites fits into 32 bits, and adds its share of discrete Gaussian noise, or none where a named server
 adds it. With t the statistic's lattice units in one sent unit, a power of two, and L numbers in a sum:
 
@@ -29,7 +29,7 @@ from privacy.accounting.events import DiscreteGaussian, ZeroConcentrated
 from privacy.federation.counting import FINEST_VARIANCE
 from privacy.federation.plan import MODULUS_BITS, Trust, check_sites, check_trust
 from privacy.learning.errors import CannotTrain
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 
 HEADROOM: Final = 2
 """A site may have so many times its declared rows before its sums are clipped."""
@@ -57,7 +57,7 @@ class SumBounds:
     rho: Fraction
 
     @classmethod
-    def of(cls, statistic: Statistic, *, adjacency: Adjacency, rows_per_unit: int, rho: Fraction) -> SumBounds:
+    def of(cls, statistic: Moments, *, adjacency: Adjacency, rows_per_unit: int, rho: Fraction) -> SumBounds:
         """Return the bounds of a statistic, or of a stand-in of the same bounds."""
         return cls(statistic.moves(adjacency, rows_per_unit), statistic.length, rho)
 

@@ -43,9 +43,8 @@ from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
-from privacy.learning.moments import Moments
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.outputs import output_columns
-from privacy.learning.statistics import sum_event
 from privacy.learning.whole_network import LatentMixture, whole, whole_layers
 from privacy.marginals.sensitivity import GaussianNoise
 

@@ -19,8 +19,8 @@ from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.spending import split, too_small
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.errors import CannotTrain
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.plan import TrainingPlan, checked_useful
-from privacy.learning.statistics import Statistic, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 
 _MULTIPLICATIONS_PER_SECOND: Final = 1e10
@@ -62,7 +62,7 @@ def sum_noises(asked: SynthesisTask, share: float, weights: Sequence[Fraction]) 
 
 
 def sum_events(
-    asked: SynthesisTask, statistics: Sequence[Statistic], noises: Sequence[GaussianNoise], what: str
+    asked: SynthesisTask, statistics: Sequence[Moments], noises: Sequence[GaussianNoise], what: str
 ) -> tuple[DiscreteGaussian, ...]:
     """Return the events of the sums, from stand-ins of the same bounds.
 

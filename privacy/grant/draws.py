@@ -13,10 +13,10 @@ from typing import Protocol
 from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 from privacy.learning.trained import Trained
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate
@@ -31,7 +31,7 @@ class Draws(Protocol):
         ...
 
     def measure_sums(
-        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
     ) -> SumMeasurement:
         """Return noisy sums of bounded vectors over rows."""
         ...

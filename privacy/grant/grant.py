@@ -54,10 +54,10 @@ from privacy.grant.samplers.sparse_marginal import draw_listed
 from privacy.grant.sites.site_draws import FederatedDraws
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.perturbed import Perturbation
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic, sum_event
 from privacy.learning.trained import Trained
 from privacy.ledger.draw_files import DrawFiles, Listing
 from privacy.ledger.errors import LedgerCorrupt
@@ -209,13 +209,13 @@ class Grant(FederatedDraws):
         return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
 
     def measure_sums(
-        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
     ) -> SumMeasurement:
         """Draw noisy sums of bounded vectors over rows, or replay them if this run has drawn them already.
 
         Args:
             rows: handle on the rows.
-            statistic: what is added up; of the closed set in `privacy.learning.statistics`.
+            statistic: what is added up; of the closed set in `privacy.learning.moments`.
             noise: the cost of the noise.
             key: name of the draw, unique inside the run.
         Returns:

@@ -20,8 +20,8 @@ from privacy.accounting.events import (
     UnsupportedEvent,
     event_from_json,
 )
+from privacy.learning.moments import Moments
 from privacy.learning.perturbed import Perturbation, VectorEvent
-from privacy.learning.statistics import Statistic
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable
 
@@ -146,7 +146,7 @@ class SumMeasurement:
     """
 
     key: str
-    statistic: Statistic
+    statistic: Moments
     values: NDArray[np.int64]
     event: DiscreteGaussian
     variance: float

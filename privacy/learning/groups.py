@@ -1,7 +1,7 @@
 """To which groups a row belongs, and by how much: whole weights that are not negative and add up to `whole`.
 
 Each row has weights a_1 .. a_K, sum a_g = A = `whole`. So |a|_2 <= A, and two rows' weights have an inner product
-that is not negative: what the joint sensitivity of grouped sums rests on (`statistics`).
+that is not negative: what the joint sensitivity of grouped sums rests on (`moments`).
 """
 
 from __future__ import annotations

@@ -44,12 +44,15 @@ import numpy as np
 
 from contracts.canonical import digest
 from contracts.contract.contract import Adjacency
+from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats, Unsigned
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Groups
 from privacy.learning.lattice import LatticePoints
 from privacy.learning.layout import RowLayout
 from privacy.learning.summing import check_members, check_move, chunks
+from privacy.marginals.sensitivity import GaussianNoise
 
 MomentPart = Literal["counts", "sums", "diagonal", "full"]
 PARTS: Final[tuple[MomentPart, ...]] = ("counts", "sums", "diagonal", "full")
@@ -187,6 +190,18 @@ class Moments:
             return (upper * np.where(rows == columns, ON, ABOVE)).reshape(-1)
         degree = {"counts": 0, "sums": 1, "diagonal": 2}[part]
         return (exact * (self.move // self.groups.whole >> (degree * self.embedding.bits))).reshape(-1)
+
+
+def sum_event(
+    statistic: Moments, noise: GaussianNoise, *, adjacency: Adjacency, rows_per_unit: int
+) -> DiscreteGaussian:
+    """Return the event of adding noise to a statistic; a `plan` may ask without any data.
+
+    Raises:
+        AmountRefused: an amount out of range, such as moves above 10^11.
+    """
+    moves = statistic.moves(adjacency, rows_per_unit)
+    return DiscreteGaussian(gaussian_sigma_squared(noise.rho, moves), moves)
 
 
 def _part(part: MomentPart, vectors: Floats, weights: Floats) -> Floats:

@@ -19,7 +19,6 @@ from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import LatticePoints, sha256
 from privacy.learning.moments import ABOVE, ON, PARTS, Moments
-from privacy.learning.statistics import Statistic
 
 _RATIONAL: Final = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,19})?")
 
@@ -30,12 +29,12 @@ StatisticRows = dict[str, NDArray[Any]]
 """Columns of a tidy table of sums: part, group, i, j (-1 where a part has none), and each number's natural unit."""
 
 
-def statistic_arrays(statistic: Statistic) -> dict[str, LatticePoints]:
+def statistic_arrays(statistic: Moments) -> dict[str, LatticePoints]:
     """Return the arrays of a statistic, by the digests that its public parameters name them by."""
     return {sha256(each): each for each in _members(statistic).values()}
 
 
-def nearly(one: Statistic, other: Statistic, *, share: float) -> bool:
+def nearly(one: Moments, other: Moments, *, share: float) -> bool:
     """Say whether two statistics are the same but for last bits of what was computed in floating point.
 
     Args:
@@ -55,7 +54,7 @@ def close(one: LatticePoints, other: LatticePoints, *, share: float) -> bool:
     return bool(apart <= share * np.abs(other.astype(np.float64)).max(initial=0.0) + 2)
 
 
-def _members(statistic: Statistic) -> dict[str, LatticePoints]:
+def _members(statistic: Moments) -> dict[str, LatticePoints]:
     """Return the arrays of a statistic by what they are."""
     members: dict[str, LatticePoints | None] = {
         "centre": statistic.embedding.centre,
@@ -73,7 +72,7 @@ def _members(statistic: Statistic) -> dict[str, LatticePoints]:
     return {name: each for name, each in members.items() if each is not None}
 
 
-def _form(statistic: Statistic) -> dict[str, Any]:
+def _form(statistic: Moments) -> dict[str, Any]:
     """Return the public parameters without the arrays, of which only the shapes are kept."""
     members = _members(statistic)
 
@@ -84,7 +83,7 @@ def _form(statistic: Statistic) -> dict[str, Any]:
     return {**without(statistic.public), "shapes": {name: each.shape for name, each in members.items()}}
 
 
-def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, LatticePoints]) -> Statistic:
+def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, LatticePoints]) -> Moments:
     """Rebuild a statistic from what was published; written by a stranger, and checked.
 
     Args:
@@ -104,7 +103,7 @@ def read_statistic(written: Mapping[str, Any], arrays: Mapping[str, LatticePoint
         raise ValueError(f"not a statistic: {type(error).__name__}") from error
 
 
-def tidy_rows(statistic: Statistic) -> StatisticRows:
+def tidy_rows(statistic: Moments) -> StatisticRows:
     """Say of each number of a statistic what it is.
 
     Returns:

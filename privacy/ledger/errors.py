@@ -74,7 +74,7 @@ def refusal(where: str, field: str, found: str, allowed: str, remedy: str = "") 
 
 @contextmanager
 def corrupt_if_unreadable(what: str) -> Iterator[None]:
-    """Raise `LedgerCorrupt` where stored text lacks a field or has one of another form, whatever reading it raises."""
+    """Raise `LedgerCorrupt` where stored text lacks a field or has one of another form."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -11,8 +11,8 @@ from privacy.arrays import Unsigned
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Moments, Statistic
 from tests.privacy.ledgers import KEYED_HASH
 
 LEVELS = np.linspace(0, 1, 11)[:, None]
@@ -57,7 +57,7 @@ def responsibilities(embedding: Embedding, *, full: bool = True, labels: bool = 
     return Responsibilities(whole([0, 1 << 19, -(1 << 20)]), centres, factors, bits, **owned)
 
 
-def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Statistic]:
+def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Moments]:
     """One of each kind."""
     ball = embedded(bits, turned=turned)
     centres = whole([[1 << bits] * ball.dimension, [-(1 << bits)] * ball.dimension])

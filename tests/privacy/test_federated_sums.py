@@ -24,7 +24,7 @@ from privacy.learning.embedding import Embedding
 from privacy.learning.errors import CannotTrain
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.statistics import Moments, Statistic
+from privacy.learning.moments import Moments
 from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerRefusal
 from tests.privacy.federating import a_ledger
 from tests.privacy.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole
@@ -41,7 +41,7 @@ SQUARES = Moments(Embedding(("many",), whole([0] * 100), None, Fraction(1), 6), 
 WARDS = {name: np.full((200, 1), place, np.uint8) for place, name in enumerate(NAMES)}
 
 
-def planned(*statistics: Statistic, rho: Fraction = RHO, **changed: Any) -> SummingPlan:
+def planned(*statistics: Moments, rho: Fraction = RHO, **changed: Any) -> SummingPlan:
     terms = {"adjacency": "add_remove", "rows_per_unit": 1, **changed}
     given = {"adjacency": terms["adjacency"], "rows_per_unit": terms["rows_per_unit"]}
     sums = tuple(SumBounds.of(each, rho=rho, **given) for each in statistics)
@@ -68,7 +68,7 @@ class Parties:
         rows = private(WARDS[name], WIDE)
         return self.grants[name].contribute_sums(rows, SQUARES, call, plan=self.plan, key="fed/sums")
 
-    def summed(self, number: int = 0, *, statistic: Statistic = SQUARES) -> RoundSum:
+    def summed(self, number: int = 0, *, statistic: Moments = SQUARES) -> RoundSum:
         answers: dict[str, Any] = {name: lambda call, name=name: self.answer(name, call) for name in NAMES}
         sites = InProcessSites(self.plan, answers)
         return self.grants["coordinator"].sum_sums(

@@ -17,8 +17,8 @@ from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Everyone, LabelCodes, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Moments, Statistic, sum_event
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
@@ -43,7 +43,7 @@ def opened(place: Place, events: tuple[PrivacyEvent, ...] = BUDGET, **changed: A
     return ledger, open_grant(ledger, "run-1")
 
 
-def measured(grant: Grant, statistic: Statistic = CLASSES, key: str = "sums") -> SumMeasurement:
+def measured(grant: Grant, statistic: Moments = CLASSES, key: str = "sums") -> SumMeasurement:
     return grant.measure_sums(private(ROWS), statistic, noise=NOISE, key=key)
 
 

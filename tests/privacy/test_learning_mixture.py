@@ -31,8 +31,8 @@ from privacy.learning.mixture import (
     mixture_statistic,
     smallest_floor,
 )
+from privacy.learning.moments import MomentBlocks, Moments
 from privacy.learning.principal_components import noise_edge, principal_components
-from privacy.learning.statistics import MomentBlocks, Moments
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning_rows import private

@@ -18,7 +18,7 @@ from privacy.accounting.second_backend import pld_epsilon
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import into_ball
-from privacy.learning.statistics import Moments, Statistic, sum_event
+from privacy.learning.moments import Moments, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning_rows import (
     LAYOUT,
@@ -44,7 +44,7 @@ def squared(change: np.ndarray) -> int:
     return sum(int(part) ** 2 for part in change.reshape(-1))
 
 
-def parts_of(statistic: Statistic, values: np.ndarray) -> list[np.ndarray]:
+def parts_of(statistic: Moments, values: np.ndarray) -> list[np.ndarray]:
     """The parts of a sum, each by itself."""
     ends = np.cumsum([Moments(statistic.embedding, statistic.groups, (part,)).length for part in statistic.parts])
     return np.split(values, ends[:-1])

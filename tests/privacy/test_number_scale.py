@@ -21,10 +21,9 @@ from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import checked_learner, learner_digest
 from privacy.learning.losses import loss_of
-from privacy.learning.moments import Moments
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.outputs import output_columns
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import sum_event
 from privacy.learning.window import Window
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain

@@ -22,8 +22,8 @@ from contracts.canonical import digest
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Moments, Statistic
 from privacy.ledger.terms import ChargeRequest
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
@@ -161,7 +161,7 @@ def check_depth(until: object, inverse_scale: Fraction) -> None:
         raise ValueError(f"until must be made for the noise that is drawn, {inverse_scale}")
 
 
-def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statistic, RowLayout]:
+def check_sums(rows: object, statistic: object, noise: object) -> tuple[Moments, RowLayout]:
     """Refuse rows, statistics and noise of another making; return copies that nobody else holds.
 
     A copy is built anew from its parts, which checks each of them again: what was changed behind a frozen value, or
@@ -176,7 +176,7 @@ def check_sums(rows: object, statistic: object, noise: object) -> tuple[Statisti
     return checked_statistic(statistic, layout), layout
 
 
-def checked_statistic(statistic: object, layout: RowLayout) -> Statistic:
+def checked_statistic(statistic: object, layout: RowLayout) -> Moments:
     """Refuse a statistic of another making or of other rows; return a copy that nobody else holds."""
     if not isinstance(statistic, Moments) or type(statistic) is not Moments:
         raise ValueError(f"statistic must be Moments itself, not {type(statistic).__name__}")

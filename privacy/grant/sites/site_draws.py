@@ -14,8 +14,8 @@ from privacy.grant.sites.sum_shares import checked_summing, contribute_sums, sum
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner, parameters_of
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts
 from privacy.noise.random_bytes import RandomBytes
@@ -134,7 +134,7 @@ class FederatedDraws:
         return sum_counts(own, shape, number, collect, attempt, key=key, once=self._once, source=self._random_bytes)
 
     def contribute_sums(
-        self, rows: PrivateRows, statistic: Statistic, call: Call, *, plan: SummingPlan, key: str
+        self, rows: PrivateRows, statistic: Moments, call: Call, *, plan: SummingPlan, key: str
     ) -> Contribution:
         """Make this site's sums of bounded vectors over its rows; they leave once. As `contribute`.
 
@@ -153,7 +153,7 @@ class FederatedDraws:
     def sum_sums(
         self,
         layout: RowLayout,
-        statistic: Statistic,
+        statistic: Moments,
         number: int,
         collect: Collect,
         *,

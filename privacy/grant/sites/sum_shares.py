@@ -21,8 +21,8 @@ from privacy.grant.measurement import DrawRequest
 from privacy.grant.sites.durable_rounds import sent_once, summed_once
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic
 from privacy.ledger.terms import ChargeRequest
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.random_bytes import RandomBytes
@@ -46,7 +46,7 @@ def checked_summing(plan: object, request: ChargeRequest) -> SummingPlan:
     return SummingPlan(sums, plan.adjacency, plan.rows_per_unit, sites, tuple(plan.rows_about), trust, plan.reserve)
 
 
-def check_planned(plan: SummingPlan, number: object, statistic: Statistic) -> int:
+def check_planned(plan: SummingPlan, number: object, statistic: Moments) -> int:
     """Refuse a round that there is not, or a statistic of other bounds than the round's; return the round.
 
     Raises:
@@ -62,7 +62,7 @@ def check_planned(plan: SummingPlan, number: object, statistic: Statistic) -> in
 
 def contribute_sums(
     rows: PrivateRows,
-    statistic: Statistic,
+    statistic: Moments,
     layout: RowLayout,
     plan: SummingPlan,
     call: Call,
@@ -81,7 +81,7 @@ def contribute_sums(
 
 def sum_sums(
     plan: SummingPlan,
-    statistic: Statistic,
+    statistic: Moments,
     layout: RowLayout,
     number: int,
     collect: Collect,
@@ -108,7 +108,7 @@ def sum_sums(
     )
 
 
-def exact_total(codes: Unsigned, statistic: Statistic, layout: RowLayout) -> NDArray[Any]:
+def exact_total(codes: Unsigned, statistic: Moments, layout: RowLayout) -> NDArray[Any]:
     """Add a statistic up over all rows, however many: whole numbers of 64 bits, or of any size over many rows.
 
     Privacy: private; for a grant alone.
@@ -119,13 +119,13 @@ def exact_total(codes: Unsigned, statistic: Statistic, layout: RowLayout) -> NDA
     return total
 
 
-def _about(plan: SummingPlan, number: int, statistic: Statistic, layout: RowLayout) -> dict[str, Any]:
+def _about(plan: SummingPlan, number: int, statistic: Moments, layout: RowLayout) -> dict[str, Any]:
     told = {"plan": digest(plan.to_json()), "round": number}
     return {**told, "statistic": statistic.digest, "layout": layout.digest}
 
 
 def _noisy_sums(
-    codes: Unsigned, *, statistic: Statistic, layout: RowLayout, plan: SummingPlan, number: int, source: RandomBytes
+    codes: Unsigned, *, statistic: Moments, layout: RowLayout, plan: SummingPlan, number: int, source: RandomBytes
 ) -> NDArray[np.int64]:
     """Add up exactly, round to sent units, and add the site's share of the noise."""
     steps = plan.sent(number, exact_total(codes, statistic, layout))

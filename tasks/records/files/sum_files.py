@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from contracts.canonical import readable_json
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 from privacy.learning.written_statistics import PART_NAMES, statistic_arrays, tidy_rows
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
@@ -78,7 +78,7 @@ def statistic_part(measurement: SumMeasurement) -> dict[str, Any]:
     return {"digest": statistic.digest, "parameters": statistic.public, "shapes": shapes}
 
 
-def sum_columns(statistic: Statistic, noisy: NDArray[np.int64], variance: float) -> dict[str, NDArray[Any]]:
+def sum_columns(statistic: Moments, noisy: NDArray[np.int64], variance: float) -> dict[str, NDArray[Any]]:
     """Return the columns of a file of sums; i and j are -1 where a part has none.
 
     Args:

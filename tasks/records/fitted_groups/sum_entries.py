@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 
 _PARTS: Final = {
     "counts": "the number of rows",
@@ -23,12 +23,12 @@ NUMBERS: Final = {
 }
 
 
-def parts(statistic: Statistic) -> tuple[str, ...]:
+def parts(statistic: Moments) -> tuple[str, ...]:
     """Name the parts of a statistic."""
     return statistic.parts
 
 
-def groups(statistic: Statistic) -> str:
+def groups(statistic: Moments) -> str:
     """Say for which rows the sums are taken."""
     match statistic.groups:
         case Everyone():
@@ -43,7 +43,7 @@ def groups(statistic: Statistic) -> str:
             return f"each of {shared.count} components of a released or public mixture, rows shared out among them"
 
 
-def vectors(statistic: Statistic) -> str:
+def vectors(statistic: Moments) -> str:
     """Say what a row's vector is, and how it is bounded."""
     embedded = statistic.embedding
     columns = ", ".join(embedded.columns[:8]) + (", ..." if len(embedded.columns) > 8 else "")
@@ -55,7 +55,7 @@ def vectors(statistic: Statistic) -> str:
     )
 
 
-def what(statistic: Statistic) -> str:
+def what(statistic: Moments) -> str:
     """Say in one sentence what was added up."""
     added = [_PARTS[part] for part in statistic.parts]
     listed = added[0] if len(added) == 1 else f"{', '.join(added[:-1])} and {added[-1]}"

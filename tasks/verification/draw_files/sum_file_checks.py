@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian
 from privacy.learning.layout import row_layout
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 from privacy.learning.written_statistics import PART_NAMES, read_statistic
 from privacy.marginals.uncertainty import variance
 from tasks.records.files.sum_files import SUM_SCHEMA, sum_columns
@@ -39,7 +39,7 @@ def read_statistics(
     meaning: FittedMeaning,
     read: Callable[[str, list[Finding]], bytes | None],
     findings: list[Finding],
-) -> dict[str, Statistic]:
+) -> dict[str, Moments]:
     """Rebuild what was added up, by key of the draw.
 
     Args:
@@ -78,7 +78,7 @@ def read_statistics(
     return rebuilt
 
 
-def _rebuilt(draw: SyntheticDraw, meaning: FittedMeaning, numbers: Mapping[str, NDArray[np.int64]]) -> Statistic:
+def _rebuilt(draw: SyntheticDraw, meaning: FittedMeaning, numbers: Mapping[str, NDArray[np.int64]]) -> Moments:
     """Rebuild one statistic, and hold it against the record and the contract.
 
     Raises:
@@ -100,7 +100,7 @@ def _rebuilt(draw: SyntheticDraw, meaning: FittedMeaning, numbers: Mapping[str, 
 
 
 def check_sum_file(
-    data: bytes, draw: SyntheticDraw, event: DiscreteGaussian, statistic: Statistic
+    data: bytes, draw: SyntheticDraw, event: DiscreteGaussian, statistic: Moments
 ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
     """Check one file of noisy sums.
 
@@ -137,7 +137,7 @@ def check_sum_file(
     return noisy, findings
 
 
-def _read(data: bytes, where: str, statistic: Statistic) -> tuple[dict[str, NDArray[Any]] | None, list[Finding]]:
+def _read(data: bytes, where: str, statistic: Moments) -> tuple[dict[str, NDArray[Any]] | None, list[Finding]]:
     """Read the columns after names, types, number of rows and unpacked size have been checked."""
     file = pq.ParquetFile(pa.BufferReader(data))
     wanted = [(field.name, str(field.type)) for field in SUM_SCHEMA]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 from tasks.records.model.synthetic_statements import FittedRecord
 from tasks.records.model.version_statements import Manifest
 from tasks.storage.progress import Bar
@@ -44,7 +44,7 @@ class FittedChecks(ABC, Generic[RecordT, MeaningT, ModelT]):
         self.events: tuple[FittedEvent, ...] = ()
         self._sound = True
         self._values: Mapping[str, NDArray[np.int64]] = {}
-        self._statistics: Mapping[str, Statistic] = {}
+        self._statistics: Mapping[str, Moments] = {}
         self._model: ModelT | None = None
         self._fitted_again = False
 

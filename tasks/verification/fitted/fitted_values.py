@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
-from privacy.learning.statistics import Statistic
+from privacy.learning.moments import Moments
 from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
 from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, read_json, shown
@@ -61,7 +61,7 @@ class FittedValues:
     """
 
     noisy: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-    statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    statistics: Mapping[str, Moments] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 

@@ -19,10 +19,10 @@ from privacy.grant.measurement import Measurement, ParameterMeasurement, Selecti
 from privacy.learning.execution import Execution
 from privacy.learning.layout import row_layout
 from privacy.learning.learners import Learner, learner_digest
+from privacy.learning.moments import Moments, sum_event
 from privacy.learning.perturbed import Perturbation
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.statistics import Statistic, sum_event
 from privacy.learning.trained import Trained, unpacked
 from privacy.learning.written_statistics import nearly
 from privacy.marginals.counts import PrivateCounts
@@ -51,7 +51,7 @@ class PublishedValues:
     """
 
     noisy: Mapping[str, NDArray[np.int64]]
-    statistics: Mapping[str, Statistic]
+    statistics: Mapping[str, Moments]
 
 
 def without_limit(options: OptionsT) -> OptionsT:
@@ -113,7 +113,7 @@ class PublishedDraws:
         return Measurement(key, draw.clique, noisy, wanted, variance(wanted), draw.number, draw.sha256)
 
     def measure_sums(
-        self, rows: PrivateRows, statistic: Statistic, *, noise: GaussianNoise, key: str
+        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
     ) -> SumMeasurement:
         """Hand out the published sums, if they are those that are asked for.
 
