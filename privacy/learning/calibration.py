@@ -59,11 +59,14 @@ def calibrated_multiplier(
             "epsilon", f"{budget:g}", "an epsilon that some noise multiplier up to 1,000 reaches", remedy
         )
     low, units = _SMALLEST - 1, _LARGEST
+    # Bisect the logarithm of the multiplier: cost falls as it grows, over many powers of ten.
     while units > 1.1 * low:
         middle = math.isqrt(low * units)
         fits = min(cost(middle, order) for order in _ORDERS) <= _room(budget)
         low, units = (low, middle) if fits else (middle, units)
     for _ in range(_ROUNDS):
+        # The best order hangs on the multiplier and the other way round: find them in turn. Any order is a valid
+        # bound, so that a narrow search costs noise, never privacy.
         order = _best_order(partial(cost, units))
         fewer = _smallest(partial(cost, order=order), budget, units)
         if fewer >= units:

@@ -81,6 +81,8 @@ def add_clipped_sum(losses: Tensor, tape: Tape, *, bound: float, total: Tensor) 
         Tensor: how each row was scaled, from 0 to 1, shape (rows,); private.
     Privacy: adding or removing a row changes `total` by at most `bound` in L2 norm, up to rounding in float32.
     """
+    # One backward pass for all rows: a row's loss does not depend on other rows, so that the derivative of the sum by
+    # a row's outputs is that row's own.
     gradients = [each.detach() for each in torch.autograd.grad(losses.sum(), tape.outputs)]
     with torch.no_grad():
         layers = [
@@ -88,7 +90,9 @@ def add_clipped_sum(losses: Tensor, tape: Tape, *, bound: float, total: Tensor) 
             for slot, inputs, gradient in zip(tape.slots, tape.inputs, gradients, strict=True)
         ]
         squared = torch.stack([layer.squared_norms() for layer in layers]).sum(0)
+        # min(1, bound / norm): what lies within the bound stays as it is.
         scales = bound / squared.sqrt().clamp(min=bound)
+        # 0 times infinity is no number: such rows leave the inputs and gradients too, not only the scales.
         lost = ~torch.isfinite(squared)
         if bool(lost.any()):
             scales = torch.where(lost, torch.zeros_like(scales), scales)
@@ -110,6 +114,7 @@ class _Linear:
     def squared_norms(self) -> Tensor:
         """Squared norm of each row's gradient."""
         if self.inputs.shape[1] == 1:
+            # |g a'|² + |g|² = |g|² (|a|² + 1): the weights' part and the biases'.
             a, g = self.inputs[:, 0], self.gradients[:, 0]
             return g.square().sum(1) * (a.square().sum(1) + 1)
         return _by_positions(self.inputs, self.gradients)
@@ -138,5 +143,6 @@ def _by_positions(inputs: Tensor, gradients: Tensor) -> Tensor:
     """
     inputs, kind = inputs.double(), gradients.dtype
     gradients = gradients.double()
+    # Sum over pairs of positions of (a_p . a_r + 1) (g_p . g_r), without a gradient for each row.
     products = torch.bmm(inputs, inputs.mT) + 1
     return (products * torch.bmm(gradients, gradients.mT)).sum((1, 2)).clamp_(min=0).to(kind)

@@ -285,9 +285,11 @@ class Responsibilities:
         logs = np.stack([self._log_posterior(group, vectors) for group in range(self.count)], axis=1)
         if self.labels is not None:
             logs[self.labels.of(codes, layout)[:, None] != self.owners] = -np.inf
+        # Relative to the likeliest component, so that the exponential neither overflows nor loses it.
         logs -= logs.max(axis=1, keepdims=True)
         cumulative = np.cumsum(scaled_exponential(logs, _EXPONENTIAL_BITS), axis=1)
         total = cumulative[:, -1:]
+        # Rounded ends of the cumulative sums: their differences add up to A exactly, whatever each of them rounds to.
         rounded = (2 * self.whole * cumulative + total) // (2 * total)
         return np.diff(rounded, axis=1, prepend=0).astype(np.float64)
 
@@ -297,6 +299,7 @@ class Responsibilities:
         factor = self.factors[group].astype(np.float64)
         deviations = away * factor if factor.ndim == 1 else away @ factor
         reach = _MOST_DEVIATIONS * 2.0**_DEVIATION_BITS
+        # Deviations on a lattice and cut at 2^10: the squares add up in whole numbers below 2^53, in any order.
         steps = np.clip(np.rint(deviations * 2.0 ** (_DEVIATION_BITS - FACTOR_BITS)), -reach, reach)
         squared: Floats = np.einsum("ij,ij->i", steps, steps)
         return float(self.log_weights[group]) * 2.0**-20 - squared * 2.0 ** (-2 * _DEVIATION_BITS - 1)

@@ -62,6 +62,7 @@ def moved(blocks: MomentBlocks, previous: Floats, *, bound: float, least: float)
     """
     if blocks.counts is None or blocks.sums is None:
         raise ValueError("blocks must hold counts and sums")
+    # A noisy sum over a count that may be all noise is no mean: such a centre stays where it is.
     known = blocks.counts >= least
     means = blocks.sums / np.where(known, blocks.counts, 1.0)[:, None]
     centres = np.where(known[:, None], into_bound(means, bound), previous)

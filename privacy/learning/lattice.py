@@ -91,6 +91,7 @@ def into_ball(vectors: Floats, bits: int) -> Floats:
     squares = np.einsum("ij,ij->i", vectors, vectors)
     outside = np.flatnonzero(squares > radius * radius)
     if outside.size:
+        # Aim half of the rounding's reach inside of the sphere, so that rounding cannot lead outside.
         shrunk = (radius - np.sqrt(vectors.shape[1]) / 2) / np.sqrt(squares[outside])
         inside = np.rint(vectors[outside] * shrunk[:, None])
         inside[np.einsum("ij,ij->i", inside, inside) > radius * radius] = 0  # never; the bound holds by itself

@@ -111,6 +111,7 @@ class ColumnLayout:
         if self.kind == "category":
             return np.asarray(np.argmax(entries, axis=1)[:, None], dtype=np.int64)
         points = self.points
+        # The borders are the middles between neighbouring numbers.
         nearest: NDArray[np.int64] = np.searchsorted((points[1:] + points[:-1]) / 2, entries[:, : self.length])
         return np.where(entries[:, 1:] >= 0.5, points.size, nearest) if self.nullable else nearest
 

@@ -72,6 +72,7 @@ class LatentLoss:
         else:
             started = apply("deviation", rows) + learner.log_variance_start
             log_variance = started.clamp(-_LOG_VARIANCE_LIMIT, _LOG_VARIANCE_LIMIT)
+            # The reparametrisation: noise of the row's own, moved and stretched by what its encoder says.
             latent = mean[:, None] + noise * (log_variance / 2).exp()[:, None]
         outputs = apply("decoder", latent)
         loss = self._reconstruction(outputs, rows[:, None].expand_as(outputs)).mean(1)
@@ -124,6 +125,7 @@ class _Prior:
     def divergence(self, mean: Tensor, variance: Tensor, entropy: Tensor) -> Tensor:
         """-log sum_b w_b exp(-KL(N(mean, variance) || N_b)), shape (rows,)."""
         apart = mean[:, None] - self.means
+        # KL of two Gaussians: trace, Mahalanobis distance, dimension, and the ratio of the determinants.
         whitened = torch.einsum("bij,nbj->nbi", self.inverses, apart)
         traces = variance @ self.precisions.T
         each = 0.5 * (traces + whitened.square().sum(2) - mean.shape[1] + self.log_determinants - entropy[:, None])

@@ -116,6 +116,7 @@ def mixture_statistic(
     size = float((1 << (embedding.bits + CENTRE_BITS)) / embedding.bound)
     factors = mixture.cholesky()
     log_scale = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    # With covariance = L L' the precision is L'^-1 L^-1: its factor is the transposed inverse of L.
     inverse = np.linalg.inv(factors).transpose(0, 2, 1)
     if mixture.covariance == "diagonal":
         inverse = np.diagonal(inverse, axis1=1, axis2=2)
@@ -146,11 +147,14 @@ def maximised(blocks: MomentBlocks, previous: Mixture, *, bound: float, floor: f
     if blocks.counts is None or blocks.sums is None or blocks.squares is None:
         raise ValueError("blocks must hold counts, sums and second moments")
     counts = np.maximum(blocks.counts, 0.0)
+    # Where the count may be noise, so may everything that is divided by it.
     known = counts >= least
     divisor = np.where(known, counts, 1.0)[:, None]
+    # Vectors lie in the ball, so their mean does: what sticks out is noise.
     means = into_bound(blocks.sums / divisor, bound)
     if previous.covariance == "full":
         spread = blocks.squares / divisor[:, :, None] - means[:, :, None] * means[:, None, :]
+        # A symmetric matrix of noise alone has eigenvalues up to this: smaller ones of the estimate say nothing.
         noise = noise_edge(means.shape[1], blocks.deviation * ON / ABOVE)
     else:
         spread = blocks.squares / divisor - means * means
@@ -254,5 +258,6 @@ def _limited(spread: Floats, floor: Floats, ceiling: float) -> Floats:
     """Raise and lower variances, or the eigenvalues of symmetric matrices, to their limits; floor of shape (K, 1)."""
     if spread.ndim == 2:
         return np.clip(spread, floor, ceiling)
+    # The nearest matrix with eigenvalues within the limits keeps the eigenvectors.
     values, vectors = np.linalg.eigh((spread + spread.transpose(0, 2, 1)) / 2)
     return np.asarray((vectors * np.clip(values, floor, ceiling)[:, None, :]) @ vectors.transpose(0, 2, 1))

@@ -106,6 +106,7 @@ class Moments:
     @property
     def move(self) -> int:
         """How far one row moves each part: m of the module's docstring."""
+        # All parts are scaled so that one row moves each by the same m: one noise for all of them then wastes none.
         degree = 2 if {"diagonal", "full"} & set(self.parts) else int("sums" in self.parts)
         return self.groups.whole * (ON if "full" in self.parts else 1) << (degree * self.embedding.bits)
 
@@ -132,6 +133,8 @@ class Moments:
         move = rows_per_unit * self.move
         if adjacency == "add_remove":
             return (move,) * len(self.parts)
+        # Replacing a row takes one vector away and adds another. With counts a change in one group moves two cells,
+        # whose squares add; sums alone may move twice as far in one group.
         alone = "sums" in self.parts and "counts" not in self.parts
         return (move,) * (2 * (len(self.parts) - alone)) + (2 * move,) * alone
 

@@ -86,6 +86,7 @@ class OutputColumn:
         numbers = outputs[:, : self.length]
         if spreads[: self.length].any():
             normals = normal_steps(seed.words(stream, numbers.size)).reshape(numbers.shape)
+            # Spread in steps of 2^-12, rounded halves up: whole numbers on every machine.
             numbers = numbers + np.floor((normals * spreads[: self.length] + ONE / 2) * 2.0**-BITS)
         codes = np.searchsorted(self.thresholds, _unit(numbers, reading), side="right").astype(np.int64)
         if self.nullable:
@@ -160,6 +161,7 @@ def _weights(outputs: StepSizes, reading: OutputForm) -> LatticePoints:
 def _chosen(weights: LatticePoints, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Choose a cell a row with chances proportional to its weights."""
     ends = np.cumsum(weights, axis=1)
+    # The remainder of a 64-bit word: weights sum to 2^50 at most, so that its bias is below a relative 2^-13.
     at = (words % ends[:, -1].astype(np.uint64)).astype(np.int64)
     chosen: NDArray[np.int64] = (ends <= at[:, None]).sum(axis=1, dtype=np.int64)
     return chosen

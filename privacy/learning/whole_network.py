@@ -75,12 +75,14 @@ class LatentMixture:
             components, shape (rows,); latents, shape (rows, k) [2^-12].
         """
         ends = np.cumsum(np.where(allowed, self.weights, 0))
+        # A component by its weight: the first end above a uniform place.
         at = (words[0] % np.uint64(ends[-1])).astype(np.int64)
         component = np.searchsorted(ends, at, side="right")
         latents = np.empty((at.size, self.size))
         normals = normal_steps(words[1:]).T
         for each in np.unique(component):
             rows = np.flatnonzero(component == each)
+            # Products of whole numbers whose sums stay below 2^53: exact, whichever library sums them.
             moved = normals[rows] @ self.factors[each].T.astype(np.float64)
             latents[rows] = self.means[each] + _shifted(moved)
         return component, np.clip(latents, -LARGEST_ACTIVATION, LARGEST_ACTIVATION)
@@ -103,6 +105,7 @@ class WholeLayer:
     def __post_init__(self) -> None:
         if self.weights.ndim != 2 or self.biases.shape != self.weights.shape[:1] or not self.weights.size:
             raise ValueError("a layer has weights (outputs, inputs) and biases (outputs,)")
+        # The largest that a sum can become, for the largest activations: below 2^52 nothing is ever rounded.
         reach = np.abs(self.weights.astype(np.float64)).sum(axis=1) * LARGEST_ACTIVATION
         if not (reach + np.abs(self.biases.astype(np.float64)) < EXACT / 2).all():
             raise ValueError("weights or biases of a layer are too large")

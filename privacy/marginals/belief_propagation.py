@@ -60,9 +60,11 @@ class BeliefPropagation:
                 raise ValueError(f"the factor of {'×'.join(clique)} has shape {values.shape}")
             number = self._home[clique]
             before = self._factors.get(clique)
+            # Another set of impossible cells: rows that were dead may live now, so that every shift is found anew.
             if before is None or (np.isneginf(before) != np.isneginf(values)).any():
                 self._shift = [None] * len(self.tree.nodes)
             self._factors[clique] = values
+            # Only the messages on the way to the root depend on this factor; above one that is stale already all are.
             while number >= 0 and self._message[number] is not None:
                 self._message[number] = None
                 number = self.tree.nodes[number].parent
@@ -114,6 +116,8 @@ class BeliefPropagation:
             raise NothingPossible
         node = self.tree.nodes[number]
         above = self._downward(node.parent)[node.separator] if node.parent >= 0 else np.ones(())
+        # P(node) = P(node | separator) P(separator): the row over its sum, times the marginal from above. A row that
+        # sums to 0 is impossible, and so is its separator's cell.
         weight = np.divide(above, self._sums[number], out=np.zeros_like(above), where=self._sums[number] > 0)
         factors = [*self._inputs(number), (node.separator, -self._shifted(number))]
         return self._plans[number].sums(factors, cliques, (node.separator, weight))
@@ -135,6 +139,8 @@ class BeliefPropagation:
         if self._shift[number] is None:
             self._dead[number] = np.zeros(self.tree.domain.sizes(node.separator), dtype=np.bool_)
         sums = self._row_sums(number, inputs)
+        # Sums this far from 1 have lost, or will lose, what matters: the shift moves to the rows' own largest cells.
+        # Dead rows, all cells impossible, stay at 0 whatever the shift.
         if not (((sums > SMALLEST) & (sums < LARGEST)) | self._dead[number]).all():
             top = plan.largest(inputs, node.separator)
             self._dead[number] = np.isneginf(top)
@@ -153,6 +159,7 @@ class BeliefPropagation:
         asked = [node.separator] if node.parent >= 0 else [node.separator, *self._needed(number)]
         found = self._plans[number].sums(factors, asked)
         sums = found[node.separator]
+        # At the root everything that is asked for is a sum of the same table: one pass gives them all.
         if node.parent < 0 and SMALLEST < sums < LARGEST:
             self._gathered[number] = {clique: values / sums for clique, values in found.items()}
         return sums

@@ -36,6 +36,7 @@ class Blocks:
         first, second = list(self.above[one]), list(self.above[other])
         common = -1
         while first and second and first[-1] == second[-1]:
+            # Blocks that both ways share lie above the place where they meet.
             common = first.pop()
             second.pop()
         top_of_first = self.tops[first[-1]] if first else one
@@ -92,6 +93,7 @@ class _BlockSearch:
             bit = left[-1] & -left[-1]
             left[-1] ^= bit
             other = bit.bit_length() - 1
+            # An edge back to a column that was met before: it closes a cycle.
             if self.number[other] >= 0:
                 self._low[column] = min(self._low[column], self.number[other])
             else:
@@ -108,6 +110,7 @@ class _BlockSearch:
     def _leave(self, column: int, above: int) -> None:
         """Go back up; a block ends here if nothing below reaches further up."""
         self._low[above] = min(self._low[above], self._low[column])
+        # Something below reaches further up than `above`: the block goes on beyond it.
         if self._low[column] < self.number[above]:
             return
         mask = 1 << above

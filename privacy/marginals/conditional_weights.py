@@ -66,8 +66,10 @@ class ConditionalWeights:
         factors += [(self._nodes[child].separator, messages[child]) for child in node.children]
         rows, cells = self._domain.cells(node.separator), self._domain.cells(node.residual)
         logs = factor.product(factors, order, self._domain.sizes(order)).reshape(rows, cells)
+        # A row of `cells` weights below 2^bits each sums to less than 2^62: whole numbers never overflow.
         bits = min(MOST_BITS, HEADROOM_BITS - cells.bit_length())
         top = logs.max(axis=1)
+        # Each row relative to its largest cell: the likeliest code gets the most bits, whatever the row's own size.
         shift = np.where(np.isneginf(top), 0.0, top)
         logs -= shift[:, None]
         weights = np.empty((rows, cells), dtype=np.int64)
@@ -76,6 +78,7 @@ class ConditionalWeights:
             some = slice(low, low + CHUNK_CELLS)
             result[some] = scaled_exponential(flat[some], bits)
         self._weights[number] = weights
+        # The message is worked out from the whole-number weights themselves, so that it is the same on every machine.
         return (shift + logarithm(weights.sum(axis=1))).reshape(self._domain.sizes(node.separator))
 
 

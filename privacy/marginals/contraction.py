@@ -65,6 +65,7 @@ def lacking(three: Axes, sets: frozenset[Axes], shape: tuple[int, ...]) -> dict[
     unions: list[set[int]] = [set(), set(), set()]
     for axes in sorted(sets, key=lambda one: (-prod(shape[axis] for axis in one), one)):
         free = [place for place in range(3) if three[place] not in axes]
+        # A set that lacks two of the three axes may join either part: the one whose table grows least.
         growth = {place: _cells(shape, unions[place] | set(axes)) - _cells(shape, unions[place]) for place in free}
         best = min(free, key=lambda place: growth[place])
         part_of[axes] = best
@@ -98,6 +99,7 @@ def sum_onto(parts: Sequence[Floats], three: Axes, place: int, kept: Axes) -> Fl
     batch = [axis for axis in kept if axis not in (first, second)]
     extra = sorted((axis for axis in gone if axis != three[place]), key=lambda axis: sizes[axis])
     inner, merged = [three[place]], sizes[first] * sizes[second] * sizes[three[place]]
+    # Axes that are summed over anyway join the inner dimension, largest first, as long as the product stays small.
     while extra and merged * sizes[extra[-1]] <= MOST_MULTIPLICATIONS:
         inner.insert(0, extra.pop())
         merged *= sizes[inner[0]]

@@ -66,6 +66,7 @@ def plan(tree: JunctionTree, clique: Clique) -> EliminationStep:
     wanted = set(clique)
     needed = [number for number, node in enumerate(tree.nodes) if wanted & set(node.residual)]
     paths = [_to_root(tree, number) for number in needed]
+    # The lowest common ancestor of all nodes that introduce a wanted column: nothing above it matters.
     top = next(number for number in paths[0] if all(number in path for path in paths))
     used = {number for path in paths for number in path[: path.index(top) + 1]}
     return _part(tree, top, top, used, wanted, clique)
@@ -87,6 +88,7 @@ def _part(
     given = () if number == top else node.separator
     links = {name for part in below for name in part.given}
     scope = tuple(name for name in node.columns if name in wanted or name in given or name in links)
+    # What is handed up: the wanted columns that this node or one below it has seen.
     met = (wanted & set(scope)) | {name for part in below for name in part.result if name in wanted}
     result = clique if number == top else given + tuple(name for name in clique if name in met and name not in given)
     return EliminationStep(number, scope, given, result, below)
@@ -111,6 +113,7 @@ def _evaluate(part: EliminationStep, tables: dict[int, dict[Clique, Floats]]) ->
         shape = [size if name in part.given else 1 for name, size in zip(part.scope, own.shape, strict=True)]
         order = [part.given.index(name) for name in part.scope if name in part.given]
         spread = given.transpose(order).reshape(shape)
+        # P(scope | given): nothing is divided by 0, since where the separator is impossible the whole row is.
         own = np.divide(own, spread, out=np.zeros_like(own), where=spread > 0)
     operands.append((part.scope, own))
     operands += [(below.result, _evaluate(below, tables)) for below in part.below]

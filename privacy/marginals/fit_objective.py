@@ -69,6 +69,7 @@ class FitObjective:
         if zeros and np.isneginf(self._propagation.log_partition):
             raise NothingPossible
         anything = np.ones(self.values.size, dtype=np.bool_)
+        # Under the uniform model a cell has probability 0 only where a structural zero forbids it.
         self.possible = self.marginals(uniform) > 0 if zeros and total > 0 else anything
         self._level = self._levelled()
         self._aim = self._level
@@ -112,6 +113,10 @@ class FitObjective:
 
     def value(self, point: Floats, temperature: float) -> float:
         """Return F, but for a constant."""
+        # F = total log Z(θ) - <θ, aim> + temperature/2 <θ, variance θ>: the dual, whose minimum has the primal's
+        # marginals.
+        # F = total log Z(θ) - <θ, y + temperature variance c> + temperature / 2 <θ, variance θ>, without <c, variance
+        # c>.
         linear = self.total * self.log_partition(point) - float(point @ self._aim)
         return linear + 0.5 * temperature * float(point @ (self.variance * point))
 
@@ -127,6 +132,7 @@ class FitObjective:
 
     def gradient(self, point: Floats, marginals: Floats, temperature: float) -> Floats:
         """Return the gradient of F, flat [rows]; 0 where a structural zero makes the cell impossible."""
+        # The gradient is the expected counts less the wanted ones: 0 where the model says what was measured.
         slope = marginals - self._aim + temperature * self.variance * point
         return np.where(self.possible, slope, 0.0)
 

@@ -102,6 +102,7 @@ def _spanning_tree(domain: CellDomain, groups: Sequence[Clique], root: int) -> t
     order, parent = [root], {}
     nearest = {group: (weight(root, group), root) for group in range(len(groups)) if group != root}
     while nearest:
+        # Prim: the heaviest edge between the tree and what is left outside of it.
         group = max(nearest, key=lambda candidate: nearest[candidate][0])
         parent[group] = nearest.pop(group)[1]
         order.append(group)

@@ -82,6 +82,8 @@ def combine(domain: CellDomain, measurements: Sequence[Measured]) -> dict[Clique
         values = _in_order(domain, one.clique, np.asarray(one.values, dtype=np.float64))
         if clique in merged:
             before, variance = merged[clique]
+            # The weight of what was there before is the other's share of the variances: precise measurements count
+            # more.
             share = one.variance / (variance + one.variance)
             merged[clique] = before * share + values * (1 - share), variance * share
         else:
@@ -96,6 +98,7 @@ def estimate_total(measurements: Sequence[Measured]) -> float:
     """
     if not measurements:
         return 0.0
+    # A sum over k cells has k times the variance of one: fine marginals say less about the total.
     weights = np.array([1.0 / (one.variance * one.values.size) for one in measurements])
     sums = np.array([float(one.values.sum()) for one in measurements])
     return max(0.0, float((weights / weights.sum()) @ sums))

@@ -38,9 +38,11 @@ class ModelSizes:
         """Return the size of the model of the known cliques and this one, as `model_size` says [MB]."""
         places = {self._domain.place(name) for name in clique}
         together = sum(1 << place for place in places)
+        # All edges are there already: the triangulation, and so the size, is that of the known cliques.
         if all((self._neighbours[place] | 1 << place) & together == together for place in places):
             return self.known
         less = sum(self._domain.shape[place] for place in places if not self._neighbours[place])
+        # Its columns hang on nothing in common: one more table, and no cycle.
         if len({self._blocks.part_of[place] for place in places}) == len(places):
             return BYTES_PER_CELL * (self._whole - less + self._domain.cells(clique)) / MEGABYTE
         gone: set[int] = set()

@@ -43,6 +43,7 @@ def tail(event: CountNoise, least: int) -> float:
         return exp(-inverse_scale * least - log1p(exp(-inverse_scale)))
     sigma = sqrt(event.sigma_squared)
     if sigma > WIDEST_TABLE:
+        # Beyond sigma the density is convex, before it falls: the module's docstring has the two bounds.
         shift = 0.5 if least - 0.5 >= sigma else 1.0
         return 0.5 * erfc((least - shift) / sigma / sqrt(2))
     above = _gaussian_tails(event.sigma_squared)
@@ -60,6 +61,7 @@ def least_margin(event: CountNoise, at_most: float) -> int:
     if tail(event, 1) <= at_most:
         return 0
     high = 1
+    # Double, then halve: the tail falls as t grows.
     while tail(event, high + 1) > at_most:
         high *= 2
     low = high // 2

@@ -32,8 +32,10 @@ def scaled_exponential(logs: Floats, bits: int) -> NDArray[np.int64]:
     """
     lowest = -(bits + 2) * 0.7
     inside = np.maximum(logs, lowest)
+    # exp(x) = 2^p exp(x - p log 2): log 2 in two parts, the first short enough for p times it to be exact.
     power = np.rint(inside * (1.0 / 0.6931471805599453))
     rest = (inside - power * LN2_HIGH) - power * LN2_LOW
+    # Horner's rule on the series: one multiplication and one addition at a time, each rounded alike everywhere.
     value = np.full_like(rest, EXPONENTIAL[-1])
     for coefficient in reversed(EXPONENTIAL[:-1]):
         value *= rest
@@ -48,6 +50,7 @@ def logarithm(values: NDArray[np.int64]) -> Floats:
     small = mantissa < 0.7071067811865476
     mantissa = np.where(small, mantissa * 2.0, mantissa)
     power = (exponent - small).astype(np.float64)
+    # log m = 2 artanh((m - 1) / (m + 1)), which is small for m between sqrt(1/2) and sqrt(2).
     ratio = (mantissa - 1.0) / (mantissa + 1.0)
     square = ratio * ratio
     total = np.full_like(ratio, ARTANH[-1])

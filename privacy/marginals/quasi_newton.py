@@ -85,9 +85,11 @@ def minimise(
             break
         scaling = redundancy.scaled(here.marginals, ridge)
         direction = np.where(objective.possible, -product(here.gradient, changes, scaling), 0.0)
+        # Not a direction of descent: what was remembered misleads. Begin again from the scaled gradient.
         if not float(here.gradient @ direction) < 0:
             changes.clear()
             direction = -here.gradient / (here.marginals + ridge)
+        # Once curvature is known the quasi-Newton step has the right length; a first step must not go far.
         step = 1.0 if changes else min(1.0, FIRST_STEP / float(np.abs(direction).max()))
         there = _descend(objective, here, direction, step, temperature)
         if there is None and not changes:
@@ -143,6 +145,8 @@ def _descend(
             if float(there.gradient @ direction) <= -FLATTER * slope:
                 return there
         excess = value - here.value - slope * step
+        # The minimum of the parabola through this value, that slope and the value there; never less than a tenth of
+        # the step, never more than half.
         fitted = -slope * step**2 / (2 * excess) if np.isfinite(excess) and excess > 0 else 0.0
         step = min(max(fitted, 0.1 * step), 0.5 * step)
     return None
@@ -161,6 +165,7 @@ def product(
     result = scaling(result)
     if pairs:
         moved, turned, inverse = pairs[-1]
+        # The scaling's size along the last step, so that it agrees with the curvature that was seen there.
         result *= 1.0 / (inverse * float(turned @ scaling(turned)))
     for (moved, turned, inverse), share in zip(pairs, reversed(kept), strict=True):
         result += (share - inverse * float(turned @ result)) * moved
@@ -169,6 +174,7 @@ def product(
 
 def _remember(changes: deque[tuple[Floats, Floats, float]], moved: Floats, turned: Floats) -> None:
     """Keep a step and the change of the gradient along it, if the curvature shows above rounding."""
+    # A convex function turns its gradient along the step; less than this is rounding, and its inverse would be noise.
     curvature = float(moved @ turned)
     if curvature > 1e-14 * float(np.sqrt((moved @ moved) * (turned @ turned))):
         changes.append((moved, turned, 1.0 / curvature))

@@ -94,6 +94,7 @@ class Scaling:
             first = members[0]
             counts = marginals[self._slices[first.number]].reshape(self._shapes[first.number]).sum(axis=first.axes)
             own = np.array([ridge[self._slices[member.number].start] * member.spanned for member in members])
+            # Sherman-Morrison for m 11ᵀ + diag(own): its inverse is 1/own less a rank-one part with this factor.
             self._shared.append((own, counts / (1.0 + counts * (1.0 / own).sum())))
 
     def __call__(self, gradient: Floats) -> Floats:
@@ -103,6 +104,8 @@ class Scaling:
             if projections:
                 table = result[part].reshape(shape)
                 for axes, weight, sums in projections:
+                    # Take out what is a function of the shared columns alone: that part is solved for all cliques
+                    # together, below.
                     table = table - (weight * table).sum(axis=axes, keepdims=True) / sums
                 result[part] = table.reshape(-1)
         for members, (own, correction) in zip(self._groups, self._shared, strict=True):
@@ -111,6 +114,7 @@ class Scaling:
                 / scale
                 for member, scale in zip(members, own, strict=True)
             ]
+            # Cliques that share columns agree on this much of the step: it is shared out by how well each is known.
             common = correction * sum(parts)
             for member, scale, value in zip(members, own, parts, strict=True):
                 table = result[self._slices[member.number]].reshape(self._shapes[member.number])

@@ -90,6 +90,7 @@ def _assign(
         seed, stream: where the randomness comes from.
     """
     rows = group.size
+    # Rows that agree so far lie side by side, in random order within their group.
     order, ordered = _shuffled_by_group(group, seed, 2 * stream)
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     sizes = np.diff(starts, append=rows)
@@ -141,11 +142,15 @@ def _rounded_counts(
     Returns:
         counts, shape (groups, codes), rows adding up to `sizes`, 0 where the weight is 0.
     """
+    # Weights times rows must stay below 2^62: 31 bits of weight, 31 of rows.
     excess = np.frexp(weights.sum(axis=1).astype(np.float64))[1] - WEIGHT_BITS
     weights = weights >> np.maximum(excess, 0)[:, None]
     total = weights.sum(axis=1)[:, None]
     whole, fraction = np.divmod(weights * sizes[:, None], total)
+    # One random start a group, uniform below the total: cell j is rounded up where a multiple of the total falls into
+    # its stretch of the cumulated fractions, which has probability fraction / total.
     start = ((words >> np.uint64(64 - WEIGHT_BITS)).astype(np.int64)[:, None] * total) >> WEIGHT_BITS
+    # ceil((cumulated - start) / total): how many multiples were passed up to and with this cell.
     reached = (np.cumsum(fraction, axis=1) - start + total - 1) // total
     whole += np.diff(reached, axis=1, prepend=0)
     return whole

@@ -121,6 +121,7 @@ def score_of(score: Score, counts: NDArray[np.int64]) -> Fraction:
     parts = (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
     both, left, right, whole = (_entropy_sum(part) for part in parts)
     rows = int(table.sum())
+    # More rows than declared would move the score further than S(n): it is scaled down to that (module docstring).
     share = 1.0 if rows <= score.rows else _most_change(score.rows) / _most_change(rows)
     return Fraction(round((both - left - right + whole) * share / float(_STEP))) * _STEP
 

@@ -103,6 +103,8 @@ class ContractionTree:
             weight: an array over some of the columns, ≥ 0.
         """
         asked = {clique: self._axes(clique) for clique in cliques}
+        # Matrix products where three axes are never together; blocks where they are, or where floats would not hold
+        # them.
         found = self._contracted(factors, frozenset(asked.values()), weight)
         if found is None:
             found = self._in_blocks(factors, asked, weight)
@@ -158,6 +160,7 @@ class ContractionTree:
     ) -> dict[Axes, Floats]:
         """Return the sums by axes, made block by block."""
         root = steps(self._shape, self._all, frozenset(asked.values()))
+        # Somebody wants the large table itself: only then are its blocks kept.
         whole = self._all in asked.values()
         parts = self._parts(factors)
         scale = None if weight is None else self._broadcast(*weight)
@@ -236,6 +239,7 @@ class ContractionTree:
             terms.append(below.reshape([sizes.get(axis, 1) for axis in step.axes]))
         if not terms:
             return np.zeros([1] * len(step.axes))
+        # Adding small terms before large ones broadcasts less.
         terms.sort(key=lambda term: term.size)  # sums of small terms first
         return reduce(np.add, terms)
 

@@ -115,6 +115,7 @@ def _block(shape: tuple[int, ...], mask: int, around: tuple[int, ...]) -> tuple[
     first, left = _simplicial(neighbours, mask)
     found = {_eliminate(neighbours, left, cells, rule, bias) for rule, bias in _rules(shape, left)}
     rest = min(found, key=lambda masks: (sum(cells[one] for one in masks), masks))
+    # A clique within one that was found before is no table of its own.
     groups = first + [one for one in rest if not any(one & ~earlier == 0 for earlier in first)]
     return tuple(sorted(groups)), sum(cells[one] for one in groups)
 
@@ -131,6 +132,7 @@ def _simplicial(neighbours: list[int], mask: int) -> tuple[list[int], int]:
         column = (waiting & -waiting).bit_length() - 1
         waiting ^= 1 << column
         others = neighbours[column]
+        # Two neighbours without an edge between them: eliminating this column would add it.
         if any(others & ~neighbours[one] & ~(1 << one) for one in _bits(others)):
             continue
         group = others | 1 << column
@@ -227,6 +229,7 @@ def _eliminate(
         group = others | 1 << best
         if not any(group & ~earlier == 0 for earlier in groups):
             groups.append(group)
+        # Only columns near the eliminated one have other neighbours now, and so another cost.
         stale = set()
         for other in _bits(others):
             around[other] = (around[other] | others) & ~(1 << other) & ~(1 << best)

@@ -26,6 +26,7 @@ def bernoulli(size: int, *, probability: BinaryExpansion, source: RandomBytes) -
     Source: comparing with the expansion lazily is folklore (Knuth and Yao 1976 treat it in general).
     """
     drawn, expected = source.take(size), probability.byte(0)
+    # The first differing byte decides; where the byte ties, the next one is drawn for those coins only.
     result: NDArray[np.bool_] = drawn < expected
     tied = np.flatnonzero(drawn == expected)
     index = 0
@@ -46,6 +47,7 @@ def below(first: bytes, *, probability: BinaryExpansion, source: RandomBytes) ->
     while True:
         drawn = first[index] if index < len(first) else int(source.take(1)[0])
         expected = probability.byte(index)
+        # An expansion neither ends nor repeats a byte for ever, so that this loop ends with probability 1.
         if drawn != expected:
             return drawn < expected
         index += 1

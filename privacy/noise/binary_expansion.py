@@ -56,6 +56,8 @@ class BinaryExpansion:
         if index < self._zeros:
             return 0
         if index >= len(self._known):
+            # Twice the length each time: working out n bytes anew costs about n^2, so that all prefixes cost as the
+            # last one.
             self._known = self._prefix(max(index + 1, 2 * len(self._known), _FIRST_BYTES))
         return self._known[index]
 
@@ -64,6 +66,9 @@ class BinaryExpansion:
         digits = 3 * count + _GUARD_DIGITS  # a byte is 2.41 decimal digits
         while True:
             lower, upper = (_floor_shifted(bound, 8 * count) for bound in self._bounds(digits))
+            # p lies between two numbers with the same first bytes, so that it begins with them. Else the bounds are
+            # still too wide. They close in on a transcendental number, which cannot lie on the border of two prefixes
+            # for ever.
             if lower == upper:
                 return lower.to_bytes(count, "big")
             digits *= 2
@@ -121,6 +126,7 @@ def _odds_share_bounds(exponent: Fraction, multiple: int, digits: int) -> tuple[
     """Bound m r / (1 + r), which grows with r, from bounds on r and directed rounding at each step."""
     down, up = _directed(digits)
     lower, upper = _exp_minus_bounds(exponent, digits)
+    # Of a quotient the lower bound has the least numerator over the largest denominator, each rounded its own way.
     least = down.divide(down.multiply(multiple, lower), up.add(1, lower))
     most = up.divide(up.multiply(multiple, upper), down.add(1, upper))
     return least, most

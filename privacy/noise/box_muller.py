@@ -66,13 +66,16 @@ def rounded_pair(first: int, second: int, *, standard_deviation: Fraction, sourc
 
 def pair_from_bits(first: int, second: int, bits: int, *, standard_deviation: Fraction) -> tuple[int, int] | None:
     """Return both whole numbers, or None where so many bits do not decide them."""
+    # U may be 0 as far as these bits tell: its logarithm has no bound yet.
     if first == 0:
         return None
+    # More digits than random bits: what is undecided then hangs on the bits, hardly ever on the arithmetic.
     precision = bits + _GUARD_BITS
     radius = _radius(first, bits, precision)
     eighth = second >> (bits - _EIGHTH)
     cosine, sine = _cosine_and_sine(second, eighth, bits, precision)
     if eighth in _COSINE_BELOW_SINE:
+        # The nearest axis is the vertical one: distance from it swaps the roles of the two functions.
         cosine, sine = sine, cosine
     along, across = (_rounded(radius, each, standard_deviation, precision) for each in (cosine, sine))
     if along is None or across is None:
@@ -88,6 +91,7 @@ def _radius(first: int, bits: int, precision: int) -> Interval:
     """
     down, up = _directed(int(precision * _DIGITS_PER_BIT) + 10)
     whole = Decimal(1 << bits)
+    # U lies in [a, a + 1) / 2^n: the upper end gives the least radius, the lower end the largest.
     least = -up.next_plus(up.ln(up.divide(Decimal(first + 1), whole)))
     most = -down.next_minus(down.ln(down.divide(Decimal(first), whole)))
     inner = down.next_minus(down.sqrt(down.multiply(2, max(least, Decimal(0)))))
@@ -106,6 +110,7 @@ def _cosine_and_sine(second: int, eighth: int, bits: int, precision: int) -> tup
     pi_low, pi_high = _pi(precision)
     nearest = _series(2 * pi_low * low >> bits, precision)
     farthest = _series((2 * pi_high * high >> bits) + 1, precision)
+    # The bound of `_series` on its own error, in its units.
     slack = 4 * precision
     cosine = max(farthest[0] - slack, 0), nearest[0] + slack
     sine = max(nearest[1] - slack, 0), farthest[1] + slack

@@ -76,6 +76,7 @@ def discrete_gaussian(size: int, *, sigma_squared: Fraction, source: RandomBytes
     drawn = np.empty(size, np.int64)
     filled = 0
     while filled < size:
+        # At least 44 % are kept: twice as many proposals nearly always do in one turn.
         count = min(_CHUNK, 2 * (size - filled) + 16)
         proposed = discrete_laplace(count, inverse_scale=target.inverse_scale, source=source)
         kept = np.compress(_keep(proposed, target, source), proposed)[: size - filled]
@@ -113,7 +114,9 @@ def _keep(
     gap = np.abs(proposed) - target.centre
     with np.errstate(under="ignore"):
         chance = np.exp(gap * gap * -target.half_precision) * _WORD_RANGE
+    # Below the lower bound U is below e^-loss for certain, at or above the upper one it is not (module docstring).
     keep: NDArray[np.bool_] = words < chance * (1 - margin) - 2
+    # The two comparisons differ where the word lies between the bounds: these few are decided in exact numbers.
     undecided = np.flatnonzero(keep != (words < chance * (1 + margin) + 1))
     for index in undecided.tolist():
         keep[index] = _exactly(int(words[index]), abs(int(proposed[index])), target, source)

@@ -101,10 +101,12 @@ def _coins(inverse_scale: Fraction) -> _LaplaceCoins:
 
 def _fill(part: NDArray[np.int64], coins: _LaplaceCoins, source: RandomBytes) -> None:
     """Draw one chunk: digits, sign and zero in the narrow type, then the few quotients above 0."""
+    # Identity 2: |X| - 1 below 2^J, one coin a binary digit, the most significant first.
     magnitude = np.zeros(part.size, coins.dtype)
     for digit in coins.digits:
         magnitude <<= 1
         magnitude |= bernoulli(part.size, probability=digit, source=source)
+    # Identity 1: 0 is a coin of its own, and whatever is not 0 has a magnitude of at least 1 and a fair sign.
     magnitude += 1
     sign = _signs(part.size, source)
     sign *= bernoulli(part.size, probability=coins.nonzero, source=source)
@@ -125,9 +127,11 @@ def _add_quotients(
 ) -> None:
     """Toss the quotient's coin for each draw until its first tail; each head adds 2^J away from 0."""
     step = 1 << len(coins.digits)
+    # Identity 3: a share of e^-6 at most has a head at all, and each further toss is for those that still run.
     running = np.flatnonzero(bernoulli(part.size, probability=coins.quotient, source=source))
     heads = 1
     while running.size:
+        # One step more could pass 2^62: int64 would wrap, and a wrapped draw is a wrong distribution.
         if heads >= 2**62 // step:
             raise OverflowError("a discrete Laplace draw reached 2^62; nothing was returned")
         part[running] += sign[running].astype(np.int64) * step

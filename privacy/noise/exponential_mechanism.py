@@ -47,6 +47,7 @@ def exponential_mechanism(
 
     while True:
         place = _uniform(len(scores), source)
+        # The best candidate's gap is 0: its coin always shows heads, and e^0 = 1 has no expansion to compare with.
         if scores[place] == best or bernoulli(1, probability=coin(place), source=source)[0]:
             return place
 
@@ -54,6 +55,7 @@ def exponential_mechanism(
 def _uniform(size: int, source: RandomBytes) -> int:
     """Draw a uniform place below `size`: whole bytes, those beyond the last full multiple thrown away."""
     width = max(1, ((size - 1).bit_length() + 7) // 8)
+    # Only whole multiples of `size` count, or the places at the front would be likelier.
     most = 256**width - 256**width % size
     while True:
         drawn = int.from_bytes(source.take(width).tobytes(), "big")

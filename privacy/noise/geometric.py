@@ -94,6 +94,7 @@ def _coins(inverse_scale: Fraction, below: int | None) -> _GeometricCoins:
     if below is not None:
         count = min(count, (below - 1).bit_length())
     digits = tuple(odds_share(inverse_scale * 2**digit) for digit in reversed(range(count)))
+    # All 2^J values of the digits cover the cut: no quotient is needed, and what reaches the cut is drawn again.
     reached = below is not None and 2**count >= below
     return _GeometricCoins(digits, None if reached else exp_minus(inverse_scale * 2**count))
 
@@ -118,6 +119,7 @@ def _redraw(part: NDArray[np.int64], below: int, coins: _GeometricCoins, source:
     """Draw again what reached the cut, until nothing does."""
     outside = np.flatnonzero(part >= below)
     while outside.size:
+        # Rejection: what is kept has the law of the variable given that it lies below the cut.
         again = np.empty(outside.size, np.int64)
         _fill(again, coins, source)
         part[outside] = again

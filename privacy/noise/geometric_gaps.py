@@ -57,12 +57,15 @@ def successes(trials: int, *, probability: Bracket, source: RandomBytes) -> NDAr
         raise NoiseRefused("trials", str(trials), f"at most {MOST_TRIALS}")
     coins, parts, first = _coins(probability, trials), [], 0
     while first < trials:
+        # As many gaps as successes are expected, and four deviations more: the float decides how many are drawn at
+        # once, never where a success lies.
         expected = (trials - first) * coins.estimate
         size = min(CHUNK, ceil(expected + 4 * sqrt(expected)) + 16)
         # uint64: each rank that is kept lies below n < 2^63, and one more gap of at most n does not wrap.
         ranks = np.cumsum(_gaps(size, trials, coins, source) + np.uint64(1), dtype=np.uint64)
         ranks += np.uint64(first)
         ranks -= np.uint64(1)
+        # The first rank past the end closes the list; gaps drawn after it belong to no trial.
         beyond = np.flatnonzero(ranks >= trials)
         kept = ranks[: beyond[0]] if beyond.size else ranks
         parts.append(kept.view(np.int64))
@@ -83,6 +86,7 @@ class _Coins:
 def _coins(probability: Bracket, trials: int) -> _Coins:
     """Choose J: heads of the quotient's coin are rare, or one of them leaves the trials."""
     estimate = min(float(probability(_ESTIMATE_DIGITS)[1]), 0.99)
+    # q^(2^J) <= e^-6: J = log2(6 / hazard). Where all trials together are that rare, one head passes them all.
     hazard = -log1p(-estimate)
     count = trials.bit_length() if hazard * trials < TAIL_EXPONENT else max(0, ceil(log2(TAIL_EXPONENT / hazard)))
     digits = tuple(_failures_share(probability, digit) for digit in reversed(range(count)))
@@ -94,6 +98,7 @@ def _gaps(size: int, trials: int, coins: _Coins, source: RandomBytes) -> NDArray
     step, gaps = np.uint64(1 << len(coins.digits)), np.zeros(size, np.uint64)
     running = np.flatnonzero(~bernoulli(size, probability=coins.quotient, source=source))
     while running.size:
+        # A head is a run of 2^J failures. A gap that has passed n already need not be counted to its end.
         gaps[running] += step
         running = running[gaps[running] < trials]
         running = running[~bernoulli(running.size, probability=coins.quotient, source=source)]
@@ -101,6 +106,7 @@ def _gaps(size: int, trials: int, coins: _Coins, source: RandomBytes) -> NDArray
     inside = int(ends[0]) if ends.size else size
     if inside:
         gaps[:inside] += binary_digits(inside, coins.digits, source)
+    # The one gap past the end stays, cut down to n, as the sign that nothing follows it.
     return np.minimum(gaps[: inside + 1], np.uint64(trials), dtype=np.uint64)
 
 

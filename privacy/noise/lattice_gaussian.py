@@ -68,14 +68,18 @@ def add_noise(exact: NDArray[np.float32], *, standard_deviation: Fraction, sourc
         noise = rounded_gaussian(block.size, standard_deviation=steps_per_deviation, source=source)
         for at in range(0, block.size, _CHUNK):
             part = block[at : at + _CHUNK]
+            # 64 bits hold both exactly: the sum is a whole number of lattice steps, whatever order numbers are added
+            # in.
             noisy = on_lattice(part, lattice)
             noisy += noise[at : at + _CHUNK]
             part[:] = noisy
+            # A power of two moves the exponent alone. float32 rounded the whole number before: post-processing.
             part *= np.float32(lattice)
 
 
 def on_lattice(exact: NDArray[np.float32], lattice: float) -> NDArray[np.int64]:
     """Return the nearest whole numbers to x / g, exact for every finite float32."""
+    # float32 times a power of two, in float64: exact, and so is rint of it.
     steps = exact * np.float64(1 / lattice)
     np.clip(np.rint(steps, out=steps), -LARGEST_STEPS, LARGEST_STEPS, out=steps)
     return steps.astype(np.int64)

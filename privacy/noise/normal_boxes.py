@@ -108,13 +108,16 @@ def boxes_of(standard_deviation: Fraction) -> Boxes:
 def _counted(standard_deviation: Fraction, width_bits: int, count: int) -> tuple[list[int], list[int]]:
     """Count boxes (down) and slices (up) of each cell. The graph rises up to 0, and falls from there."""
     edges = [Fraction(j << width_bits) - _HALF for j in range(-count, count + 1)]
+    # Bounds on the graph's height at each edge of a cell; it is monotone between edges, but for the cell around 0.
     heights = [density(edge, standard_deviation, width_bits, _DIGITS) for edge in edges]
     top = _peak(standard_deviation, width_bits, _DIGITS)[1]
     boxes, slices = [], []
     for j in range(2 * count):
         (low_left, up_left), (low_right, up_right) = heights[j], heights[j + 1]
         most = top if edges[j] < 0 < edges[j + 1] else max(up_left, up_right)
+        # Boxes from the lower bound, rounded down: none sticks out above the graph.
         boxes.append(_floor_shifted(min(low_left, low_right), BOX_BITS))
+        # Slices from the upper bound, rounded up: they cover all of the graph that the boxes leave.
         slices.append(_floor_shifted(most, SLICE_BITS) + 1 - (boxes[-1] << (SLICE_BITS - BOX_BITS)))
     return boxes, slices
 
@@ -123,6 +126,7 @@ def _slots(
     cells: NDArray[np.int64], boxes: list[int], width: int
 ) -> tuple[NDArray[np.int32] | NDArray[np.int64], int]:
     """Give each box a slot; a word of 32 bits holds a slot and a place in a cell of up to 2^15 whole numbers."""
+    # 17 bits of slot and k of place fit one word of 32 bits: the common case, with half of the memory.
     small = width << BOX_BITS <= 1 << 32
     empty = -(2**30) if small else -(2**62)
     placed = np.repeat(cells, boxes)
@@ -166,9 +170,12 @@ def lies_below(boxes: Boxes, cell: int, whole: int, part: tuple[int, int], heigh
         part: y - (m - 1/2) to so many bits: the number that they make, and how many they are.
         height: the share of the cap that is below the point, likewise.
     """
+    # The area is a double in units that are powers of two, so that the fraction is exact.
     floor_area, cap_area = Fraction(float(boxes.floors[cell])), Fraction(float(boxes.caps[cell]))
     under, over = (floor_area + cap_area * Fraction(height[0] + end, 1 << height[1]) for end in (0, 1))
     left, right = (whole - _HALF + Fraction(part[0] + end, 1 << part[1]) for end in (0, 1))
+    # The graph is highest at the y nearest to 0 and lowest at the farthest: certain if the upper end lies below the
+    # lowest, or the lower end above the highest.
     near = Fraction(0) if left < 0 < right else min(abs(left), abs(right))
     digits = _DIGITS + (part[1] + height[1]) // 3
     scale = boxes.standard_deviation, boxes.width_bits, digits

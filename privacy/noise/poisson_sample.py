@@ -36,6 +36,7 @@ def poisson_sample(rows: int, *, probability: Fraction, source: RandomBytes) -> 
     """
     check_size("rows", rows)
     check_fraction("probability", probability, SMALLEST_PROBABILITY, Fraction(1), "a sampling probability")
+    # Every row: no coin is tossed, and 1 has no expansion below 1.
     if probability == 1:
         return np.arange(rows, dtype=np.int64)
     return np.flatnonzero(bernoulli(rows, probability=_expansion(probability), source=source))

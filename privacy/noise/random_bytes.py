@@ -73,15 +73,18 @@ class SecureBytes:
             NoiseRefused: n is negative or not a whole number.
         """
         check_size("n", n)
+        # A forked child has the parent's key and place: it would repeat the parent's noise.
         if self._process != os.getpid():
             self._start()
         with self._lock:
             if n > BLOCK:
                 return self._fresh(n)
+            # What is left of the block is thrown away: no byte is handed out twice, and parts stay aligned.
             if n > BLOCK - self._used:
                 self._block = self._fresh(BLOCK)
                 self._used = 0
             part = self._block[self._used : self._used + n]
+            # Parts begin at multiples of eight bytes, so that they can be read as words.
             self._used += -(-n // _ALIGNMENT) * _ALIGNMENT
             return part
 

@@ -95,6 +95,7 @@ def _from_boxes(drawn: NDArray[np.int64], boxes: Boxes, source: RandomBytes) -> 
     """Fill an array with draws from boxes; return the places where the bits chose none."""
     word_bits = 8 * boxes.starts.itemsize
     words = source.take(drawn.size * word_bits // 8).view(f"<u{word_bits // 8}")
+    # Step 1: the word's top bits choose the slot, its low bits the place in the box's cell: no bit serves twice.
     slots = (words >> (word_bits - BOX_BITS)).astype(np.intp)
     numbers = boxes.starts.take(slots, mode="wrap")
     missing = np.flatnonzero(numbers == boxes.empty)
@@ -112,6 +113,7 @@ def _from_caps(count: int, boxes: Boxes, source: RandomBytes) -> NDArray[np.int6
     for _ in range(_MOST_ROUNDS):
         if done == count:
             return drawn
+        # Twice as many tries as points wanted: in their order, so that which are kept does not hang on their value.
         found = _points(2 * (count - done) + 32, boxes, source)[: count - done]
         drawn[done : done + found.size] = found
         done += found.size
@@ -138,6 +140,8 @@ def _points(tries: int, boxes: Boxes, source: RandomBytes, *, margin: float = _M
     levels = heights * 2.0**-WORD_BITS
     levels *= boxes.caps.take(places)
     levels += boxes.floors.take(places)
+    # exp and the products are right to far less than 2^-40: beyond the margin float64 has decided, within it exact
+    # bounds do. A tail's point (place -1) is always decided apart.
     below = levels < graph * (1 - margin)
     undecided = (places < 0) | ~(below | (levels > graph * (1 + margin)))
     for at in np.flatnonzero(undecided).tolist():
@@ -151,6 +155,7 @@ def _points(tries: int, boxes: Boxes, source: RandomBytes, *, margin: float = _M
 def _decided(place: int, abscissa: int, height: int, boxes: Boxes, source: RandomBytes) -> int | None:
     """Decide what floats cannot; None where the point does not lie below the graph, or the normal not in the tail."""
     if place < 0:
+        # The tail's slice of the square: the first 22 bits of U are 0, the others and V are the two words.
         bits = abscissa >> SLICE_BITS, height
         number = rounded_pair(*bits, standard_deviation=boxes.standard_deviation, source=source)[0]
         return number if not -boxes.farthest <= number < boxes.farthest else None

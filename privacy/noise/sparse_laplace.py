@@ -188,6 +188,7 @@ class SparseLaplace:
 
     def _draw(self, drawn: CellsAndValues, hidden: CellsAndValues, threshold: int, *, above: int | None) -> _Layers:
         """Draw the empty cells of the next layer, and uncover the populated ones that belong to it."""
+        # Cells that are populated or drawn already are not among the empty ones whose ranks are drawn next.
         known = _merge(hidden, drawn)[0]
         odds = layer_probability(self._inverse_scale, threshold, above)
         ranks = successes(self._cells - known.size, probability=odds, source=self._source)
@@ -195,6 +196,7 @@ class SparseLaplace:
         values = geometric(ranks.size, inverse_scale=self._inverse_scale, source=self._source, below=below)
         values += threshold
         codes, noisy = hidden
+        # A populated cell keeps the one draw that it has: it shows now if that draw reaches the new threshold.
         uncovered = noisy >= threshold
         layer = _merge((codes[uncovered], noisy[uncovered]), (_skip(ranks, known), values))
         return _Layers(_merge(layer, drawn), (codes[~uncovered], noisy[~uncovered]), threshold)
@@ -214,6 +216,8 @@ def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None
         tau_least, tau_most = (
             (Decimal(0), Decimal(0)) if above is None else _exp_minus_bounds(inverse_scale * above, digits)
         )
+        # s and tau are bounded apart, so that the difference may come out below 0 at few digits; a probability is
+        # not.
         least = max(down.subtract(s_least, tau_most), Decimal(0))
         most = up.subtract(s_most, tau_least)
         rest_least = down.subtract(down.add(1, r_least), tau_most)
@@ -225,6 +229,8 @@ def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None
 
 def _noise_up_to(bound: NDArray[np.int64], inverse_scale: Fraction, source: RandomBytes) -> NDArray[np.int64]:
     """Draw X given X <= bound, for each bound."""
+    # Below 0 the tail is geometric, P(X = b - g) = (1 - r) r^g of it; at 0 and above that law is wrong and is drawn
+    # anew.
     noise = bound - geometric(bound.size, inverse_scale=inverse_scale, source=source)
     wrong = np.flatnonzero(bound >= 0)
     while wrong.size:
@@ -238,7 +244,9 @@ def _skip(ranks: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int6
 
     The code of rank k is k plus the number of known codes e_i (i = 0, 1, ...) with e_i - i <= k.
     """
+    # e_i - i empty cells lie before the i-th known one: each rank moves up by the known ones before it.
     before = known - np.arange(known.size)
+    # The same count by searching the shorter list in the longer one.
     if known.size < ranks.size:
         first = np.searchsorted(ranks, before, side="left")
         ranks += np.cumsum(np.bincount(first, minlength=ranks.size + 1)[: ranks.size])

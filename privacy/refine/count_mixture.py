@@ -53,12 +53,16 @@ def components(predictions: Floats, frame: PosteriorLattice) -> Floats:
     from scipy.special import betainc
 
     truths = frame.truths
+    # A grid point stands for the counts nearer to it than to its neighbours: its mass is the difference of the
+    # cumulative distribution at the ends of its stretch. The last stretch has no end.
     upper = np.append((truths[1:] + truths[:-1] - 1) // 2, 2**53).astype(np.float64)
     parts = np.zeros((predictions.size, len(SHAPES) + 2, truths.size))
     parts[:, 0, 0] = 1
     for place, shape in enumerate(SHAPES, start=1):
+        # P(NB(mean x, shape k) ≤ u) = I_p(k, u + 1) with p = k / (k + x).
         below = betainc(shape, upper[None, :] + 1, shape / (shape + predictions[:, None]))
         parts[:, place] = np.diff(below, axis=1, prepend=0)
+    # The last component is the prediction itself, shared between the two grid points around it so that the mean is x.
     right = np.clip(np.searchsorted(truths, predictions), 1, truths.size - 1)
     share = (predictions - truths[right - 1]) / (truths[right] - truths[right - 1])
     rows = np.arange(predictions.size)
@@ -73,6 +77,7 @@ def _weights(histograms: NDArray[np.int64], fits: Floats) -> Floats:
     columns = np.ascontiguousarray(fits.transpose(1, 0, 2)[:, used])
     weights = np.full(len(columns), 1 / len(columns))
     for _ in range(ITERATIONS if counts.size else 0):
+        # One step of EM for a mixture with known components. The floor guards a value that no component explains.
         weights = weights * (columns @ (counts / np.maximum(weights @ columns, 1e-300)))
         weights /= weights.sum()
     return weights

@@ -66,6 +66,7 @@ def difference_of_convex(
     while distance > tolerance and done < max_iterations:
         done += 1
         following = project_simplex(values + lambda_ * point, total)
+        # Banach: the rest of the way is at most λ / (1 - λ) times the last step.
         distance = lambda_ / (1 - lambda_) * float(np.linalg.norm((following - point).reshape(-1)))
         point = following
     return Iterated(point, done, distance)

@@ -72,6 +72,8 @@ def lattice(event: CountNoise) -> PosteriorLattice:
     bins = ceil((ceil(ABOVE * unit) + 1 - low) / width)
     truths = [0]
     while truths[-1] < low + bins * width + 8 * unit:
+        # Steps of 1/6 of the noise's scale resolve what the noise can tell apart; far up, 1 % of the count is fine
+        # enough.
         truths.append(truths[-1] + max(1, floor(unit / 6), floor(0.01 * truths[-1])))
     grid = np.array(truths, dtype=np.int64)
     centres = low + width * np.arange(bins) + (width - 1) // 2
@@ -105,6 +107,7 @@ def deconvolve(histogram: NDArray[np.int64], frame: PosteriorLattice, iterations
     likelihood, counts = frame.likelihood[seen], histogram[seen]
     prior = np.full(frame.truths.size, 1 / frame.truths.size)
     for _ in range(iterations if seen.size else 0):
+        # One step of EM: each noisy value shares its cells out among the truths that explain it.
         prior = prior * ((counts / (likelihood @ prior)) @ likelihood)
         prior /= prior.sum()
     return prior
@@ -130,6 +133,7 @@ def summaries(priors: Floats, frame: PosteriorLattice) -> PosteriorRows:
     """Return mean, variance, P(0) and the 95 % interval of the posterior of each prior (priors, truths) and bin."""
     truths = frame.truths.astype(np.float64)
     likelihood = frame.likelihood
+    # P(bin | prior): the floor keeps the quotients finite in bins that no truth of the prior reaches.
     mass = np.maximum(priors @ likelihood.T, 1e-300)
     mean = priors @ (likelihood * truths).T / mass
     spread = np.maximum(priors @ (likelihood * truths**2).T / mass - mean**2, 0)
@@ -140,6 +144,7 @@ def summaries(priors: Floats, frame: PosteriorLattice) -> PosteriorRows:
         share /= np.maximum(share[:, -1:], 1e-300)
         lower[row] = truths[np.argmax(share >= 0.025, axis=1)]
         upper[row] = truths[np.argmax(share >= 0.975, axis=1)]
+    # On a coarse grid, so that the last bits of exp on another machine cannot change what is published.
     mean = np.rint(mean / STEP) * STEP
     steps = np.arange(reach_in_bins(frame.event, frame.width), dtype=np.float64)
     beyond = frame.high + (frame.width - 1) / 2 + frame.width * steps
@@ -155,6 +160,7 @@ def append_kept(
     event: CountNoise,
 ) -> Posterior:
     """Give each cell above the bins a code of its own, with its noisy value as mean. Changes `codes` in place."""
+    # Codes stay few: one for each distinct large value, not one a cell.
     kept, own = np.unique(noisy[above], return_inverse=True)
     codes[above] = (rows.mean.size + own).astype(np.int32)
     return join(codes, rows, exact_rows(kept, event))

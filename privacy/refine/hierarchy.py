@@ -89,10 +89,12 @@ def split_budget(
         return np.asarray(exponent / exponent.sum())
 
     def loss(logs: Floats) -> float:
+        # The logarithm makes the minimum as sharp for small variances as for large ones.
         variances = consistent_variances(sizes, shares(logs) ** -power, total_known)
         return float(np.log(np.dot(weights, variances)))
 
     start = np.linspace(-1, 0, len(sizes))
+    # Few parameters, a smooth function with a flat minimum: no derivative is worth its code.
     best = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-10})
     return tuple(Fraction(max(1, int(share * (_SHARE_STEP - len(sizes)))), _SHARE_STEP) for share in shares(best.x))
 
@@ -102,11 +104,13 @@ def consistent_variances(sizes: Sequence[int], variances: Floats, total_known: b
     fan_outs = [fine / coarse for coarse, fine in pairwise(sizes)]
     upward = np.array(variances, dtype=np.float64)
     for level in range(len(sizes) - 2, -1, -1):
+        # Upward pass: a node's own measurement and the sum of its children are independent, so precisions add.
         upward[level] = 1 / (1 / upward[level] + 1 / (fan_outs[level] * upward[level + 1]))
     final = upward.copy()
     if total_known:
         final[0] *= 1 - 1 / sizes[0]
     for level, fan_out in enumerate(fan_outs, start=1):
+        # Downward pass: a child keeps its part that does not move the family's sum, and takes 1/fan-out of the sum's.
         final[level] = upward[level] * (1 - 1 / fan_out) + final[level - 1] / fan_out**2
     return final
 
@@ -136,6 +140,7 @@ def make_consistent(
     upward = [level.astype(np.float64) for level in noisy]
     spread = [np.full(level.size, float(variance)) for level, variance in zip(noisy, variances, strict=True)]
     for level in range(len(parents) - 1, -1, -1):
+        # Weights in inverse proportion to the variances: the best unbiased mean of two independent estimates.
         sums, their_spread = _sum_up(upward, parents, level), _sum_up(spread, parents, level)
         own = their_spread / (spread[level] + their_spread)
         upward[level] = own * upward[level] + (1 - own) * sums
@@ -145,6 +150,7 @@ def make_consistent(
         check_total(total, upward[0].size)
         final = [upward[0] + spread[0] / spread[0].sum() * (total - upward[0].sum())] if upward[0].size else final
     for level, parent in enumerate(parents):
+        # What the family must still gain, shared out in proportion to each child's variance.
         gap = (final[level] - _sum_up(upward, parents, level)) / _sum_up(spread, parents, level)
         final.append(upward[level + 1] + spread[level + 1] * gap[parent])
     return tuple(final)
@@ -199,6 +205,7 @@ def _project_siblings(values: Floats, parent: NDArray[np.int64], sums: NDArray[A
     """Project each family of siblings onto its simplex (Michelot 1986, all families in step)."""
     active = np.ones(values.size, bool)
     while True:
+        # Michelot's step for all families at once: the mean excess of those members that are still above 0.
         held = np.bincount(parent[active], weights=values[active], minlength=sums.size)
         theta = (held - sums) / np.maximum(np.bincount(parent[active], minlength=sums.size), 1)
         still = active & (values > theta[parent])
@@ -210,9 +217,11 @@ def _project_siblings(values: Floats, parent: NDArray[np.int64], sums: NDArray[A
 
 def _round_siblings(values: Floats, parent: NDArray[np.int64], sums: NDArray[np.int64]) -> NDArray[np.int64]:
     """Round each family by largest remainders."""
+    # The remainders decide who is rounded up: on a coarse grid they are the same on every machine.
     steady = np.rint(values / STEP) * STEP
     whole = np.floor(steady).astype(np.int64)
     missing = sums - np.bincount(parent, weights=whole, minlength=sums.size).astype(np.int64)
+    # By family, and in it the largest remainder first; lexsort is stable, so that ties go to the lower number.
     order = np.lexsort((whole - steady, parent))
     start = np.cumsum(np.bincount(parent, minlength=sums.size)) - np.bincount(parent, minlength=sums.size)
     rank = np.empty(values.size, np.int64)

@@ -31,6 +31,7 @@ def distinct_counts(
 
     def count(cells: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         steps = flat[cells] - least if step == 1 else flat[cells] // step - least
+        # Most noisy counts lie in a window of 2^17 values above the least: counting them by place spares a sort.
         inside = steps < _WINDOW
         if inside.all():
             return np.bincount(steps), np.empty(0, np.int64)

@@ -61,6 +61,8 @@ class RiskLattice:
         whole = np.floor(refined)
         raised = self._raised(refined, refined - whole, lambda_)
         d = whole - self.values
+        # β - x = (d + b) - (x - v), b the raised unit, 0 or 1: b² = b, the cross term is D(v)'s, and the last square
+        # is the noise's variance.
         squared = self.cells @ (d * d + raised * (2 * d + 1)) - 2 * float(self.difference @ (d + raised))
         return float(squared) + self.variance, float(self.cells @ np.where(whole > 0, 1.0, raised))
 
@@ -77,5 +79,6 @@ class RiskLattice:
         order = np.flatnonzero(remainder)
         order = order[np.argsort(-remainder[order], kind="stable")]
         held = self.cells[order]
+        # Largest remainders first, until the units are used up; the value at which they run out gets them in part.
         raised[order] = np.clip((left - (np.cumsum(held) - held)) / np.maximum(held, _ANY), 0, 1)
         return raised

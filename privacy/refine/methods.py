@@ -139,6 +139,7 @@ def _negative_l2(cells: CellEvidence, terms: Refine) -> Estimate:
         lambda_ = _exactly(best.lambda_)
         risks = {} if best.expected_rmse is None else {"negative_l2": best.expected_rmse}
     elif isinstance(lambda_, LambdaReference) and cells.reference is not None:
+        # λ is chosen as if this earlier, published table were drawn again: it reads nothing of today's rows.
         known = cells.reference[~cells.impossible]
         best = lambda_for_reference(known, event=cells.event, integers=terms.integers)
         lambda_ = _exactly(best.lambda_)
@@ -194,6 +195,7 @@ def _auto(cells: CellEvidence, terms: Refine) -> Estimate:
 
     def judged(axes: int) -> Choice:
         others: dict[str, Numbers] = {"negative_l2": table}
+        # Under an exact total projecting can only help; under an estimated one not to refine is a rival.
         if cells.estimated:
             others["none"] = noisy
         total = cells.total

@@ -86,6 +86,7 @@ class Frame:
     def ring_means(self, laid: Flat, present: Flat, places: NDArray[np.int64], means: Floats) -> None:
         """Write the mean of each ring around the given flat places into `means`, shape (places, rings)."""
         for column, ring in enumerate(self.rings):
+            # At the border of a map a ring has fewer cells: the mean is over those that exist, and of none it is 0.
             total, count = np.zeros(places.size), np.zeros(places.size, np.uint8)
             for step in ring:
                 total += laid[places + step]
@@ -127,8 +128,11 @@ def predict(noisy: Floats, features: Floats, level: Floats, unit: float) -> Floa
         chosen = np.flatnonzero(grade == value)
         rows = features[chosen]
         gram = rows.T @ rows
+        # Noisy features bias the weights to zero by about the noise's variance a cell; a ridge of that size only
+        # steadies it.
         gram += max(unit**2, _LEAST_RIDGE * np.trace(gram)) * np.eye(rows.shape[1])
         weights = np.linalg.solve(gram, rows.T @ noisy[chosen])
+        # Rounded weights and predictions: another order of summation on another machine publishes the same numbers.
         predicted[chosen] = rows @ (np.rint(weights / _COEFFICIENT_STEP) * _COEFFICIENT_STEP)
     return np.maximum(np.rint(predicted / _PREDICTION_STEP) * _PREDICTION_STEP, 0)
 

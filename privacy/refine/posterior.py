@@ -100,12 +100,14 @@ def expected_rmse(posterior: Posterior, cells: NDArray[np.int64], values: Floats
 
 def _sparse_values(posterior: Posterior, cells: NDArray[np.int64], total: int) -> Floats:
     """Return the value of each code under the sparsest rule that costs little (see `refine_posterior`)."""
+    # From the sparsest rule to none: the first that costs 5 % at most is taken.
     rules = [posterior.zero < limit for limit in ZERO_PROBABILITIES]
     rules += [_most_likely(posterior, cells), np.ones(cells.size, bool)]
     tables = []
     for rule in rules:
         kept = rule & (posterior.mean > 0) & (cells > 0)
         if kept.any():
+            # -inf never rises above any threshold: these codes stay 0 in the projection.
             tables.append(_project(np.where(kept, posterior.mean, -np.inf), cells, total))
     tables = tables or [_project(posterior.mean, cells, total)]
     risks = [expected_rmse(posterior, cells, table) for table in tables]
@@ -128,6 +130,7 @@ def _project(values: Floats, cells: NDArray[np.int64], total: int) -> Floats:
     if total == 0 or not active.any():
         return result
     while True:
+        # Michelot's step, each code counted with its cells.
         theta = (float(np.sum(cells[active] * values[active])) - total) / float(cells[active].sum())
         still = active & (values > theta)
         if still.sum() == active.sum() or not still.any():
@@ -153,6 +156,7 @@ def _round(values: Floats, codes: NDArray[np.int32], cells: NDArray[np.int64], t
         rounds, missing = divmod(missing, int(reach[-1]))
         whole[order] += rounds
     full = int(np.searchsorted(reach, missing, side="right"))
+    # Whole codes are rounded up together, so that cells with the same posterior stay equal, but for the last code.
     whole[order[:full]] += 1
     rounded = np.asarray(whole[codes])
     left = missing - (int(reach[full - 1]) if full else 0)

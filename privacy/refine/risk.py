@@ -93,9 +93,11 @@ def refine_auto(
     projected = project_simplex(noisy, total)
     tables["simplex"] = round_to_total(projected, total) if integers else projected
     unbiased = {name: unbiased_risk(noisy, each, event) for name, each in posteriors.items()}
+    # The judge must not be a party: it is chosen by an estimate of its error that trusts no prior.
     best = min(unbiased, key=lambda name: unbiased[name])
     for name, each in posteriors.items():
         tables[name] = refine_posterior(each, total=total, integers=integers)
     risks = {name: estimate_risk(table, posteriors[best]) for name, table in tables.items()}
+    # A tie goes to a table that refines, and to the judge's own.
     chosen = min(risks, key=lambda name: (risks[name], name == "none", name != best))
     return Choice(chosen, tables[chosen], risks, posteriors[best])

@@ -32,6 +32,7 @@ def shrink(noisy: NDArray[np.int64], predicted: Floats, event: CountNoise) -> tu
     order, noise = np.argsort(predicted, kind="stable"), variance(event)
     for group in np.array_split(order, min(max(1, noisy.size // GROUP), MOST_GROUPS)):
         gap = noisy[group] - predicted[group]
+        # What the gaps vary beyond the noise is the truth's own spread around the prediction.
         excess = max(0.0, float(np.mean(gap**2, dtype=np.float64)) - noise) if group.size else 0.0
         shares[group] = round(excess / (excess + noise) / STEP) * STEP
         means[group] = predicted[group] + shares[group] * gap

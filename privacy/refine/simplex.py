@@ -82,8 +82,10 @@ def project_divided(
         return result
     flat, share = _flat(values), Fraction(gamma) * Fraction(total)
     theta = _threshold(flat, share, threads)
+    # Far outside of int64 the exact threshold is of no use: nothing, or everything, lies above it.
     if isinstance(theta, Fraction) and not _INT64.min <= floor(theta) <= _INT64.max:
         flat, theta = flat.astype(np.float64), float(theta)
+    # θ = whole + part: whole numbers are compared and subtracted as whole numbers, the fraction comes last.
     whole = floor(theta) if isinstance(theta, Fraction) else theta
     part = float(theta - whole)
     target = result.reshape(-1)
@@ -146,6 +148,7 @@ def _threshold(flat: NDArray[Any], total: Fraction, threads: int | None) -> Frac
     """Return θ: an exact fraction for whole-number cells, a float for floats."""
     active = _above_a_bound(flat, total, threads)
     theta = _mean_excess(active, total)
+    # Each pass drops what is certainly 0 at this θ; θ only grows, so that nothing dropped ever comes back.
     while (kept := active[active > _whole(theta)]).size < active.size:
         active = kept
         theta = _mean_excess(active, total)
@@ -159,6 +162,8 @@ def _above_a_bound(flat: NDArray[Any], total: Fraction, threads: int | None) -> 
     for bound in _sampled_bounds(flat, total, threads):
         parts = over_chunks(partial(_gather, flat, bound), flat.size, threads=threads)
         gathered = np.concatenate(parts)
+        # Σ max(0, v - bound) ≥ total proves bound ≤ θ, whatever the sample said: the guess can cost time, never
+        # exactness.
         if gathered.size and _sum(gathered) - bound * gathered.size >= total:
             return gathered
     return flat
@@ -178,6 +183,7 @@ def _sampled_bounds(flat: NDArray[Any], total: Fraction, threads: int | None) ->
     """
     sample = np.ascontiguousarray(flat[::_STRIDE])
     surplus = Fraction(_sum(flat, threads)) - total
+    # The sample's part of Σ min(v, θ) = Σ v - total.
     share = Fraction(_sum(sample)) - surplus * sample.size / flat.size
     if share <= 0:
         return []
@@ -185,6 +191,7 @@ def _sampled_bounds(flat: NDArray[Any], total: Fraction, threads: int | None) ->
     error = Fraction(_STANDARD_ERRORS * float(np.minimum(sample, guess).std()) * sqrt(sample.size))
     low = _whole(_threshold(sample, share + error, threads))
     high = _whole(_threshold(sample, share - error, threads)) if share > error else low
+    # Many cells between both bounds: gathering them would cost more than trying the higher bound in vain.
     crowded = np.count_nonzero(sample > low) > _CROWDED * np.count_nonzero(sample > high)
     return [high, low] if crowded else [low]
 
@@ -212,5 +219,6 @@ def _chunk_sum(chunk: NDArray[Any]) -> int | float:
         return float(chunk.sum())
     if chunk.max() < _SAFE and chunk.min() > -_SAFE:
         return int(chunk.sum())
+    # v = high 2^32 + low: each half of a chunk sums within int64, and Python adds the two without a limit.
     mask = (1 << _LOW_BITS) - 1
     return (int((chunk >> _LOW_BITS).sum()) << _LOW_BITS) + int((chunk & mask).sum())

@@ -58,6 +58,7 @@ class Depth:
         """Return the table without the structural zeros."""
         if not self.impossible.some:
             return table
+        # A structural zero is known to be 0: noise above the threshold there keeps nothing of the total.
         kept = ~self.impossible.among(table.codes)
         return SparseTable(table.codes[kept], table.values[kept], table.threshold, table.cells)
 
@@ -69,6 +70,7 @@ class Depth:
         """
         threshold = self.first
         while threshold > table.threshold:
+            # What was visible when this threshold was reached: every cell at or above it, and no other.
             seen = table.values >= threshold
             drawn = SparseTable(table.codes[seen], table.values[seen], threshold, table.cells)
             if (wanted := self.next(drawn)) == threshold:

@@ -91,6 +91,7 @@ def refine_sparse_table(
     """
     scale = event.inverse_scale
     depth = depth_of(terms, cells=table.cells, inverse_scale=scale, total=total, impossible=impossible)
+    # Neither deeper nor less deep than the rule says: the depth may not carry a choice of the publisher's.
     if (ends := depth.follow(table)) != table.threshold:
         told = str(ends) if ends > table.threshold else f"below it, {ends} next"
         raise ValueError(f"threshold must be where the draw of these cells ends: {told}, not {table.threshold}")
@@ -125,6 +126,8 @@ def _on_the_simplex(
     codes, counts = codes[kept], counts[kept]
     noisy = possible.values[np.searchsorted(possible.codes, codes)]
     ends = count_intervals(noisy, event).holding(counts)
+    # A cell that is not listed had a noisy value of tau - 1 at most: that value's upper end holds all of their
+    # intervals.
     rest = int(count_intervals(np.array([possible.threshold - 1]), event).upper[0])
     reached = total if counts.size else 0
     return RefinedCells(codes, counts, possible.cells, reached, notes, method, lambda_, chosen, errors, ends, rest)

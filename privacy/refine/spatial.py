@@ -107,6 +107,7 @@ def _split(smooth: Flat, layout: Frame, unit: float) -> tuple[NDArray[np.uint8],
     cells = int(np.prod(layout.shape))
     if cells <= SMALL_TABLE:
         return np.zeros(cells, np.uint8), np.arange(cells)
+    # The top bits of a float32 are its exponent and the first bit of its fraction: shifted, they number half-octaves.
     highest = int(np.float32(QUIET_LEVEL * unit).view(np.int32)) >> 22
     octaves = np.empty(smooth.size, np.uint8)
 
@@ -140,6 +141,8 @@ def _predict(
     side: Floats | None,
 ) -> Floats:
     """PREDICT: the busy cells from the rings around them."""
+    # Noisy neighbours and smoothed ones: both are independent of the cell's own noise but for its part in the one
+    # prior that all cells share.
     laid, present = layout.lay(values, np.float64), layout.lay(np.ones(values.size, np.float32), np.uint8)
     rings = len(layout.rings)
     features = np.empty((busy.size, 2 * rings + (0 if side is None else side.shape[1])))
@@ -173,11 +176,13 @@ def _combine(
     large = np.flatnonzero(scaled >= LARGE_PREDICTION)
     means, shares = shrink(values[busy[large]], predicted[large], event)
     broad = shares > BROAD
+    # Large predictions have rows of their own, an octave each, whose priors are deconvolved.
     steps[large] = mixed - _QUIET_ROWS + np.log2(scaled[large] / LARGE_PREDICTION).astype(np.int64)
     row_of = quiet.astype(np.int32)
     row_of[busy] = _QUIET_ROWS + steps
     rows = int(row_of.max(initial=0)) + 1
     codes = _codes(row_of, bins, frame)
+    # What was shrunk along the line has a posterior a cell, and leaves the histograms that priors are fitted to.
     apart = busy[large[~broad]]
     histograms = _histograms(codes, apart, rows, frame)
     priors = _priors(histograms, mixed, frame, unit)
@@ -227,6 +232,7 @@ def _quiet_predictions(histograms: NDArray[np.int64], frame: PosteriorLattice, u
     counts = histograms.sum(axis=1)
     centres = frame.low + frame.width * np.arange(frame.bins) + (frame.width - 1) / 2
     means = histograms @ centres / np.maximum(counts, 1)
+    # More around a cell cannot mean less in it: the means may only rise with the level.
     rising = isotonic_regression(means[: len(counts)], weights=np.maximum(counts, 1e-9)).x
     return np.maximum(rising, LEAST_PREDICTION * unit)
 

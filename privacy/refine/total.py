@@ -139,6 +139,7 @@ def kept_total(
         return shared.value
     # Whole numbers, so that a tie is decided alike where two machines differ in the last bits of a variance.
     gain, cost = round(_GRID * apart / cells), _GRID * (cells // 2) * (cells - cells // 2) // cells
+    # The squares are only added up where they can decide.
     if gain < cost and gain + _GRID * _clipped_squares(noisy, impossible) < cost:
         return table_sum(noisy, impossible, event).value
     return shared.value
@@ -170,6 +171,7 @@ def estimate_total(sums: Iterable[NoisySum]) -> NoisySum:
     """
     known = list(sums)
     least = min((each.variance for each in known), default=0.0)
+    # An exact sum leaves nothing to average.
     if least <= 0:
         known = [each for each in known if each.variance <= 0]
     weights = [1 if least <= 0 else int(_WEIGHT * (least / each.variance)) for each in known]

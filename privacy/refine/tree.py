@@ -77,6 +77,7 @@ def refine_tree(tree: MeasuredTree, *, total: int | None, integers: bool) -> Ref
     possible = [~mask.reshape(-1) for mask in tree.impossible]
     noisy = [values.reshape(-1)[kept] for values, kept in zip(tree.noisy, possible, strict=True)]
     above = _among_possible(tree.parents, possible)
+    # A total below zero is no total of counts: it is set to 0, with a note.
     known = None if total is None else max(total, 0)
     estimates = make_consistent(noisy, [variance(event) for event in tree.events], above, total=known)
     reached = round(float(estimates[0].sum())) if known is None else known

@@ -47,10 +47,12 @@ def noise_covariance(estimates: Floats, beyond: Floats, width: int, event: Count
 
     rows, bins = estimates.shape
     reach = beyond.size
+    # Values beyond both ends, as far as the noise reaches: the smoothing must not see an edge.
     wide = np.hstack([np.repeat(estimates[:, :1], reach, axis=1), estimates, np.tile(beyond, (rows, 1))])
     if isinstance(event, DiscreteLaplace):
         kernel = noise_likelihood(event, width * np.arange(1 - reach, reach))
         wide = convolve1d(wide, kernel / kernel.sum(), axis=1, mode="nearest")
+    # q(y + 1) - q(y - 1) over two steps: the central difference of the smoothed estimator.
     slope = (wide[:, reach + 1 : reach + 1 + bins] - wide[:, reach - 1 : reach - 1 + bins]) / (2 * width)
     return variance(event) * slope
 
