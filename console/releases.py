@@ -180,5 +180,5 @@ def _print_model(console: Console, replay: dict[str, Any]) -> None:
 
 def _unprotected(record: dict[str, Any]) -> str:
     """Return the quantities that the record lists as published without noise, a line each."""
-    quantities = record["groups"]["H"]["fields"]["quantities"]["value"]
+    quantities = record["groups"]["unprotected"]["fields"]["quantities"]["value"]
     return "\n".join(quantities) if isinstance(quantities, list) and quantities else "none"

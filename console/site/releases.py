@@ -47,7 +47,7 @@ def release_page(site: Site, release: str, *, before: int | None) -> Page:
         at = times.get(folder.entry.run_key)
         versions.append({**version_object(folder.entry), "at": at, "standing": folder.standing})
     newest = next((folder for folder in here if folder.whole), None)
-    title = None if newest is None else value_of(site.folders.record(newest), "A", "title")
+    title = None if newest is None else value_of(site.folders.record(newest), "identity", "title")
     told = {
         "release": release,
         "title": title,

@@ -22,21 +22,21 @@ _MOST_TEXT: Final = 2_000
 _AGAIN: Final = 2
 _EVEN: Final = "50 %"
 _FACTS: Final = (
-    ("epsilon", "F", "epsilon"),
-    ("delta", "F", "delta"),
-    ("odds", "F", "odds_factor"),
-    ("variant", "F", "variant"),
-    ("unit", "E", "unit"),
-    ("neighbours", "E", "neighbours"),
-    ("population", "C", "population"),
-    ("time", "C", "time_block"),
-    ("account", "G", "account"),
-    ("charged", "G", "charged"),
-    ("cap", "G", "cap"),
-    ("mechanism", "J", "mechanism"),
-    ("measured", "A", "measured_hour"),
-    ("contract", "D", "contract_id"),
-    ("contract_version", "D", "contract_version"),
+    ("epsilon", "guarantee", "epsilon"),
+    ("delta", "guarantee", "delta"),
+    ("odds", "guarantee", "odds_factor"),
+    ("variant", "guarantee", "variant"),
+    ("unit", "unit", "unit"),
+    ("neighbours", "unit", "neighbours"),
+    ("population", "source", "population"),
+    ("time", "source", "time_block"),
+    ("account", "ledger", "account"),
+    ("charged", "ledger", "charged"),
+    ("cap", "ledger", "cap"),
+    ("mechanism", "noise", "mechanism"),
+    ("measured", "identity", "measured_hour"),
+    ("contract", "contract", "contract_id"),
+    ("contract_version", "contract", "contract_version"),
 )
 
 
@@ -49,9 +49,9 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     product = replay.get("product") or {}
     told |= {
         "facts": facts_of(record),
-        "purpose": _short(value_of(record, "B", "purpose")),
-        "limitations": _short(value_of(record, "D", "limitations")),
-        "unprotected": _texts(value_of(record, "H", "quantities")),
+        "purpose": _short(value_of(record, "accountability", "purpose")),
+        "limitations": _short(value_of(record, "contract", "limitations")),
+        "unprotected": _texts(value_of(record, "unprotected", "quantities")),
         "kind": product.get("kind"),
         "tables": _tables(replay, folder),
         "parquet": [name for name in folder.files if name.endswith(".parquet")][:_MOST_TABLES],
@@ -155,7 +155,7 @@ def facts_of(record: dict[str, Any] | None) -> dict[str, str]:
 
 def _learned(record: dict[str, Any] | None) -> dict[str, str]:
     """Return how sure one who was half sure can become: of one unit, and of one column of somebody in the table."""
-    unit, largest = (value_of(record, "F", name) for name in ("largest_posterior", "largest_attribute"))
+    unit, largest = (value_of(record, "guarantee", name) for name in ("largest_posterior", "largest_attribute"))
     try:
         found = {"unit_sure": unit["at_most"][_EVEN], "attribute_sure": largest["at_most"][_EVEN]}
         found["attribute"] = largest["column"]
@@ -187,7 +187,7 @@ def _head(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
     seen = {
         **version_object(entry),
         "standing": folder.standing,
-        "title": _short(value_of(record, "A", "title")) or entry.release,
+        "title": _short(value_of(record, "identity", "title")) or entry.release,
         "newest": _newest(site, entry.release),
         "record": "record.html" in folder.files,
         "has_tables": any(name.endswith(".parquet") for name in folder.files),

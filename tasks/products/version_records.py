@@ -60,7 +60,7 @@ def published_tables_record(path: Path) -> tuple[Record, Meaning]:
 def mark_of_snapshot(path: Path) -> str | None:
     """Return the mark of the snapshot that a version was made of, as its record tells it."""
     value, _ = _read(path)
-    for key in ("groups", "C", "fields", "snapshot_keyed_hash", "value"):
+    for key in ("groups", "source", "fields", "snapshot_keyed_hash", "value"):
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, str) else None
 

@@ -11,10 +11,10 @@ SILENT: Final = frozenset({NOT_AVAILABLE, WITHHELD})
 
 
 def public_values(record: dict[str, Any]) -> Values:
-    """Return the values of the record's fields by "letter.name"."""
+    """Return the values of the record's fields by "section.name"."""
     return {
-        f"{letter}.{name}": field["value"]
-        for letter, group in record["groups"].items()
+        f"{section}.{name}": field["value"]
+        for section, group in record["groups"].items()
         for name, field in group["fields"].items()
     }
 

@@ -57,20 +57,23 @@ def build_record(run: Run) -> RecordJson:
     Privacy: auditor-only fields hold private facts; no exact count is among them.
     """
     groups = groups_of(run.facts.spec.product.kind, GROUPS)
-    values = {group.letter: {field.name: field.fill(run) for field in group.fields} for group in groups}
+    values = {group.name: {field.name: field.fill(run) for field in group.fields} for group in groups}
     return {
         "schema": RECORD_SCHEMA,
         "release": run.facts.version.release,
         "version": run.facts.version.number,
-        "groups": {group.letter: _filled(group, values[group.letter]) for group in groups},
+        "groups": {group.name: _filled(group, values[group.name]) for group in groups},
         "not_available": sorted(
-            f"{letter}.{name}" for letter, filled in values.items() for name, value in filled.items() if value is None
+            f"{section}.{name}"
+            for section, filled in values.items()
+            for name, value in filled.items()
+            if value is None
         ),
         "declared": sorted(
-            f"{group.letter}.{field.name}"
+            f"{group.name}.{field.name}"
             for group in groups
             for field in group.fields
-            if field.declared and values[group.letter][field.name] is not None
+            if field.declared and values[group.name][field.name] is not None
         ),
         "replay": replay(run),
     }

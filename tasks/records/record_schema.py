@@ -30,7 +30,7 @@ def record_schema() -> dict[str, Any]:
                 "schema": {"const": RECORD_SCHEMA},
                 "release": _TEXT,
                 "version": {"type": "integer", "minimum": 1},
-                "groups": _object({group.letter: _either(group) for group in GROUPS}),
+                "groups": _object({group.name: _either(group) for group in GROUPS}),
                 "not_available": {**_NAMES, "uniqueItems": True},
                 "declared": {**_NAMES, "uniqueItems": True},
                 COMMITMENT: _HEX,
@@ -48,7 +48,7 @@ def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> di
 
 def _either(group: FieldGroup) -> dict[str, Any]:
     """Describe a group, and beside it those that rows or a model have in its place, where fields differ."""
-    others = (each for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS)) if each.letter == group.letter)
+    others = (each for each in (*synthetic_groups(GROUPS), *model_groups(GROUPS)) if each.name == group.name)
     forms: list[dict[str, Any]] = []
     for each in (group, *others):
         forms += [] if _group(each) in forms else [_group(each)]

@@ -66,7 +66,7 @@ def _compare(record: Json, published: Json, where: str) -> list[Finding]:
 
 def _fields(record: Json) -> Json:
     return {
-        f"{letter}.{name}": field
-        for letter, group in record["groups"].items()
+        f"{section}.{name}": field
+        for section, group in record["groups"].items()
         for name, field in group["fields"].items()
     }

@@ -70,10 +70,10 @@ def _made(make: Any, record: Any) -> bytes | None:
 
 
 def record_values(record: Any) -> dict[str, Any]:
-    """Return the values of a record's fields by "letter.name"."""
+    """Return the values of a record's fields by "section.name"."""
     return {
-        f"{letter}.{name}": field.get("value")
-        for letter, group in record.get("groups", {}).items()
+        f"{section}.{name}": field.get("value")
+        for section, group in record.get("groups", {}).items()
         for name, field in group.get("fields", {}).items()
     }
 
@@ -111,12 +111,12 @@ def _check_deployment(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(DEPLOYMENT, "the file", "what is no YAML", "an entry of the registry", _MISDESCRIBED)
         return
     parameters = ("deployment", "privacy_loss", "privacy_parameters")
-    delta = _amount(fields.get("F.delta"))
-    epsilon, found = _amount(fields.get("F.epsilon")), _amount(_at(entry, *parameters, "epsilon"))
+    delta = _amount(fields.get("guarantee.delta"))
+    epsilon, found = _amount(fields.get("guarantee.epsilon")), _amount(_at(entry, *parameters, "epsilon"))
     pairs: list[tuple[str, Any, Any]] = [
         ("privacy_parameters.epsilon", _as_float(found), _as_float(epsilon)),
         ("privacy_parameters.delta", _as_float(_amount(_at(entry, *parameters, "delta") or 0)), _as_float(delta)),
-        ("product.name", _at(entry, "deployment", "product", "name"), fields.get("A.title")),
+        ("product.name", _at(entry, "deployment", "product", "name"), fields.get("identity.title")),
     ]
     yield from _differences(DEPLOYMENT, pairs)
 
@@ -131,7 +131,7 @@ def _check_lineage(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
     yield from findings
     if event is None:
         return
-    release, version = fields.get("A.release_id"), fields.get("A.version")
+    release, version = fields.get("identity.release_id"), fields.get("identity.version")
     privacy = ("run", "facets", "sudare_privacy")
     outputs = _at(event, "outputs")
     listed = outputs if isinstance(outputs, list) else []
@@ -139,7 +139,7 @@ def _check_lineage(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
         (_at(each, "name"), _at(each, "facets", "sudare_digest", "sha256"), _at(each, *_STATISTICS, "rowCount"))
         for each in listed
     ]
-    files = fields.get("P.files")
+    files = fields.get("output.files")
     expected = [
         (f"{release}/v{version}/{_at(file, 'path')}", _at(file, "sha256"), _at(file, "rows"))
         for file in (files if isinstance(files, list) else [])
@@ -149,9 +149,9 @@ def _check_lineage(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
         [
             ("eventType", _at(event, "eventType"), "COMPLETE"),
             ("job.name", _at(event, "job", "name"), release),
-            ("sudare_privacy.epsilon", _at(event, *privacy, "epsilon"), fields.get("F.epsilon")),
-            ("sudare_privacy.delta", _at(event, *privacy, "delta"), fields.get("F.delta")),
-            ("sudare_privacy.charged", _at(event, *privacy, "charged"), fields.get("G.charged")),
+            ("sudare_privacy.epsilon", _at(event, *privacy, "epsilon"), fields.get("guarantee.epsilon")),
+            ("sudare_privacy.delta", _at(event, *privacy, "delta"), fields.get("guarantee.delta")),
+            ("sudare_privacy.charged", _at(event, *privacy, "charged"), fields.get("ledger.charged")),
         ],
     )
     if stated != expected:
@@ -167,8 +167,8 @@ _STATISTICS: Final = ("outputFacets", "outputStatistics")
 
 def _check_label(data: bytes, fields: dict[str, Any]) -> Iterator[Finding]:
     found = [html.unescape(text) for text in _LABELLED.findall(data.decode("utf-8", "replace"))]
-    stated = [str(fields.get(name)) for name in ("F.epsilon", "F.delta")]
-    for name in ("F.largest_posterior", "F.largest_attribute"):
+    stated = [str(fields.get(name)) for name in ("guarantee.epsilon", "guarantee.delta")]
+    for name in ("guarantee.largest_posterior", "guarantee.largest_attribute"):
         beliefs = _at(fields.get(name), "at_most")
         stated += map(str, beliefs.values() if isinstance(beliefs, dict) else ())
     pairs = [("ε and δ", found[:2], stated[:2]), ("beliefs after the release", found[2:], stated[2:])]

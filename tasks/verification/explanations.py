@@ -20,10 +20,10 @@ from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 
 EXACT: Final = frozenset(
     {
-        *(f"A.{name}" for name in ("release_id", "version", "due", "supersedes", "reference_period")),
-        *("E.scope", "E.adjacency", "E.rows_per_unit", "F.epsilon", "F.delta"),
-        *(f"G.{name}" for name in ("account", "cap", "before", "charged", "after", "left", "run")),
-        *("P.formulas", "Q.draw_digests", "Q.spec_digest", "Q.contract_digest"),
+        *(f"identity.{name}" for name in ("release_id", "version", "due", "supersedes", "reference_period")),
+        *("unit.scope", "unit.adjacency", "unit.rows_per_unit", "guarantee.epsilon", "guarantee.delta"),
+        *(f"ledger.{name}" for name in ("account", "cap", "before", "charged", "after", "left", "run")),
+        *("output.formulas", "integrity.draw_digests", "integrity.spec_digest", "integrity.contract_digest"),
     }
 )
 """The fields that `_expected` derives whatever code wrote the record."""
@@ -42,8 +42,8 @@ def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifes
     """
     findings = []
     for path, expected in _expected(record, run, manifest).items():
-        letter, _, name = path.partition(".")
-        group = record.groups.get(letter)
+        section, _, name = path.partition(".")
+        group = record.groups.get(section)
         field = group.fields.get(name) if group is not None else None
         if field is None or field.value != expected:
             found = "nothing" if field is None else _difference(field.value, expected)
@@ -58,7 +58,7 @@ def check_told(record: RecordTerms, run: JournalledRun | None, manifest: Manifes
 
 def _check_period(record: RecordTerms, run: JournalledRun | None, where: str) -> list[Finding]:
     """Compare the period whose rows people are told were taken with the days that were charged."""
-    group = record.groups.get("I")
+    group = record.groups.get("preprocessing")
     field = group.fields.get("steps") if group is not None else None
     listed = field.value if field is not None and isinstance(field.value, list) else []
     told = [entry.get("what") for entry in listed if isinstance(entry, dict) and entry.get("step") == OF_A_PERIOD]
@@ -71,7 +71,7 @@ def _check_period(record: RecordTerms, run: JournalledRun | None, where: str) ->
     return [
         Finding(
             where,
-            "groups.I.steps, rows of one period",
+            "groups.preprocessing.steps, rows of one period",
             shown(told[0] if len(told) == 1 else told),
             allowed,
             _MISLEADING,
@@ -91,7 +91,7 @@ def _check_times(run: JournalledRun | None) -> list[Finding]:
 
 def _check_refinement(record: Record, where: str) -> list[Finding]:
     """Compare what people are told of each table's refinement with what is replayed."""
-    group = record.groups.get("K")
+    group = record.groups.get("product")
     field = group.fields.get("tables") if group is not None else None
     listed = field.value if field is not None and isinstance(field.value, list) else []
     told = {str(entry.get("table")): entry for entry in listed if isinstance(entry, dict)}
@@ -113,7 +113,7 @@ def _check_refinement(record: Record, where: str) -> list[Finding]:
         expected["chosen on"] = expected_on
         if stated != expected:
             allowed = f"{_difference(expected, stated)}, as it was computed"
-            at = printable(f"groups.K.tables, {table.name}")
+            at = printable(f"groups.product.tables, {table.name}")
             findings.append(Finding(where, at, _difference(stated, expected), allowed, _MISLEADING))
     return findings
 
@@ -148,7 +148,7 @@ def _errors(stated: Any) -> dict[str, Any]:
 
 def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> list[Finding]:
     """Compare the record's list of data files with the manifest."""
-    group = record.groups.get("P")
+    group = record.groups.get("output")
     field = group.fields.get("files") if group is not None else None
     listed = field.value if field is not None and isinstance(field.value, list) else []
     told = {
@@ -161,7 +161,7 @@ def _check_listed_files(record: RecordTerms, manifest: Manifest, where: str) -> 
     return [
         Finding(
             where,
-            printable(f"groups.P.files, {name}"),
+            printable(f"groups.output.files, {name}"),
             _difference(told.get(name, "nothing"), signed.get(name)),
             f"{_difference(signed.get(name, 'nothing'), told.get(name))}, as in the manifest",
             _MISLEADING,
@@ -175,30 +175,30 @@ def _expected(record: RecordTerms, run: JournalledRun | None, manifest: Manifest
     """Give what each checked field must say."""
     replay = record.replay
     expected = {
-        "A.release_id": record.release,
-        "A.version": record.version,
-        "E.scope": _scope(replay.contract),
-        "E.adjacency": replay.adjacency,
-        "E.rows_per_unit": replay.rows_per_unit,
-        "F.epsilon": pico_to_text(replay.claim.epsilon),
-        "F.delta": atto_to_text(replay.claim.delta),
-        "G.account": replay.charge.account,
-        "G.cap": pico_to_text(replay.cap),
-        "G.before": pico_to_text(replay.before),
-        "G.charged": pico_to_text(replay.amount),
-        "G.after": pico_to_text(replay.after),
-        "G.left": pico_to_text(replay.cap - replay.after),
-        "P.formulas": stated(replay.formulas),
-        "Q.draw_digests": {draw.key: draw.sha256 for draw in replay.draws},
-        "Q.spec_digest": replay.spec_digest,
-        "Q.contract_digest": replay.contract_digest,
-        "A.due": replay.due or "none",
+        "identity.release_id": record.release,
+        "identity.version": record.version,
+        "unit.scope": _scope(replay.contract),
+        "unit.adjacency": replay.adjacency,
+        "unit.rows_per_unit": replay.rows_per_unit,
+        "guarantee.epsilon": pico_to_text(replay.claim.epsilon),
+        "guarantee.delta": atto_to_text(replay.claim.delta),
+        "ledger.account": replay.charge.account,
+        "ledger.cap": pico_to_text(replay.cap),
+        "ledger.before": pico_to_text(replay.before),
+        "ledger.charged": pico_to_text(replay.amount),
+        "ledger.after": pico_to_text(replay.after),
+        "ledger.left": pico_to_text(replay.cap - replay.after),
+        "output.formulas": stated(replay.formulas),
+        "integrity.draw_digests": {draw.key: draw.sha256 for draw in replay.draws},
+        "integrity.spec_digest": replay.spec_digest,
+        "integrity.contract_digest": replay.contract_digest,
+        "identity.due": replay.due or "none",
     }
     if run is None:
         return expected
-    expected |= {"G.run": run.charge.run_key, "A.supersedes": run.published.supersedes or "none"}
+    expected |= {"ledger.run": run.charge.run_key, "identity.supersedes": run.published.supersedes or "none"}
     account = run.accounts.get(run.charge.account)
-    return expected if account is None else {**expected, "A.reference_period": account.block}
+    return expected if account is None else {**expected, "identity.reference_period": account.block}
 
 
 def _scope(contract: dict[str, Any]) -> Any:

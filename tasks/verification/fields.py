@@ -32,23 +32,23 @@ def check_fields(record: RecordTerms, proof: Proof, *, where: str) -> tuple[list
         proof: the journal's entries of the run.
         where: the record's file name.
     Returns:
-        tuple: the findings, and the names of the fields that are the publisher's word ("B.curator").
+        tuple: the findings, and the names of the fields that are the publisher's word ("accountability.curator").
     """
     run, findings, word = published_run(record, proof), [], []
     groups = groups_of(record.replay.product["kind"], GROUPS)
-    expected = {group.letter: {field.name for field in group.fields} for group in groups}
-    found = {letter: set(group.fields) for letter, group in record.groups.items()}
+    expected = {group.name: {field.name for field in group.fields} for group in groups}
+    found = {section: set(group.fields) for section, group in record.groups.items()}
     if found != expected:
         names = sorted(_names(found) ^ _names(expected))
         findings.append(Finding(where, "groups", shown(names), "the fields of such a record", _NOT_DERIVED))
         return findings, ()
     for group in groups:
-        if record.groups[group.letter].title != group.title:
-            title = record.groups[group.letter].title
-            findings.append(Finding(where, f"groups.{group.letter}.title", shown(title), group.title, _NOT_DERIVED))
+        if record.groups[group.name].title != group.title:
+            title = record.groups[group.name].title
+            findings.append(Finding(where, f"groups.{group.name}.title", shown(title), group.title, _NOT_DERIVED))
         for field in group.fields:
-            name = f"{group.letter}.{field.name}"
-            stated = record.groups[group.letter].fields[field.name].model_dump(by_alias=True, exclude_none=True)
+            name = f"{group.name}.{field.name}"
+            stated = record.groups[group.name].fields[field.name].model_dump(by_alias=True, exclude_none=True)
             derived = _filled(field, run)
             word += [name] if derived is None else []
             if stated != (derived or _as_word(field, stated)):
@@ -58,7 +58,7 @@ def check_fields(record: RecordTerms, proof: Proof, *, where: str) -> tuple[list
 
 
 def _names(fields: Mapping[str, set[str]]) -> set[str]:
-    return {f"{letter}.{name}" for letter, names in fields.items() for name in names}
+    return {f"{section}.{name}" for section, names in fields.items() for name in names}
 
 
 def _filled(field: Field, run: Run) -> dict[str, Any] | None:
@@ -90,12 +90,12 @@ def _finding(name: str, stated: Mapping[str, Any], expected: Mapping[str, Any], 
 def _check_lists(record: RecordTerms, groups: tuple[FieldGroup, ...], where: str) -> Iterator[Finding]:
     """Check that the record lists the fields without a value, and those that are declared."""
     values = {
-        f"{group.letter}.{field.name}": (field.declared, record.groups[group.letter].fields[field.name].value)
+        f"{group.name}.{field.name}": (field.declared, record.groups[group.name].fields[field.name].value)
         for group in groups
         for field in group.fields
         if field.visibility == "public"
     }
-    withheld = {f"{group.letter}.{field.name}" for group in groups for field in group.fields} - set(values)
+    withheld = {f"{group.name}.{field.name}" for group in groups for field in group.fields} - set(values)
     expected = (
         sorted(name for name, (declared, value) in values.items() if declared and value != NOT_AVAILABLE),
         sorted(name for name, (_, value) in values.items() if value == NOT_AVAILABLE),

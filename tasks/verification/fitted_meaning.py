@@ -162,7 +162,7 @@ def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     They must also be told of a time limit that how far the fit came by the clock is not protected.
     """
     replay = record.replay
-    group = record.groups.get("K")
+    group = record.groups.get("product")
     fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
     told = fields.get("rows")
     rows = told if isinstance(told, dict) else {}
@@ -171,23 +171,23 @@ def check_told_synthetic(record: SyntheticRecord, meaning: SyntheticMeaning, *, 
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     options = meaning.product.options
     pairs = [
-        ("groups.K.columns", fields.get("columns"), list(meaning.names)),
-        ("groups.K.options", as_far_as(options, fields.get("options")), options),
-        ("groups.H.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
-        ("groups.K.generator", fields.get("generator"), replay.product.get("generator")),
-        ("groups.K.seed", fields.get("seed"), replay.rows.seed),
-        ("groups.K.rows.number", rows.get("number"), replay.rows.number),
-        ("groups.K.rows.from", rows.get("from"), replay.rows.from_),
-        ("groups.K.choices", fields.get("choices"), choices(replay) or "none"),
-        ("groups.K.measured", files, measured),
-        ("groups.K.notes", fields.get("notes"), list(replay.notes) or "none"),
+        ("groups.product.columns", fields.get("columns"), list(meaning.names)),
+        ("groups.product.options", as_far_as(options, fields.get("options")), options),
+        ("groups.unprotected.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
+        ("groups.product.generator", fields.get("generator"), replay.product.get("generator")),
+        ("groups.product.seed", fields.get("seed"), replay.rows.seed),
+        ("groups.product.rows.number", rows.get("number"), replay.rows.number),
+        ("groups.product.rows.from", rows.get("from"), replay.rows.from_),
+        ("groups.product.choices", fields.get("choices"), choices(replay) or "none"),
+        ("groups.product.measured", files, measured),
+        ("groups.product.notes", fields.get("notes"), list(replay.notes) or "none"),
     ]
     return list(differences(pairs, where=where, allowed="as it is replayed"))
 
 
 def warns_of_time(record: RecordTerms) -> bool:
     """Say whether people are told what a time limit shows."""
-    group = record.groups.get("H")
+    group = record.groups.get("unprotected")
     facts = None if group is None else group.fields.get("run_time_facts")
     return facts is not None and any("time limit" in str(fact) for fact in facts.value or ())
 

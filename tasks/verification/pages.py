@@ -27,13 +27,13 @@ def words_of_this_code(fields: dict[str, Any]) -> bool:
     """Say whether the code that runs here rendered a version's words, with the same libraries.
 
     Args:
-        fields: the record's values by "letter.name".
+        fields: the record's values by "section.name".
     """
-    stated = fields.get("J.packages")
+    stated = fields.get("noise.packages")
     packages = stated if isinstance(stated, dict) else {}
     here = software()
     same = all(packages.get(name) == here.packages.get(name) for name in _RENDERERS)
-    return same and (fields.get("J.code"), fields.get("J.platform")) == (here.code, here.platform)
+    return same and (fields.get("noise.code"), fields.get("noise.platform")) == (here.code, here.platform)
 
 
 def check_pages(folder: VersionFolder, record: Any, manifest: Manifest) -> list[Finding]:

@@ -171,6 +171,6 @@ def _software() -> Published:
 
 def _declared_contact(record: RecordTerms) -> str | None:
     """Return whom people may write to, as the publisher declares it."""
-    group = record.groups.get("B")
+    group = record.groups.get("accountability")
     field = None if group is None else group.fields.get("contact")
     return None if field is None or field.value == NOT_AVAILABLE else str(field.value)

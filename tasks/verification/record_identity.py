@@ -53,11 +53,26 @@ NOT_AVAILABLE: Final = "not available"
 WITHHELD: Final = "withheld"
 DECLARABLE: Final = frozenset(
     {
-        *(f"A.{name}" for name in ("sector", "region", "registry_id")),
-        *(f"B.{name}" for name in ("audience", "curator", "operator", "approvers", "legal_basis", "policy_version")),
-        *("B.rationale", "B.contact", "C.lineage", "C.retention", "C.trust_model", "F.delta_rationale"),
-        *("H.tuned_on_data", "I.exploratory_access", "I.hyperparameter_search", "I.feature_selection"),
-        *("N.permitted_uses", "Q.witness"),
+        *(f"identity.{name}" for name in ("sector", "region", "registry_id")),
+        *(
+            f"accountability.{name}"
+            for name in ("audience", "curator", "operator", "approvers", "legal_basis", "policy_version")
+        ),
+        *(
+            "accountability.rationale",
+            "accountability.contact",
+            "source.lineage",
+            "source.retention",
+            "source.trust_model",
+            "guarantee.delta_rationale",
+        ),
+        *(
+            "unprotected.tuned_on_data",
+            "preprocessing.exploratory_access",
+            "preprocessing.hyperparameter_search",
+            "preprocessing.feature_selection",
+        ),
+        *("limits.permitted_uses", "integrity.witness"),
     }
 )
 """The fields that only people can know: their values are the publisher's word."""
@@ -98,7 +113,7 @@ def check_identity(record: RecordTerms, manifest: Manifest, *, where: str) -> li
     """Check that the record is the manifest's, and open about what it holds back."""
     pairs = [("release", record.release, manifest.release), ("version", record.version, manifest.version)]
     findings = list(differences(pairs, where=where, allowed="as the manifest says"))
-    fields = {f"{letter}.{name}": f for letter, group in record.groups.items() for name, f in group.fields.items()}
+    fields = {f"{section}.{name}": f for section, group in record.groups.items() for name, f in group.fields.items()}
     for path, field in fields.items():
         if field.class_ == "auditor" and field.value != WITHHELD:
             remedy = "a value for auditors only was published: tell the publisher"

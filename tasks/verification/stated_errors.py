@@ -27,13 +27,13 @@ def check_expected_errors(record: RecordTerms, *, where: str) -> list[Finding]:
     marginal = {draw.key: draw for draw in record.replay.draws if _size(draw) is not None}
     if set(told) != set(marginal):
         allowed = f"the {len(marginal)} noisy marginals of the draws"
-        findings.append(Finding(where, "groups.L.expected_error", f"{len(told)} entries", allowed, _MISLEADING))
+        findings.append(Finding(where, "groups.utility.expected_error", f"{len(told)} entries", allowed, _MISLEADING))
     for key, draw in marginal.items():
         expected, entry = _size(draw), told.get(key, {})
         if expected is None:
             continue
         for name, value in zip(("mean_absolute", "rmse"), expected, strict=True):
-            findings += compare(entry.get(name), value, f"groups.L.expected_error, {key}: {name}", where)
+            findings += compare(entry.get(name), value, f"groups.utility.expected_error, {key}: {name}", where)
     return findings
 
 
@@ -48,14 +48,14 @@ def check_distances(record: RecordTerms, found: Mapping[str, Distance], *, where
     told, findings = entries(record, "error_against_noisy"), []
     for key, apart in found.items():
         for name, value in (("mean_absolute", apart.mean_absolute), ("rmse", apart.rmse)):
-            at = f"groups.L.error_against_noisy, {key}: {name}"
+            at = f"groups.utility.error_against_noisy, {key}: {name}"
             findings += compare(told.get(key, {}).get(name), value, at, where)
     return findings
 
 
 def entries(record: RecordTerms, name: str) -> dict[str, Mapping[str, Any]]:
-    """Return a list of group L by the draw that each entry is of."""
-    group = record.groups.get("L")
+    """Return a list of the section utility by the draw that each entry is of."""
+    group = record.groups.get("utility")
     field = group.fields.get(name) if group is not None else None
     listed: Sequence[Any] = field.value if field is not None and isinstance(field.value, list) else ()
     return {str(each.get("of")): each for each in listed if isinstance(each, dict)}

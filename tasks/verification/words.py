@@ -54,7 +54,7 @@ def check_words(
         TooMuchWork: the texts of the record ask for more terms than are left.
     """
     fields = {
-        f"{letter}.{name}": field for letter, group in record.groups.items() for name, field in group.fields.items()
+        f"{section}.{name}": field for section, group in record.groups.items() for name, field in group.fields.items()
     }
     if not words_of_this_code({name: field.value for name, field in fields.items()}):
         word = (name for name, field in fields.items() if name not in EXACT and field.value != WITHHELD)

@@ -242,9 +242,9 @@ def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfi
         assert said.code == 0, said.err
         folder = Path(said.json["folder"])
         groups = json.loads((folder / "record.json").read_text())["groups"]
-        facts = groups["H"]["fields"]["run_time_facts"]["value"]
+        facts = groups["unprotected"]["fields"]["run_time_facts"]["value"]
         [line] = [each for each in facts if "the operator let the release go on" in each]
-        steps = groups["I"]["fields"]["steps"]["value"]
+        steps = groups["preprocessing"]["fields"]["steps"]["value"]
         [step] = [each for each in steps if each["step"] == "look before the charge"]
         told.append((line, step))
     assert told[0] == told[1]

@@ -165,9 +165,9 @@ def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
     place.run()
     assert place.versions() == [1, 2]
     told = json.loads((place.folder_of(2) / "record.json").read_bytes())["groups"]
-    assert "tells that the encoded table changed" in told["F"]["fields"]["definition"]["value"]
-    assert any("new version of a spec" in each for each in told["H"]["fields"]["run_time_facts"]["value"])
-    assert told["A"]["fields"]["due"]["value"] == "none"
+    assert "tells that the encoded table changed" in told["guarantee"]["fields"]["definition"]["value"]
+    assert any("new version of a spec" in each for each in told["unprotected"]["fields"]["run_time_facts"]["value"])
+    assert told["identity"]["fields"]["due"]["value"] == "none"
 
 
 def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing_twice(place: Plain) -> None:
@@ -257,12 +257,13 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
     report = verify(folder, public_key=published.key)
     assert report.ok, report.findings
     record = json.loads((folder / "record.json").read_bytes())
-    definition = record["groups"]["F"]["fields"]["definition"]["value"]
+    definition = record["groups"]["guarantee"]["fields"]["definition"]["value"]
     assert f"It was due on {FIRST}, and is charged and made whatever the rows are." in definition
     assert not any(
-        "new version of a spec" in each for each in record["groups"]["H"]["fields"]["run_time_facts"]["value"]
+        "new version of a spec" in each
+        for each in record["groups"]["unprotected"]["fields"]["run_time_facts"]["value"]
     )
-    assert record["replay"]["due"] == record["groups"]["A"]["fields"]["due"]["value"] == FIRST
+    assert record["replay"]["due"] == record["groups"]["identity"]["fields"]["due"]["value"] == FIRST
 
     other = published.copy(tmp_path / "date")
     forge(other, record=lambda value: value["replay"].update(due=NEXT))

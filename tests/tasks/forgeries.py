@@ -56,10 +56,10 @@ def claim(epsilon: int) -> Change:
 
     def change(record: Json) -> None:
         record["replay"]["claim"].update(epsilon=epsilon)
-        told(record, "F.epsilon", pico_to_text(epsilon))
-        told(record, "F.odds_factor", odds_factor(epsilon))
+        told(record, "guarantee.epsilon", pico_to_text(epsilon))
+        told(record, "guarantee.odds_factor", odds_factor(epsilon))
         delta = record["replay"]["claim"]["delta"]
-        record["groups"]["F"]["fields"]["largest_posterior"]["value"]["at_most"] = beliefs(epsilon, delta)
+        record["groups"]["guarantee"]["fields"]["largest_posterior"]["value"]["at_most"] = beliefs(epsilon, delta)
 
     return change
 
@@ -67,10 +67,10 @@ def claim(epsilon: int) -> Change:
 def without_delta(record: Json) -> None:
     """Claim a delta of 0, for people too."""
     record["replay"]["claim"].update(delta=0)
-    told(record, "F.delta", "0")
-    whole = record["groups"]["F"]["fields"]["largest_posterior"]["value"]
+    told(record, "guarantee.delta", "0")
+    whole = record["groups"]["guarantee"]["fields"]["largest_posterior"]["value"]
     whole.update(at_most=beliefs(record["replay"]["claim"]["epsilon"], 0), except_with_probability="0")
-    record["groups"]["F"]["fields"]["largest_attribute"]["value"].update(delta="0")
+    record["groups"]["guarantee"]["fields"]["largest_attribute"]["value"].update(delta="0")
 
 
 def amounts(**changed: int) -> Change:
@@ -85,8 +85,8 @@ def amounts(**changed: int) -> Change:
             ("after", r["after"]),
             ("cap", r["cap"]),
         ):
-            told(record, f"G.{name}", pico_to_text(value))
-        told(record, "G.left", pico_to_text(r["cap"] - r["after"]))
+            told(record, f"ledger.{name}", pico_to_text(value))
+        told(record, "ledger.left", pico_to_text(r["cap"] - r["after"]))
 
     return change
 
@@ -145,7 +145,7 @@ def refined(row: int, by: int) -> Forgery:
 
 def processed(record: Json, table: str) -> Json:
     """Find what people are told of one table's refinement."""
-    entries: list[Json] = record["groups"]["K"]["fields"]["tables"]["value"]
+    entries: list[Json] = record["groups"]["product"]["fields"]["tables"]["value"]
     return next(entry for entry in entries if entry["table"] == table)
 
 
@@ -156,14 +156,14 @@ def refinement(table: str, **changed: Any) -> Change:
 
 def belief(field: str, before: str, after: str) -> Change:
     """Tell people of another belief after the release."""
-    return lambda record: record["groups"]["F"]["fields"][field]["value"]["at_most"].update({before: after})
+    return lambda record: record["groups"]["guarantee"]["fields"][field]["value"]["at_most"].update({before: after})
 
 
 def attribute(column: str, **changed: Any) -> Change:
     """Tell people something else of what is learned about a column."""
 
     def change(record: Json) -> None:
-        listed = record["groups"]["F"]["fields"]["per_attribute"]["value"]
+        listed = record["groups"]["guarantee"]["fields"]["per_attribute"]["value"]
         next(entry for entry in listed if entry["column"] == column).update(changed)
 
     return change
@@ -173,14 +173,14 @@ def error(field: str, draw: str, **changed: Any) -> Change:
     """Tell people of another error of a draw."""
 
     def change(record: Json) -> None:
-        listed = record["groups"]["L"]["fields"][field]["value"]
+        listed = record["groups"]["utility"]["fields"][field]["value"]
         next(entry for entry in listed if entry["of"] == draw).update(changed)
 
     return change
 
 
 def twice(record: Json) -> None:
-    listed = record["groups"]["F"]["fields"]["per_attribute"]["value"]
+    listed = record["groups"]["guarantee"]["fields"]["per_attribute"]["value"]
     listed.append(dict(listed[0]))
 
 
@@ -301,49 +301,55 @@ FORGERIES = {
         {5}, replay(lambda r: r["contract"].update(columns=[])), says="contract.columns"
     ),
     "another version": Forgery({5}, lambda record: record.update(version=9), says="as the manifest says"),
-    "a prettier epsilon for people": Forgery({5}, lambda r: told(r, "F.epsilon", "0.1"), says="groups.F.epsilon"),
-    "a prettier balance for people": Forgery({5}, lambda r: told(r, "G.left", "99"), says="groups.G.left"),
-    "a wider scope for people": Forgery({5}, lambda r: told(r, "E.scope", "lifetime"), says="groups.E.scope"),
+    "a prettier epsilon for people": Forgery(
+        {5}, lambda r: told(r, "guarantee.epsilon", "0.1"), says="groups.guarantee.epsilon"
+    ),
+    "a prettier balance for people": Forgery({5}, lambda r: told(r, "ledger.left", "99"), says="groups.ledger.left"),
+    "a wider scope for people": Forgery({5}, lambda r: told(r, "unit.scope", "lifetime"), says="groups.unit.scope"),
     "a contract whose unit is none": Forgery(
-        {5}, replay(lambda r: r["contract"].update(unit="row")), says="groups.E.scope"
+        {5}, replay(lambda r: r["contract"].update(unit="row")), says="groups.unit.scope"
     ),
     "other digests for people": Forgery(
-        {5}, lambda r: r["groups"]["P"]["fields"]["files"]["value"].pop(), says="groups.P.files"
+        {5}, lambda r: r["groups"]["output"]["fields"]["files"]["value"].pop(), says="groups.output.files"
     ),
     "a private value in the public record": Forgery(
-        {5}, lambda r: told(r, "C.source_path", "people.csv"), says="withheld"
+        {5}, lambda r: told(r, "source.source_path", "people.csv"), says="withheld"
     ),
     "a declaration that is not marked": Forgery(
-        {5}, lambda r: r["declared"].remove("B.curator"), says="'B.curator' not listed"
+        {5}, lambda r: r["declared"].remove("accountability.curator"), says="'accountability.curator' not listed"
     ),
     "a computed value that is a declaration, they say": Forgery(
-        {5}, lambda r: r["declared"].append("F.epsilon"), says="'F.epsilon' listed"
+        {5}, lambda r: r["declared"].append("guarantee.epsilon"), says="'guarantee.epsilon' listed"
     ),
     "declarations that are not listed at all": Forgery({5}, lambda r: r.pop("declared"), says="declared"),
     "a gap without a reason": Forgery(
         {5},
-        lambda r: r["groups"]["A"]["fields"]["superseded_by"].pop("reason"),
-        says="groups.A.superseded_by.reason",
+        lambda r: r["groups"]["identity"]["fields"]["superseded_by"].pop("reason"),
+        says="groups.identity.superseded_by.reason",
     ),
     "a schema of the future, in words": Forgery(
         {5}, lambda r: r.update(schema="sudare-record/9"), says="sudare-record/9"
     ),
-    "smaller odds for people": Forgery({5}, lambda r: told(r, "F.odds_factor", "1.1"), says="groups.F.odds_factor"),
+    "smaller odds for people": Forgery(
+        {5}, lambda r: told(r, "guarantee.odds_factor", "1.1"), says="groups.guarantee.odds_factor"
+    ),
     "a smaller belief for people": Forgery(
-        {5}, belief("largest_posterior", "50 %", "60 %"), says="groups.F.largest_posterior: 50 %"
+        {5}, belief("largest_posterior", "50 %", "60 %"), says="groups.guarantee.largest_posterior: 50 %"
     ),
     "a belief that is none": Forgery(
-        {5}, belief("largest_posterior", "1 %", "little"), says="groups.F.largest_posterior: 1 %"
+        {5}, belief("largest_posterior", "1 %", "little"), says="groups.guarantee.largest_posterior: 1 %"
     ),
     "no exceptions for people": Forgery(
         {5},
-        lambda r: r["groups"]["F"]["fields"]["largest_posterior"]["value"].update(except_with_probability="0"),
+        lambda r: r["groups"]["guarantee"]["fields"]["largest_posterior"]["value"].update(
+            except_with_probability="0"
+        ),
         of="guild",
         says="exceptions",
     ),
     "a hypothesis that is easier to protect": Forgery(
         {5},
-        lambda r: r["groups"]["F"]["fields"]["largest_posterior"]["value"].update(
+        lambda r: r["groups"]["guarantee"]["fields"]["largest_posterior"]["value"].update(
             hypothesis="a unit is in the table"
         ),
         of="guild",
@@ -351,55 +357,61 @@ FORGERIES = {
     ),
     "a smaller loss about the column told of most": Forgery(
         {5},
-        lambda r: r["groups"]["F"]["fields"]["largest_attribute"]["value"]["at_most"].update({"50 %": "60 %"}),
-        says="groups.F.largest_attribute",
+        lambda r: r["groups"]["guarantee"]["fields"]["largest_attribute"]["value"]["at_most"].update(
+            {"50 %": "60 %"}
+        ),
+        says="groups.guarantee.largest_attribute",
     ),
     "another column told of most": Forgery(
         {5},
-        lambda r: r["groups"]["F"]["fields"]["largest_attribute"]["value"].update(column="nobody's"),
+        lambda r: r["groups"]["guarantee"]["fields"]["largest_attribute"]["value"].update(column="nobody's"),
         of="guild",
-        says="groups.F.largest_attribute",
+        says="groups.guarantee.largest_attribute",
     ),
     "a smaller loss about a column": Forgery(
-        {5}, attribute("age", epsilon="0.95"), says="groups.F.per_attribute, age"
+        {5}, attribute("age", epsilon="0.95"), says="groups.guarantee.per_attribute, age"
     ),
     "a smaller loss about a column (Gaussian)": Forgery(
-        {5}, attribute("wage", epsilon="1.2"), of="guild", says="groups.F.per_attribute, wage"
+        {5}, attribute("wage", epsilon="1.2"), of="guild", says="groups.guarantee.per_attribute, wage"
     ),
     "fewer draws that count a column": Forgery({5}, attribute("age", draws=1), says="1 draws"),
     "smaller odds about a column": Forgery({5}, attribute("age", odds_factor="2"), says="age.odds_factor"),
     "a smaller expected error for people": Forgery(
-        {5}, error("expected_error", "table:age", rmse="0.1"), says="groups.L.expected_error, table:age: rmse"
+        {5}, error("expected_error", "table:age", rmse="0.1"), says="groups.utility.expected_error, table:age: rmse"
     ),
     "a smaller expected error for people (Gaussian)": Forgery(
         {5}, error("expected_error", "table:pay", mean_absolute="0.1"), of="guild", says="mean_absolute"
     ),
     "a measurement without an error": Forgery(
-        {5}, lambda r: r["groups"]["L"]["fields"]["expected_error"]["value"].pop(), says="noisy marginals"
+        {5}, lambda r: r["groups"]["utility"]["fields"]["expected_error"]["value"].pop(), says="noisy marginals"
     ),
     "another distance to the noisy values": Forgery(
-        {9}, error("error_against_noisy", "table:age", mean_absolute="0.001"), says="groups.L.error_against_noisy"
+        {9},
+        error("error_against_noisy", "table:age", mean_absolute="0.001"),
+        says="groups.utility.error_against_noisy",
     ),
     "another distance to the noisy values (consistent)": Forgery(
         {9}, error("error_against_noisy", "table:pay", rmse="0.001"), of="guild", says="table:pay: rmse"
     ),
     "what a bound about one column is about is told as under another relation": Forgery(
         {5},
-        lambda r: r["groups"]["F"]["fields"]["per_attribute_means"].update(
+        lambda r: r["groups"]["guarantee"]["fields"]["per_attribute_means"].update(
             value=meaning(
                 "replace_one" if r["replay"]["adjacency"] == "add_remove" else "add_remove",
                 r["replay"]["rows_per_unit"],
                 synthetic=False,
             )
         ),
-        says="groups.F.per_attribute_means",
+        says="groups.guarantee.per_attribute_means",
     ),
     "a column untold": Forgery(
-        {5}, lambda r: r["groups"]["F"]["fields"]["per_attribute"]["value"].pop(), says="the columns of the contract"
+        {5},
+        lambda r: r["groups"]["guarantee"]["fields"]["per_attribute"]["value"].pop(),
+        says="the columns of the contract",
     ),
     "a column twice": Forgery({5}, twice, says="the columns of the contract"),
     "a gap that is not listed": Forgery(
-        {5}, lambda r: r["not_available"].remove("A.superseded_by"), says="A.superseded_by"
+        {5}, lambda r: r["not_available"].remove("identity.superseded_by"), says="identity.superseded_by"
     ),
     "a table less": Forgery({5, 6}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
     "another method": Forgery(
@@ -459,17 +471,19 @@ FORGERIES = {
         {5}, replay(lambda r: r["product"]["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"
     ),
     "another lambda for people": Forgery(
-        {5}, refinement("pay", **{"lambda": "0.5"}), of="guild", says="groups.K.tables, pay"
+        {5}, refinement("pay", **{"lambda": "0.5"}), of="guild", says="groups.product.tables, pay"
     ),
     "another method for people": Forgery(
-        {5}, refinement("sex_x_age", method="none"), of="extract", says="groups.K.tables"
+        {5}, refinement("sex_x_age", method="none"), of="extract", says="groups.product.tables"
     ),
-    "no choice for people": Forgery({5}, refinement("pay", chosen="none"), of="chosen", says="groups.K.tables, pay"),
+    "no choice for people": Forgery(
+        {5}, refinement("pay", chosen="none"), of="chosen", says="groups.product.tables, pay"
+    ),
     "a smaller error for people": Forgery(
         {5}, refinement("pay", estimated_rmse={"negative_l2": "0.001"}), of="chosen", says="0.001"
     ),
     "a table untold for people": Forgery(
-        {5}, lambda r: r["groups"]["K"]["fields"]["tables"]["value"].clear(), says="groups.K.tables, age"
+        {5}, lambda r: r["groups"]["product"]["fields"]["tables"]["value"].clear(), says="groups.product.tables, age"
     ),
     "a file that the record does not speak of": Forgery(
         {5, 10}, files=lambda f: (f / "data" / "more.csv").write_text("x"), says="more.csv"
@@ -501,7 +515,9 @@ FORGERIES = {
         of="guild",
         says="data/hired.csv: column upper, row 2",
     ),
-    "better intervals for people": Forgery({5}, refinement("age", interval="99 %"), says="groups.K.tables, age"),
+    "better intervals for people": Forgery(
+        {5}, refinement("age", interval="99 %"), says="groups.product.tables, age"
+    ),
     "another structural zero": Forgery(
         {8}, files=cell(MEASURED, "structural_zero", 9, True), says="column structural_zero, row 10"
     ),

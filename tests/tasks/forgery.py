@@ -77,7 +77,7 @@ def as_forged(version: Version) -> Version:
         {"sequence": each.sequence, "kind": each.kind, "previous": each.previous, "hash": each.hash}
         for each in entries
     ]
-    with_words(version, lambda record: told(record, "Q.journal_entries", listed))
+    with_words(version, lambda record: told(record, "integrity.journal_entries", listed))
     return version
 
 
@@ -161,7 +161,7 @@ def _restate_files(folder: Path) -> None:
     """Write the data files' new digests into the record and the catalogue entry."""
 
     def in_record(record: Json) -> None:
-        for file in record["groups"]["P"]["fields"]["files"]["value"]:
+        for file in record["groups"]["output"]["fields"]["files"]["value"]:
             file |= _statement(folder / file["path"])
 
     def in_catalogue(catalogue: Json) -> None:
@@ -203,9 +203,9 @@ def digest_of(path: Path, column: str) -> str:
 
 
 def told(record: Json, path: str, value: Any) -> None:
-    """Overwrite one field for people ("F.epsilon")."""
-    letter, _, name = path.partition(".")
-    record["groups"][letter]["fields"][name]["value"] = value
+    """Overwrite one field for people ("guarantee.epsilon")."""
+    section, _, name = path.partition(".")
+    record["groups"][section]["fields"][name]["value"] = value
 
 
 def of_kind(entries: list[Json], kind: str) -> Json:

@@ -60,9 +60,9 @@ def test_the_record_of_the_version_passes(guild: Version, sealed: Path) -> None:
 def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path) -> None:
     """Exact times and outcomes are in it; the commitment is to record and salt, and the salt is nowhere published."""
     value, public = load(sealed), load(guild.folder / "record.json")
-    fields = value["record"]["groups"]["A"]["fields"]
+    fields = value["record"]["groups"]["identity"]["fields"]
     assert fields["finished"]["value"] == "2027-08-09T10:00:00Z"
-    assert public["groups"]["A"]["fields"]["finished"]["value"] == "withheld"
+    assert public["groups"]["identity"]["fields"]["finished"]["value"] == "withheld"
     assert public["auditor_commitment"] == commitment(bytes.fromhex(value["salt"]), value["record"])
     assert all(value["salt"].encode() not in (guild.folder / name).read_bytes() for name in guild.files)
 
@@ -86,12 +86,15 @@ def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
     ("change", "says"),
     [
         (
-            lambda v: v["record"]["groups"]["A"]["fields"]["started"].update(value="2027-01-01T00:00:00Z"),
+            lambda v: v["record"]["groups"]["identity"]["fields"]["started"].update(value="2027-01-01T00:00:00Z"),
             "commitment",
         ),
         (lambda v: v.update(salt="0" * 64), "auditor_commitment"),
-        (lambda v: v["record"]["groups"]["F"]["fields"]["epsilon"].update(value="1"), "groups.F.epsilon"),
-        (lambda v: v["record"]["groups"].pop("N"), "groups.N.known_limits"),
+        (
+            lambda v: v["record"]["groups"]["guarantee"]["fields"]["epsilon"].update(value="1"),
+            "groups.guarantee.epsilon",
+        ),
+        (lambda v: v["record"]["groups"].pop("limits"), "groups.limits.known_limits"),
         (lambda v: v["record"].update(declared=[]), "declared"),
         (lambda v: v.update(version=9), "version"),
         (lambda v: v.update(release="other"), "release"),
@@ -110,11 +113,11 @@ def test_another_record_by_the_right_key_is_caught(
 
 def test_a_published_record_that_was_changed_afterwards_is_caught(version: Version, sealed: Path) -> None:
     """Signed anew, chained anew, and true by every other rule: the auditors' record tells of the change."""
-    forge(version, record=lambda record: told(record, "B.contact", "nobody@example.org"))
+    forge(version, record=lambda record: told(record, "accountability.contact", "nobody@example.org"))
     assert verify(version.folder, public_key=version.key).ok
     report = verify(version.folder, public_key=version.key, auditor=sealed)
     assert broken(report) == {12}
-    assert "groups.B.contact" in str(report.findings)
+    assert "groups.accountability.contact" in str(report.findings)
 
 
 def test_a_changed_or_foreign_file_is_caught(version: Version, sealed: Path) -> None:

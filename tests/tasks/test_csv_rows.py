@@ -124,17 +124,17 @@ def test_the_version_says_how_its_csv_files_are_written(version: Version) -> Non
     record = load(version.folder / "record.json")
     Draft202012Validator(record_schema()).validate(record)
     assert record["replay"]["formulas"] == "neutralised"
-    assert record["groups"]["P"]["fields"]["formulas"] == {"class": "public", "value": stated("neutralised")}
-    forge(version, record=lambda changed: told(changed, "P.formulas", stated("accepted")))
+    assert record["groups"]["output"]["fields"]["formulas"] == {"class": "public", "value": stated("neutralised")}
+    forge(version, record=lambda changed: told(changed, "output.formulas", stated("accepted")))
     report = verify(version.folder, public_key=version.key)
-    assert "groups.P.formulas" in " ".join(finding.field for finding in report.findings)
+    assert "groups.output.formulas" in " ".join(finding.field for finding in report.findings)
 
 
 @pytest.mark.parametrize("formulas", ["accepted", None])
 def test_a_record_that_states_another_way_of_writing_is_refused(version: Version, formulas: Formulas | None) -> None:
     def change(record: Any) -> None:
         record["replay"]["formulas"] = formulas
-        told(record, "P.formulas", stated(formulas))
+        told(record, "output.formulas", stated(formulas))
 
     forge(version, record=change)
     report = verify(version.folder, public_key=version.key)

@@ -25,12 +25,12 @@ from tests.tasks.runs import OTHER_ABOUT, second
 from tests.tasks.version_fixture import Version, broken, named, publish_version
 
 DECLARED = {
-    "B.curator": "Guild of masons",
-    "B.contact": "statistics@guild.example",
-    "B.rationale": "Two decimals of the mean wage stay readable.",
-    "A.region": "The town and its suburbs",
-    "A.sector": "Government",
-    "C.trust_model": "The guild sees the rows; nobody else is trusted.",
+    "accountability.curator": "Guild of masons",
+    "accountability.contact": "statistics@guild.example",
+    "accountability.rationale": "Two decimals of the mean wage stay readable.",
+    "identity.region": "The town and its suburbs",
+    "identity.sector": "Government",
+    "source.trust_model": "The guild sees the rows; nobody else is trusted.",
 }
 
 
@@ -166,8 +166,8 @@ def test_no_description_shows_what_is_withheld(ours: Version) -> None:
 def test_the_label_is_one_page_of_escaped_text_without_script(record: Json) -> None:
     """What a contract says is text; nothing is loaded from anywhere."""
     hostile = with_declared(record)
-    told(hostile, "A.title", "<script>alert(1)</script>")
-    told(hostile, "B.curator", '"><img src=x onerror=alert(1)>')
+    told(hostile, "identity.title", "<script>alert(1)</script>")
+    told(hostile, "accountability.curator", '"><img src=x onerror=alert(1)>')
     page = label_html(hostile).decode()
     assert "<script" not in page
     assert "<img" not in page
@@ -246,7 +246,7 @@ def test_a_description_that_says_something_else_is_found(
 
 def test_other_code_compares_numbers_and_not_bytes(spoilt: Version) -> None:
     """A record of other code: another layout is no finding, another ε is."""
-    forge(spoilt, record=lambda record: told(record, "J.code", "2" * 64))
+    forge(spoilt, record=lambda record: told(record, "noise.code", "2" * 64))
     replaced("deployment.yaml", "tier: 1", "tier: 3")(spoilt.folder)
     forge(spoilt)
     assert verify(spoilt.folder, public_key=spoilt.key).findings == ()

@@ -91,7 +91,7 @@ def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: 
     assert told["total_from"] == "levels"
     for level in told["levels"]:
         assert float(level["variance_when_consistent"]) < float(level["variance"])
-    draws = record["groups"]["G"]["fields"]["draws"]["value"]
+    draws = record["groups"]["ledger"]["fields"]["draws"]["value"]
     assert [draw["level"] for draw in draws] == ["32x32", "16x16", "8x8", "4x4", "2x2", "none"]
     assert all(draw["l1_sensitivity"] == 1 for draw in draws)
     assert {d["coarsening"]["level"] for d in record["replay"]["draws"][:-1]} == {d["level"] for d in draws[:-1]}

@@ -170,7 +170,7 @@ def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
     def change(record: Any) -> None:
         record["replay"]["tables"][0].update({"sha256": digest, "lambda": lambda_})
         processed(record, "age")["lambda"] = lambda_
-        for entry in record["groups"]["L"]["fields"]["error_against_noisy"]["value"]:
+        for entry in record["groups"]["utility"]["fields"]["error_against_noisy"]["value"]:
             if entry["of"] == "table:age":
                 entry.update(distance(made.values, noisy).told())
 

@@ -35,27 +35,27 @@ from tests.tasks.version_fixture import Version, publish_version
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SLOT = re.compile(r"\{(\w+)[#+!]?\}")
 FIELDS = {
-    f"{group.letter}.{field.name}": (group, field)
+    f"{group.name}.{field.name}": (group, field)
     for group in (*GROUPS, *synthetic_groups(GROUPS), *model_groups(GROUPS))
     for field in group.fields
 }
 OWN_WORDS = (
-    "A.title",
-    "C.population",
-    "C.select",
-    "D.columns",
-    "D.limitations",
-    "D.usage",
-    "B.purpose",
-    "H.declared_totals",
-    "H.exact_total",
-    "H.quantities",
-    "I.steps",
-    "J.platform",
-    "N.quality_warnings",
-    "M.games",
-    "M.attacks",
-    "S.notice",
+    "identity.title",
+    "source.population",
+    "source.select",
+    "contract.columns",
+    "contract.limitations",
+    "contract.usage",
+    "accountability.purpose",
+    "unprotected.declared_totals",
+    "unprotected.exact_total",
+    "unprotected.quantities",
+    "preprocessing.steps",
+    "noise.platform",
+    "limits.quality_warnings",
+    "audits.games",
+    "audits.attacks",
+    "notices.notice",
 )
 """Fields that quote the contract, the spec, or stored results; what is declared comes on top."""
 PROSE = re.compile(r"\b[A-Za-z]{2,}(?: [a-z]{2,}){2,}\b")
@@ -212,7 +212,7 @@ def test_values_are_escaped_in_every_language(ja: Language) -> None:
 
 
 def test_english_stays_as_the_record_has_it() -> None:
-    """In its own language a record is shown letter for letter."""
+    """In its own language a record is shown section for section."""
     text = "at most 3 rows of each worker are kept; <b>"
     assert language("en").say(text) == "at most 3 rows of each worker are kept; &lt;b&gt;"
 
@@ -250,8 +250,8 @@ def own_words(record: Json) -> str:
     """Everything in a record that people wrote: the contract, the spec, declarations."""
     said = []
     for path in (*OWN_WORDS, *record["declared"]):
-        letter, _, name = path.partition(".")
-        field = record["groups"][letter]["fields"].get(name)
+        section, _, name = path.partition(".")
+        field = record["groups"][section]["fields"].get(name)
         said.append("" if field is None else json.dumps(field["value"], ensure_ascii=False))
     return " ".join(said)
 
@@ -321,7 +321,7 @@ def test_the_auditors_page_has_what_is_withheld_and_only_the_owner_reads_it(vers
     [record] = private.rglob("record.auditor.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     page = path.read_text(encoding="utf-8")
-    hidden = load(record)["record"]["groups"]["C"]["fields"]["source"]["value"]
+    hidden = load(record)["record"]["groups"]["source"]["fields"]["source"]["value"]
     assert f">{hidden}" in page
     assert "For auditors only" in page
     assert 'href="data/' not in page

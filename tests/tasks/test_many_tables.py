@@ -41,7 +41,7 @@ def test_every_table_of_the_short_form_is_published_and_verified(many: Version) 
 
 
 def test_the_record_says_which_noise_was_chosen_and_what_each_would_err(many: Version) -> None:
-    fields = load(many.folder / "record.json")["groups"]["J"]["fields"]
+    fields = load(many.folder / "record.json")["groups"]["noise"]["fields"]
     errors = {noise: float(error) for noise, error in fields["mechanism_choice"]["value"]["expected_rmse"].items()}
     assert set(errors) == {"laplace", "gaussian"}
     assert fields["mechanism"]["value"] == f"{min(errors, key=lambda noise: errors[noise])} mechanism on marginals"
@@ -49,29 +49,31 @@ def test_the_record_says_which_noise_was_chosen_and_what_each_would_err(many: Ve
 
 
 def choice(record: Json) -> Json:
-    value: Json = record["groups"]["J"]["fields"]["mechanism_choice"]["value"]
+    value: Json = record["groups"]["noise"]["fields"]["mechanism_choice"]["value"]
     return value
 
 
 FORGED = {
-    "another mechanism for people": Forgery({6}, lambda r: told(r, "J.mechanism", "geometric"), says="J.mechanism"),
+    "another mechanism for people": Forgery(
+        {6}, lambda r: told(r, "noise.mechanism", "geometric"), says="noise.mechanism"
+    ),
     "a chosen mechanism that was named, they say": Forgery(
-        {6}, lambda r: choice(r).update(by="the spec"), says="J.mechanism_choice"
+        {6}, lambda r: choice(r).update(by="the spec"), says="noise.mechanism_choice"
     ),
     "a smaller expected error": Forgery(
-        {6}, lambda r: choice(r)["expected_rmse"].update(laplace="0.5"), says="J.mechanism_choice"
+        {6}, lambda r: choice(r)["expected_rmse"].update(laplace="0.5"), says="noise.mechanism_choice"
     ),
     "an expected error that is none": Forgery(
-        {6}, lambda r: choice(r)["expected_rmse"].update(laplace="little"), says="J.mechanism_choice"
+        {6}, lambda r: choice(r)["expected_rmse"].update(laplace="little"), says="noise.mechanism_choice"
     ),
     "a choice that is none": Forgery(
-        {6}, lambda r: told(r, "J.mechanism_choice", "gaussian"), says="J.mechanism_choice"
+        {6}, lambda r: told(r, "noise.mechanism_choice", "gaussian"), says="noise.mechanism_choice"
     ),
     "a choice under another delta": Forgery(
-        {6}, replay(lambda r: r["charge"].update(delta="1e-5")), says="J.mechanism_choice"
+        {6}, replay(lambda r: r["charge"].update(delta="1e-5")), says="noise.mechanism_choice"
     ),
     "a choice without a delta": Forgery(
-        {6}, replay(lambda r: r["charge"].update(delta="0")), says="J.mechanism_choice"
+        {6}, replay(lambda r: r["charge"].update(delta="0")), says="noise.mechanism_choice"
     ),
     "noise that errs more than the other": Forgery(
         {6}, replay(lambda r: r["charge"].update(delta="0.5")), says="discrete_gaussian, of which the error is least"
@@ -84,7 +86,7 @@ FORGED = {
         {5, 6}, replay(lambda r: r["product"]["tables"][0].update(of=["wage", "trade"])), says="as the product says"
     ),
     "another split": Forgery(
-        {6}, replay(lambda r: r["product"].update(split="by_weight")), says="J.mechanism_choice"
+        {6}, replay(lambda r: r["product"].update(split="by_weight")), says="noise.mechanism_choice"
     ),
 }
 
@@ -112,7 +114,7 @@ def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(s
     record = load(sharp.folder / "record.json")
     shared = record["replay"]["total"]
     assert (shared["kind"], shared["kept"]) == ("estimated", "where_it_gains")
-    totals = {table["table"]: table for table in record["groups"]["K"]["fields"]["tables"]["value"]}
+    totals = {table["table"]: table for table in record["groups"]["product"]["fields"]["tables"]["value"]}
     assert {table["total_from"] for table in totals.values()} == {"own", "estimated"}
     for name, table in totals.items():
         measured = pq.read_table(sharp.folder / f"measurements/{name}.parquet")
@@ -157,7 +159,7 @@ def test_consistent_tables_are_published_and_verified(consistent: Version) -> No
     record = load(consistent.folder / "record.json")
     tables = record["replay"]["tables"]
     sums = {int(counts(consistent, table["name"]).sum()) for table in tables}
-    told_tables = record["groups"]["K"]["fields"]["tables"]["value"]
+    told_tables = record["groups"]["product"]["fields"]["tables"]["value"]
     assert {table["total"] for table in told_tables} == sums
     assert {table["total_from"] for table in told_tables} == {"estimated"}
     assert record["replay"]["total"] == {"kind": "estimated", "value": told_tables[0]["total"], "kept": "by_all"}
@@ -187,7 +189,9 @@ def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path) -
 
 
 def processed(record: Json, table: str) -> Json:
-    entry: Json = next(each for each in record["groups"]["K"]["fields"]["tables"]["value"] if each["table"] == table)
+    entry: Json = next(
+        each for each in record["groups"]["product"]["fields"]["tables"]["value"] if each["table"] == table
+    )
     return entry
 
 

@@ -36,7 +36,9 @@ def version(tmp_path_factory: pytest.TempPathFactory) -> Version:
 
 
 def processed(record: Json, table: str) -> Json:
-    entry: Json = next(each for each in record["groups"]["K"]["fields"]["tables"]["value"] if each["table"] == table)
+    entry: Json = next(
+        each for each in record["groups"]["product"]["fields"]["tables"]["value"] if each["table"] == table
+    )
     return entry
 
 
@@ -88,7 +90,7 @@ def test_the_record_states_the_rule_and_what_it_does(version: Version) -> None:
     assert [row["exact"] for row in rule["effect"]][:4] == [0, 1, 9, 10]
     record = load(version.folder / "record.json")
     assert record["replay"]["product"]["minimum_frequency"] == {"k": 10, "t": "auto", "at_most": "0.01"}
-    assert "by the minimum-frequency rule" in record["groups"]["K"]["fields"]["suppression"]["value"]
+    assert "by the minimum-frequency rule" in record["groups"]["product"]["fields"]["suppression"]["value"]
     assert "above the exact one" in processed(record, "pay")["known_bias"]
     assert "suppressed, before they were written" in " ".join(processed(record, "pay")["steps"])
 

@@ -59,7 +59,7 @@ def test_beliefs_are_those_of_the_record_and_never_certain() -> None:
 )
 def test_whom_the_accounts_protect_is_said_with_the_scope(scope: str, words: str) -> None:
     """A unit alone does not say whether somebody who is in several time blocks is bounded over all of them."""
-    assert subject({"E.unit": "one row", "E.scope": scope}) == f"one row, {words}"
+    assert subject({"unit.unit": "one row", "unit.scope": scope}) == f"one row, {words}"
 
 
 @given(st.integers(1, 10**16))

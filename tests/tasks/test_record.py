@@ -34,28 +34,28 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAMES = ("first", "second", "third", "mesh")
 
 CONSTANT = {
-    "A.due": "these runs have no due date; one that has is in tests/flows/test_redraw",
-    "A.product_type": "these runs publish tables; synthetic ones are in test_synthetic_version",
-    "D.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
-    "K.tables.interval": "one way for every refined table; only tables that are not refined have another",
+    "identity.due": "these runs have no due date; one that has is in tests/flows/test_redraw",
+    "identity.product_type": "these runs publish tables; synthetic ones are in test_synthetic_version",
+    "contract.validation_outcomes.gate": "true and false, and each run has checks of both kinds",
+    "product.tables.interval": "one way for every refined table; only tables that are not refined have another",
     **{
-        f"N.hazards_{layer}.{part}": "one checklist for all; which lines concern a run is in test_record_limits"
+        f"limits.hazards_{layer}.{part}": "one checklist for all; which lines concern a run is in test_record_limits"
         for layer in ("guarantee", "implementation", "data", "pipeline")
         for part in ("hazard", "status")
     },
-    "M.games.claimed_epsilon": "the games of these tests have one claim",
-    "M.games.confidence": "and one confidence",
-    "M.summary.means": "what an audit can show and what not is the same for every code",
-    "L.computed_on.metric": "each record has the same three metrics",
-    "L.computed_on.cost": "two of them read no data, and the third is for auditors",
-    "O.attempts.lost": "these runs were not interrupted; trainings that were are in test_verify_trainings",
-    "O.attempts.opened": "each was opened once",
-    "O.attempts.reserved": "and reserved once",
-    "R.reproducible.exactly": "tables are made again byte for byte; models are in test_synthetic_version",
-    "S.notice.form": "these runs publish tables",
-    "S.notice.note": "that the notice is no legal opinion is no fact of a run",
-    "P.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
-    "Q.journal_entries.kind": "each run that ends has reserved, opened and drawn",
+    "audits.games.claimed_epsilon": "the games of these tests have one claim",
+    "audits.games.confidence": "and one confidence",
+    "audits.summary.means": "what an audit can show and what not is the same for every code",
+    "utility.computed_on.metric": "each record has the same three metrics",
+    "utility.computed_on.cost": "two of them read no data, and the third is for auditors",
+    "provenance.attempts.lost": "these runs were not interrupted; trainings that were are in test_verify_trainings",
+    "provenance.attempts.opened": "each was opened once",
+    "provenance.attempts.reserved": "and reserved once",
+    "reproducibility.reproducible.exactly": "tables byte for byte; models in test_synthetic_version",
+    "notices.notice.form": "these runs publish tables",
+    "notices.notice.note": "that the notice is no legal opinion is no fact of a run",
+    "output.files.columns.type": "each run writes text, whole numbers, decimals (the variance) and flags",
+    "integrity.journal_entries.kind": "each run that ends has reserved, opened and drawn",
 }
 """Leaves that read the same for every run, and why; each is still read from the run."""
 
@@ -96,8 +96,8 @@ def unlike(facts: RunFacts) -> RunFacts:
 
 def fields(record: dict[str, Any]) -> dict[str, Any]:
     return {
-        f"{letter}.{name}": field["value"]
-        for letter, group in record["groups"].items()
+        f"{section}.{name}": field["value"]
+        for section, group in record["groups"].items()
         for name, field in group["fields"].items()
     }
 
@@ -132,7 +132,7 @@ def test_no_field_is_a_constant(records: dict[str, dict[str, Any]]) -> None:
 def test_what_is_not_available_is_what_no_run_knows(records: dict[str, dict[str, Any]]) -> None:
     """The list names each field that reads "not available", and those without a source are in every record's list."""
     unsourced = {
-        f"{group.letter}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
+        f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
     }
     for record in records.values():
         listed = set(record["not_available"])
@@ -153,57 +153,63 @@ def test_what_is_not_available_says_why(records: dict[str, dict[str, Any]]) -> N
 
 def test_declarations_are_told_and_marked(records: dict[str, dict[str, Any]]) -> None:
     """What a spec declares stands in its fields; the list names just these, and `verify` knows the same ones."""
-    declarable = {f"{group.letter}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
+    declarable = {f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
     assert declarable == DECLARABLE
     assert {f"{path.partition('.')[2]}" for path in declarable} == set(About.model_fields)
     assert set(records["first"]["declared"]) == set(records["second"]["declared"]) == declarable
     assert records["third"]["declared"] == []
     told = fields(records["second"])
-    assert told["B.approvers"] == [{"name": "B. Master", "at": "2027-08-01T09:30Z"}]
-    assert told["H.tuned_on_data"] == {"what": "the bins of wages", "accounted": "unaccounted"}
-    assert told["I.exploratory_access"] == "none"
+    assert told["accountability.approvers"] == [{"name": "B. Master", "at": "2027-08-01T09:30Z"}]
+    assert told["unprotected.tuned_on_data"] == {"what": "the bins of wages", "accounted": "unaccounted"}
+    assert told["preprocessing.exploratory_access"] == "none"
 
 
 def test_optional_facts_are_not_made_up(records: dict[str, dict[str, Any]]) -> None:
     """A contract without a description and a run without a second accountant say so."""
-    assert {"B.purpose", "D.limitations", "D.usage", "F.second_accountant"} <= set(records["third"]["not_available"])
-    assert fields(records["second"])["F.second_accountant"]["epsilon"] == 2.25
+    assert {"accountability.purpose", "contract.limitations", "contract.usage", "guarantee.second_accountant"} <= set(
+        records["third"]["not_available"]
+    )
+    assert fields(records["second"])["guarantee.second_accountant"]["epsilon"] == 2.25
 
 
 def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, dict[str, Any]]) -> None:
     """Identity, unit, guarantee, cost and draws are those of the run."""
     facts, told = runs["second"].facts, fields(records["second"])
-    assert (told["A.release_id"], told["A.version"], told["A.supersedes"]) == ("guild", 2, 1)
-    assert told["A.measured_hour"] == "2027-08-09T11:00Z"
-    assert (told["E.unit"], told["E.rows_per_unit"]) == ("one worker (at most 3 rows)", 3)
-    assert (told["E.scope"], fields(records["first"])["E.scope"]) == ("lifetime", "block")
-    assert "bounded by an account whose block is lifetime" in told["E.group_privacy"]
-    assert "the sum of what the accounts of those blocks allow" in fields(records["first"])["E.group_privacy"]
-    assert told["E.sensitivity"] == [{"l1": 6, "l2_squared": 18}]
-    assert told["F.delta"] == "1e-8"
-    assert float(told["F.epsilon"]) <= 2.5
-    assert float(told["G.before"]) + float(told["G.charged"]) == pytest.approx(float(told["G.after"]), abs=1e-12)
-    assert [draw["key"] for draw in told["G.draws"]] == ["table:pay", "table:hired"]
-    assert [draw["event"] for draw in told["G.draws"]] == [event.to_json() for event in facts.plan.events]
-    assert [entry["hash"] for entry in told["Q.journal_entries"]] == [entry.hash for entry in facts.entries]
-    assert told["Q.draw_digests"] == {table.measurement.key: table.measurement.sha256 for table in facts.tables}
-    assert "seeded" in told["J.entropy"]
-    assert "AES" in fields(records["first"])["J.entropy"]
+    assert (told["identity.release_id"], told["identity.version"], told["identity.supersedes"]) == ("guild", 2, 1)
+    assert told["identity.measured_hour"] == "2027-08-09T11:00Z"
+    assert (told["unit.unit"], told["unit.rows_per_unit"]) == ("one worker (at most 3 rows)", 3)
+    assert (told["unit.scope"], fields(records["first"])["unit.scope"]) == ("lifetime", "block")
+    assert "bounded by an account whose block is lifetime" in told["unit.group_privacy"]
+    assert "the sum of what the accounts of those blocks allow" in fields(records["first"])["unit.group_privacy"]
+    assert told["unit.sensitivity"] == [{"l1": 6, "l2_squared": 18}]
+    assert told["guarantee.delta"] == "1e-8"
+    assert float(told["guarantee.epsilon"]) <= 2.5
+    assert float(told["ledger.before"]) + float(told["ledger.charged"]) == pytest.approx(
+        float(told["ledger.after"]), abs=1e-12
+    )
+    assert [draw["key"] for draw in told["ledger.draws"]] == ["table:pay", "table:hired"]
+    assert [draw["event"] for draw in told["ledger.draws"]] == [event.to_json() for event in facts.plan.events]
+    assert [entry["hash"] for entry in told["integrity.journal_entries"]] == [entry.hash for entry in facts.entries]
+    assert told["integrity.draw_digests"] == {
+        table.measurement.key: table.measurement.sha256 for table in facts.tables
+    }
+    assert "seeded" in told["noise.entropy"]
+    assert "AES" in fields(records["first"])["noise.entropy"]
 
 
 def test_unprotected_quantities_are_listed(records: dict[str, dict[str, Any]]) -> None:
     """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
     first_told, second_told, third_told = (fields(records[name]) for name in NAMES[:3])
-    assert first_told["H.exact_total"] == "none"
-    assert first_told["H.declared_gates"] == "none"
-    assert third_told["H.exact_total"] == {"value": 6000, "declared_public_in": "yearbook, page 3"}
-    assert any("6000" in line for line in third_told["H.quantities"])
-    assert second_told["H.declared_gates"] == ["domain:wage"]
-    text = " ".join(second_told["H.quantities"])
+    assert first_told["unprotected.exact_total"] == "none"
+    assert first_told["unprotected.declared_gates"] == "none"
+    assert third_told["unprotected.exact_total"] == {"value": 6000, "declared_public_in": "yearbook, page 3"}
+    assert any("6000" in line for line in third_told["unprotected.quantities"])
+    assert second_told["unprotected.declared_gates"] == ["domain:wage"]
+    text = " ".join(second_told["unprotected.quantities"])
     assert "could be evaluated to its end" in text
     assert "holds for every row" not in text
     for told in (first_told, second_told, third_told):
-        assert any("tells that the encoded table changed" in line for line in told["H.quantities"])
+        assert any("tells that the encoded table changed" in line for line in told["unprotected.quantities"])
     for part in (
         "domain:wage",
         "every row has a worker",
@@ -225,9 +231,11 @@ def test_the_public_copy_withholds_what_is_for_auditors(
         for private in (str(run.facts.spec.source.path), str(run.facts.spec.path.parent), run.facts.finished):
             assert private not in text
         told = fields(published)
-        assert {told[f] for f in ("A.started", "A.finished", "C.source", "C.source_path")} == {WITHHELD}
-        assert told["D.validation_outcomes"] == WITHHELD
-        outcomes = fields(full)["D.validation_outcomes"]
+        assert {
+            told[f] for f in ("identity.started", "identity.finished", "source.source", "source.source_path")
+        } == {WITHHELD}
+        assert told["contract.validation_outcomes"] == WITHHELD
+        outcomes = fields(full)["contract.validation_outcomes"]
         assert [outcome["passed"] for outcome in outcomes] == [outcome.passed for outcome in run.facts.outcomes]
         assert published["replay"] == full["replay"]
 
@@ -245,9 +253,9 @@ def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[s
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda record: record["groups"]["F"]["fields"].pop("epsilon"),
-        lambda record: record["groups"]["C"]["fields"]["source"].update({"class": "public"}),
-        lambda record: record["groups"]["A"]["fields"].update(extra={"class": "public", "value": 1}),
+        lambda record: record["groups"]["guarantee"]["fields"].pop("epsilon"),
+        lambda record: record["groups"]["source"]["fields"]["source"].update({"class": "public"}),
+        lambda record: record["groups"]["identity"]["fields"].update(extra={"class": "public", "value": 1}),
         lambda record: record["replay"].update(amount="1"),
         lambda record: record["replay"]["draws"][0]["event"].update(kind="laplace"),
         lambda record: record["replay"]["tables"][0].update(sha256="00"),
@@ -265,7 +273,7 @@ def test_the_manual_explains_every_field() -> None:
     """docs/record.md has a line for each field, with its class and meaning, under its group."""
     manual = (DOCS / "record.md").read_text(encoding="utf-8")
     for group in (*GROUPS, SYNTHESIS, MODEL):
-        section = manual.partition(f"### {group.letter}. {group.title}\n")[2].partition("\n### ")[0]
+        section = manual.partition(f"### {group.title} (`{group.name}`)\n")[2].partition("\n### ")[0]
         for field in group.fields:
             assert f"| `{field.name}` | {field.visibility} | {field.means} |" in section
 

@@ -282,7 +282,7 @@ def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
     report(reported.facts, folder=again, auditors=reported.auditors)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == before
-    told = json.loads(before)["record"]["groups"]["A"]["fields"]
+    told = json.loads(before)["record"]["groups"]["identity"]["fields"]
     assert told["finished"]["value"] == reported.facts.finished
     assert "record.auditor.json" not in reported.files()
 
@@ -375,13 +375,13 @@ def test_the_page_can_be_read_by_everybody(reported: Reported) -> None:
 def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: Reported) -> None:
     """The page says in words what the record says in fields."""
     told = {f"{k}.{n}": f["value"] for k, g in guild.record["groups"].items() for n, f in g["fields"].items()}
-    assert f"{told['F.odds_factor']}&nbsp;:&nbsp;1" in guild.page
+    assert f"{told['guarantee.odds_factor']}&nbsp;:&nbsp;1" in guild.page
     assert "one worker (at most 3 rows), over all time blocks" in guild.page
     assert "allowance of δ = 1e-8" in guild.page
-    for quantity in told["H.quantities"]:
+    for quantity in told["unprotected.quantities"]:
         assert quantity.replace(">", "&gt;") in guild.page
     assert "sudare verify guild/v2 --key FILE" in guild.page
-    for draw in told["G.draws"][1:]:
+    for draw in told["ledger.draws"][1:]:
         assert f"<b>±{draw['half_width_95']}</b>" in guild.page
     gaps = [path for path in guild.record["not_available"] if told[path] != "withheld"]
     assert guild.page.count("not available") > len(gaps) > 0
@@ -398,15 +398,15 @@ def test_the_first_screens_say_what_the_account_can_still_give(reported: Reporte
         assert all(each in first_screen for each in said)
         cost = page[page.index('id="cost"') : page.index('id="unprotected"')]
         before, folded = cost.split("<details>")
-        assert brief(values["G.left"], up=False) in folded
+        assert brief(values["ledger.left"], up=False) in folded
         assert all(each.replace("\xa0", " ") in before for each in said)
-        claim = brief(values["F.epsilon"], up=True)
+        claim = brief(values["guarantee.epsilon"], up=True)
         assert f"claims ε = {claim}" in before or f"この公表物の ε は {claim}" in before
     above, _, below = unescape(reported.page).partition('id="cost"')
     assert unit not in above + below.partition("<details>")[0]
     assert unit in below
     entry = (reported.folder / "deployment.yaml").read_text(encoding="utf-8")
-    claim = entry.index(f"claims epsilon {values['F.epsilon']} at delta {values['F.delta']}")
+    claim = entry.index(f"claims epsilon {values['guarantee.epsilon']} at delta {values['guarantee.delta']}")
     assert claim < entry.index(f"epsilon {fits['laplace']} with Laplace noise") < entry.index("own units")
     label = (reported.folder / "label.html").read_text(encoding="utf-8")
     assert f"One more release can have ε {fits['laplace']} with Laplace noise" in label

@@ -94,7 +94,7 @@ def test_files_say_what_the_cells_are_that_they_do_not_list(large: Version) -> N
 def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(large: Version) -> None:
     record = load(large.folder / "record.json")
     Draft202012Validator(record_schema()).validate(record)
-    entries = {entry["table"]: entry for entry in record["groups"]["K"]["fields"]["tables"]["value"]}
+    entries = {entry["table"]: entry for entry in record["groups"]["product"]["fields"]["tables"]["value"]}
     draw, table = stated(large, LARGE)
     listed = entries[LARGE]["listed"]
     assert entries[LARGE]["form"] == "sparse"
@@ -104,9 +104,9 @@ def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(
     assert listed["absent_noisy"] == f"the noisy count is below {draw['listed']['threshold']}"
     assert listed["absent_interval"][1] >= draw["listed"]["threshold"] - 1
     assert "too high on average" in entries[LARGE]["known_bias"]
-    assert "Not fixed, but released" in record["groups"]["P"]["fields"]["row_count_origin"]["value"]
-    assert "no cell is left out for its true count" in record["groups"]["K"]["fields"]["suppression"]["value"]
-    rows = {file["path"]: file["rows"] for file in record["groups"]["P"]["fields"]["files"]["value"]}
+    assert "Not fixed, but released" in record["groups"]["output"]["fields"]["row_count_origin"]["value"]
+    assert "no cell is left out for its true count" in record["groups"]["product"]["fields"]["suppression"]["value"]
+    rows = {file["path"]: file["rows"] for file in record["groups"]["output"]["fields"]["files"]["value"]}
     assert rows[f"measurements/{LARGE}.parquet"] == draw["listed"]["rows"]
     catalogue = load(large.folder / "croissant.json")
     told = {part["name"]: part["description"] for part in catalogue["recordSet"]}
@@ -149,7 +149,7 @@ def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
     data = pl.read_parquet(version.folder / f"data/{SMALL}.parquet")
     impossible = noisy.filter(pl.col("structural_zero")).select("c0", "c1")
     assert data.join(impossible, on=["c0", "c1"], how="semi").height == 0
-    entry = load(version.folder / "record.json")["groups"]["K"]["fields"]["tables"]["value"][0]
+    entry = load(version.folder / "record.json")["groups"]["product"]["fields"]["tables"]["value"][0]
     assert "38 cells declared impossible" not in str(entry["steps"])
     assert "26 cells declared impossible" in str(entry["steps"])
     if refine == "{method: none}":
@@ -239,13 +239,13 @@ def restated(version: Version, *, measured: bool = True) -> None:
     def record(value: Json) -> None:
         draw = next(each for each in value["replay"]["draws"] if each["key"] == f"table:{SMALL}")
         table = next(each for each in value["replay"]["tables"] if each["name"] == SMALL)
-        told = value["groups"]["K"]["fields"]["tables"]["value"][0]["listed"]
+        told = value["groups"]["product"]["fields"]["tables"]["value"][0]["listed"]
         draw["listed"]["rows"] = told["listed_noisy"] = noisy.num_rows
         table["listed"]["rows"] = told["listed_refined"] = data.num_rows
         table["sha256"] = listing_digest(kept, data.column("count").to_numpy(), {"cells": 600})
         if measured:
             draw["sha256"] = digest(draw["listed"]["threshold"])
-            value["groups"]["Q"]["fields"]["draw_digests"]["value"][draw["key"]] = draw["sha256"]
+            value["groups"]["integrity"]["fields"]["draw_digests"]["value"][draw["key"]] = draw["sha256"]
 
     def digest(threshold: int) -> str:
         terms = {"cells": 600, "threshold": threshold}
@@ -391,7 +391,7 @@ def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_
         for draw in record["replay"]["draws"]:
             if "listed" in draw:
                 draw["listed"]["threshold"] = threshold
-        record["groups"]["K"]["fields"]["tables"]["value"][0]["listed"]["threshold"] = threshold
+        record["groups"]["product"]["fields"]["tables"]["value"][0]["listed"]["threshold"] = threshold
 
     edit(version.folder / "record.json", change)
     restated(version)
@@ -439,7 +439,7 @@ def draw_of(record: Json) -> Json:
 
 
 def told_of(record: Json) -> Json:
-    entries: list[Json] = record["groups"]["K"]["fields"]["tables"]["value"]
+    entries: list[Json] = record["groups"]["product"]["fields"]["tables"]["value"]
     return entries[0]
 
 

@@ -113,7 +113,7 @@ def test_where_the_number_of_rows_comes_from(
     assert rows["from"] == origin
     assert rows["number"] == pq.read_metadata(made[name].folder / rows["data"]).num_rows
     assert number in (None, rows["number"])
-    public = record["groups"]["H"]["fields"]["exact_total"]["value"]
+    public = record["groups"]["unprotected"]["fields"]["exact_total"]["value"]
     assert (public != "none") == (origin == "public")
 
 
@@ -122,7 +122,7 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     """Generator, options, draws, choices, model, rows, seed, constraints, uses; nothing of the private kind."""
     record = load(made[name].folder / "record.json")
     assert list(Draft202012Validator(record_schema()).iter_errors(record)) == []
-    told = {key: field["value"] for key, field in record["groups"]["K"]["fields"].items()}
+    told = {key: field["value"] for key, field in record["groups"]["product"]["fields"].items()}
     draws = record["replay"]["draws"]
     assert told["generator"] == {"aim": "aim", "pure": "independent", "fixed": "fixed"}[name]
     assert len(told["measured"]) == sum(draw["index"] is None for draw in draws)
@@ -130,7 +130,10 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     assert told["options"]["max_model_megabytes"] == 80
     assert told["utility"].startswith("private, for auditors only")
     assert ("arrived <= left" in told["constraints"]) == (name != "pure")
-    assert {draw["what"] for draw in record["groups"]["G"]["fields"]["draws"]["value"]} <= {"measurement", "choice"}
+    assert {draw["what"] for draw in record["groups"]["ledger"]["fields"]["draws"]["value"]} <= {
+        "measurement",
+        "choice",
+    }
     events = [draw["event"]["kind"] for draw in draws]
     assert ("exponential_mechanism" in events) == (name == "aim")
     assert set(events) <= {"discrete_gaussian", "discrete_laplace", "exponential_mechanism"}
@@ -214,7 +217,7 @@ def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stop
         return
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
-    assert "within its time limit" in str(load(version.folder / "record.json")["groups"]["H"])
+    assert "within its time limit" in str(load(version.folder / "record.json")["groups"]["unprotected"])
 
 
 def test_a_column_s_codes_survive_publication(made: dict[str, Version]) -> None:

@@ -52,10 +52,10 @@ def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(publishe
     record = load(published.folder / "record.json")
     Draft202012Validator(record_schema()).validate(record)
     assert {WEIGHTS, "model/inputs.json", "model/card.md"} < set(published.files)
-    joint = record["groups"]["K"]["fields"]["guarantees"]["value"]["joint"]
-    assert joint["epsilon"] == record["groups"]["F"]["fields"]["epsilon"]["value"]
+    joint = record["groups"]["product"]["fields"]["guarantees"]["value"]["joint"]
+    assert joint["epsilon"] == record["groups"]["guarantee"]["fields"]["epsilon"]["value"]
     page = (published.folder / "record.html").read_text()
-    parameters = record["groups"]["K"]["fields"]["network"]["value"]["parameters"]
+    parameters = record["groups"]["product"]["fields"]["network"]["value"]["parameters"]
     assert f"{parameters} weights and biases" in page
     assert "a classifier, published with differential privacy" in page
 
@@ -91,7 +91,7 @@ def other_weights(folder: Path) -> None:
 
 
 def told(name: str, value: Any) -> Callable[[Json], object]:
-    return lambda record: record["groups"]["K"]["fields"][name].update(value=value)
+    return lambda record: record["groups"]["product"]["fields"][name].update(value=value)
 
 
 def replayed(**changed: Any) -> Callable[[Json], object]:
@@ -100,7 +100,7 @@ def replayed(**changed: Any) -> Callable[[Json], object]:
 
 def restated(record: Json) -> None:
     """State the digest of the weights that are there, as a forger would."""
-    files = {each["path"]: each["sha256"] for each in record["groups"]["P"]["fields"]["files"]["value"]}
+    files = {each["path"]: each["sha256"] for each in record["groups"]["output"]["fields"]["files"]["value"]}
     record["replay"]["model"]["sha256"] = files[WEIGHTS]
 
 
@@ -116,7 +116,7 @@ FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], objec
     "another range": (9, lambda f: None, lambda r: replayed(range=["-9", "9", "-9", "9"])(r), "range"),
     "a range of two numbers": (5, lambda f: None, lambda r: replayed(range=["-9", "9"])(r), "range"),
     "another network told": (5, lambda f: None, told("network", {"widths": [1, 2]}), "widths"),
-    "another label told": (5, lambda f: None, told("label", "floor"), "K.label"),
+    "another label told": (5, lambda f: None, told("label", "floor"), "product.label"),
     "a smaller joint guarantee told": (
         5,
         lambda f: None,
@@ -125,12 +125,12 @@ FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], objec
     ),
     "another width": (5, lambda f: None, replayed(widths=[13, 4]), "widths"),
     "another place of the weights": (5, lambda f: None, replayed(weights="model/card.md"), "replay.model.weights"),
-    "a seed": (5, lambda f: None, lambda r: r["replay"].update(seed="0" * 32), "K.seed"),
+    "a seed": (5, lambda f: None, lambda r: r["replay"].update(seed="0" * 32), "product.seed"),
     "no checkpoint": (
         5,
         lambda f: None,
         lambda r: [d.update(measurements=None) for d in r["replay"]["draws"]],
-        "K.measured",
+        "product.measured",
     ),
     "inputs of another contract": (
         9,
@@ -156,7 +156,7 @@ def test_options_that_another_model_would_have_been_trained_by_are_caught_by_dee
 
     def change(record: Json) -> None:
         record["replay"]["product"]["options"]["learning_rate"] = 0.5
-        record["groups"]["K"]["fields"]["options"]["value"]["learning_rate"] = 0.5
+        record["groups"]["product"]["fields"]["options"]["value"]["learning_rate"] = 0.5
 
     forge(version, record=change)
     assert verify(version.folder, public_key=version.key).ok
@@ -211,9 +211,9 @@ def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str,
     assert report.ok, report.findings
     record = load(published.folder / "record.json")
     Draft202012Validator(record_schema()).validate(record)
-    told = record["groups"]["K"]["fields"]["guarantees"]["value"]
+    told = record["groups"]["product"]["fields"]["guarantees"]["value"]
     joint = told["joint"]["epsilon"]
-    assert joint == record["groups"]["F"]["fields"]["epsilon"]["value"]
+    assert joint == record["groups"]["guarantee"]["fields"]["epsilon"]["value"]
     alone = told["per_parameter"]["epsilon"]
     if name == "anonymizing_first":
         assert alone == "none"
@@ -226,7 +226,7 @@ def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str,
 
 def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: dict[str, Version]) -> None:
     record = load(approaches["learning_first"].folder / "record.json")
-    told = record["groups"]["K"]["fields"]
+    told = record["groups"]["product"]["fields"]
     assert float(told["guarantees"]["value"]["per_parameter"]["epsilon"]) == pytest.approx(0.3, rel=1e-6)
     limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
     assert told["clamped"]["value"] == limits
@@ -241,7 +241,7 @@ def test_a_smaller_epsilon_of_a_parameter_than_follows_is_caught(
     version = approaches["learning_first"].copy(tmp_path / "v")
 
     def change(record: Json) -> None:
-        record["groups"]["K"]["fields"]["guarantees"]["value"]["per_parameter"]["epsilon"] = "0.001"
+        record["groups"]["product"]["fields"]["guarantees"]["value"]["per_parameter"]["epsilon"] = "0.001"
 
     forge(version, record=change)
     report = verify(version.folder, public_key=version.key)

@@ -113,18 +113,18 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
 
 def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version: Version) -> None:
     """A declared word is changed in the record, and everything but the pages made again."""
-    forge(version, record=lambda record: told(record, "C.select", "SELECT another"))
+    forge(version, record=lambda record: told(record, "source.select", "SELECT another"))
     report = verify(version.folder, public_key=version.key)
     assert named(report) == set(PAGES.values())
 
 
-@pytest.mark.parametrize("path", ["J.code", "J.platform", "J.packages"])
+@pytest.mark.parametrize("path", ["noise.code", "noise.platform", "noise.packages"])
 def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Version, path: str) -> None:
     """Other code, other libraries or another kind of machine may write another page: go by the statement."""
 
     def change(record: Json) -> None:
-        field = record["groups"]["J"]["fields"][path[2:]]
-        field["value"] = {**field["value"], "jinja2": "1.0"} if path == "J.packages" else "f" * 64
+        field = record["groups"]["noise"]["fields"][path.partition(".")[2]]
+        field["value"] = {**field["value"], "jinja2": "1.0"} if path == "noise.packages" else "f" * 64
 
     forge(version, record=change)
     report = verify(version.folder, public_key=version.key)
@@ -162,7 +162,9 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [3, {"x": [[{}], 3, {"y": None}]}, [], None, [[[[]]]], True])
-@pytest.mark.parametrize("path", ["H.quantities", "D.columns", "C.population", "I.steps"])
+@pytest.mark.parametrize(
+    "path", ["unprotected.quantities", "contract.columns", "source.population", "preprocessing.steps"]
+)
 def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
     forge(version, record=lambda record: told(record, path, value))
@@ -184,7 +186,7 @@ def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatc
     """Whatever texts a publisher signs, translating them ends: within the bound of a rule, here a tenth of it."""
     monkeypatch.setattr("tasks.verify.MOST_TERMS", 10**8)
     path = version.folder / "record.json"
-    edit(path, lambda record: told(record, "D.usage", HOSTILE[what]))
+    edit(path, lambda record: told(record, "contract.usage", HOSTILE[what]))
     describe_again(version.folder)
     forge(version)
     started = time.monotonic()

@@ -33,7 +33,7 @@ def told(what: str | None) -> Change:
     """Tell people another period, or none."""
 
     def change(record: Json) -> None:
-        steps = record["groups"]["I"]["fields"]["steps"]["value"]
+        steps = record["groups"]["preprocessing"]["fields"]["steps"]["value"]
         step = next(step for step in steps if step["step"] == "rows of one period")
         step["what"] = what
         if what is None:

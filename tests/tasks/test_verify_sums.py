@@ -322,7 +322,7 @@ FORGERIES = {
         {5, 6}, record=lambda r: of(r, 0).update(measurements=ARRAYS), says="a file of its own"
     ),
     "another order": Forgery({6}, record=replay(lambda r: r["draws"].reverse()), says="as the journal says"),
-    "another model told": Forgery({5}, record=lambda r: told(r, "K.measured", []), says="K.measured"),
+    "another model told": Forgery({5}, record=lambda r: told(r, "product.measured", []), says="product.measured"),
 }
 
 
@@ -415,7 +415,7 @@ def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -
     """Bound, axes, groups and noise; it follows its schema; the page shows it; digests are those of the files."""
     record = load(published.folder / "record.json")
     Draft202012Validator(record_schema()).validate(record)
-    measured = record["groups"]["K"]["fields"]["measured"]["value"]
+    measured = record["groups"]["product"]["fields"]["measured"]["value"]
     assert "the number of rows and the sum of their vectors, for all rows together" in measured[0]["sums"]
     assert "for each of the 4 cells of ward" in measured[2]["sums"]
     assert "on 6 released or public axes; clipped to norm" in measured[2]["vectors"]
@@ -444,7 +444,7 @@ def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted
     assert report.ok, report.findings
     assert MODEL not in report.cannot_tell
     record = load(published_stretched.folder / "record.json")
-    measured = record["groups"]["K"]["fields"]["measured"]["value"]
+    measured = record["groups"]["product"]["fields"]["measured"]["value"]
     assert len(measured) == 6
     assert (
         "the number of rows, for the rows in each of 37 shells, by the norms of their vectors" in measured[1]["sums"]

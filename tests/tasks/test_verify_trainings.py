@@ -65,10 +65,10 @@ def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_ch
     draws = record["replay"]["draws"]
     assert [draw["training"]["interval"] for draw in draws] == [0, 1, 2]
     assert [draw["measurements"] for draw in draws[:2]] == [None, None]
-    (measured,) = record["groups"]["K"]["fields"]["measured"]["value"]
+    (measured,) = record["groups"]["product"]["fields"]["measured"]["value"]
     assert measured["file"] == draws[2]["measurements"] == "measurements/0002-checkpoint.parquet"
     assert "clipped to norm 1" in measured["trained"]
-    assert "DP-SGD" in record["groups"]["J"]["fields"]["mechanism"]["value"]
+    assert "DP-SGD" in record["groups"]["noise"]["fields"]["mechanism"]["value"]
     page = (published.folder / "record.html").read_text()
     assert "gradients of its rows clipped to norm 1" in page
 
@@ -126,7 +126,9 @@ FORGERIES = {
     ),
     "a plan with a key more": Forgery({6}, record=plans(speed=3), says="exactly"),
     "no training": Forgery({6}, record=lambda r: of(r, 1).pop("training"), says="an interval of a training alone"),
-    "the last checkpoint untold": Forgery({5}, record=lambda r: told(r, "K.measured", []), says="K.measured"),
+    "the last checkpoint untold": Forgery(
+        {5}, record=lambda r: told(r, "product.measured", []), says="product.measured"
+    ),
     "an earlier checkpoint's file": Forgery(
         {6},
         record=both(
@@ -182,9 +184,9 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         draws = record["replay"]["draws"]
         assert [draw["training"]["interval"] for draw in draws] == [0, None, 1, 2]
         assert draws[1]["key"] == "training/00001/lost-1"
-        told_draws = record["groups"]["G"]["fields"]["draws"]["value"]
+        told_draws = record["groups"]["ledger"]["fields"]["draws"]["value"]
         assert "lost and paid again" in told_draws[1]["what"]
-        facts = record["groups"]["H"]["fields"]["run_time_facts"]["value"]
+        facts = record["groups"]["unprotected"]["fields"]["run_time_facts"]["value"]
         assert "that 1 interval(s) of a training were interrupted, and made again" in facts
         Draft202012Validator(record_schema()).validate(record)
         version = made.copy(tmp_path / "v")

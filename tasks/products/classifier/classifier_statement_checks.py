@@ -82,7 +82,7 @@ def required_files(replay: ModelReplay) -> frozenset[str]:
 
 def check_told_model(record: ModelRecord, meaning: ModelMeaning, *, where: str) -> list[Finding]:
     """Compare what people are told of the model with what is replayed."""
-    replay, group = record.replay, record.groups.get("K")
+    replay, group = record.replay, record.groups.get("product")
     fields: Mapping[str, Any] = {} if group is None else {name: f.value for name, f in group.fields.items()}
     listed, options = fields.get("measured"), meaning.product.options
     files = [each.get("file") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
@@ -90,19 +90,23 @@ def check_told_model(record: ModelRecord, meaning: ModelMeaning, *, where: str) 
     limits, told = replay.model.range, _part(fields.get("clamped"))
     clamped = [told.get(name) for name in _LIMITS]
     pairs: list[tuple[str, object, object]] = [
-        ("groups.K.trainer", fields.get("trainer"), meaning.product.trainer),
-        ("groups.K.options", as_far_as(options, fields.get("options")), options),
-        ("groups.K.label", fields.get("label"), meaning.product.label),
-        ("groups.K.columns", fields.get("columns"), list(meaning.names)),
-        ("groups.K.network.widths", network.get("widths"), list(replay.model.widths)),
-        ("groups.K.clamped", clamped, list(limits or (None,) * len(_LIMITS))),
-        ("groups.K.guarantees.joint.epsilon", joint.get("epsilon"), pico_to_text(replay.claim.epsilon)),
-        ("groups.K.guarantees.joint.delta", joint.get("delta"), atto_to_text(replay.claim.delta)),
-        ("groups.K.measured", files, [draw.measurements for draw in replay.draws if draw.measurements is not None]),
-        ("groups.K.choices", fields.get("choices"), choices(replay) or "none"),
-        ("groups.K.seed", fields.get("seed"), replay.seed or "none"),
-        ("groups.K.notes", fields.get("notes"), list(replay.notes) or "none"),
-        ("groups.H.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
+        ("groups.product.trainer", fields.get("trainer"), meaning.product.trainer),
+        ("groups.product.options", as_far_as(options, fields.get("options")), options),
+        ("groups.product.label", fields.get("label"), meaning.product.label),
+        ("groups.product.columns", fields.get("columns"), list(meaning.names)),
+        ("groups.product.network.widths", network.get("widths"), list(replay.model.widths)),
+        ("groups.product.clamped", clamped, list(limits or (None,) * len(_LIMITS))),
+        ("groups.product.guarantees.joint.epsilon", joint.get("epsilon"), pico_to_text(replay.claim.epsilon)),
+        ("groups.product.guarantees.joint.delta", joint.get("delta"), atto_to_text(replay.claim.delta)),
+        (
+            "groups.product.measured",
+            files,
+            [draw.measurements for draw in replay.draws if draw.measurements is not None],
+        ),
+        ("groups.product.choices", fields.get("choices"), choices(replay) or "none"),
+        ("groups.product.seed", fields.get("seed"), replay.seed or "none"),
+        ("groups.product.notes", fields.get("notes"), list(replay.notes) or "none"),
+        ("groups.unprotected.run_time_facts", warns_of_time(record), options.get("time_limit") is not None),
     ]
     return list(differences(pairs, where=where, allowed="as it is replayed"))
 

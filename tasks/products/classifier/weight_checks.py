@@ -133,13 +133,13 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
             expected = {"epsilon": made_by.per_parameter(asked, options) or "none", "bounds": made_by.says}
         except (SudareError, ValidationError, InvalidOperation, ValueError):
             return []  # rule 9 says what is wrong with the options
-        group = self._record.groups.get("K")
+        group = self._record.groups.get("product")
         field = None if group is None else group.fields.get("guarantees")
         told = field.value.get("per_parameter") if field is not None and isinstance(field.value, dict) else None
         if told == expected:
             return []
         found, allowed = shown(told), f"{shown(expected)}, as the options give"
-        return [Finding(self._where, "groups.K.guarantees.per_parameter", found, allowed, _OTHER_TEXT)]
+        return [Finding(self._where, "groups.product.guarantees.per_parameter", found, allowed, _OTHER_TEXT)]
 
     def _card(self, meaning: ModelMeaning) -> CardTerms:
         replay, contract = self._record.replay, meaning.contract

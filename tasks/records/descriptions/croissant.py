@@ -118,11 +118,14 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         dict: JSON-LD; paths are relative to the version's folder.
     """
     fields = {
-        f"{letter}.{name}": field["value"]
-        for letter, group in record["groups"].items()
+        f"{section}.{name}": field["value"]
+        for section, group in record["groups"].items()
         for name, field in group["fields"].items()
     }
-    synthetic, curator = fields["A.product_type"] == "synthetic", sentence(public_values(record), "B.curator")
+    synthetic, curator = (
+        fields["identity.product_type"] == "synthetic",
+        sentence(public_values(record), "accountability.curator"),
+    )
     tables = [
         (number, file) for number, file in enumerate(files) if file.path.endswith(".parquet") and file.role != "part"
     ]
@@ -131,11 +134,11 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": f"{record['release']}-v{record['version']}",
-        "alternateName": fields["A.title"],
+        "alternateName": fields["identity.title"],
         "description": _description(fields),
         **({"creator": {"@type": "sc:Organization", "name": curator}} if curator else {}),
         "version": f"{record['version']}.0.0",
-        "datePublished": fields["A.measured_hour"][:10],
+        "datePublished": fields["identity.measured_hour"][:10],
         "isLiveDataset": False,
         "distribution": [_file(file, number, synthetic) for number, file in enumerate(files)],
         "recordSet": [_records(file, number, synthetic) for number, file in tables],
@@ -143,15 +146,16 @@ def croissant(record: dict[str, Any], files: tuple[WrittenFile, ...]) -> dict[st
 
 
 def _description(fields: dict[str, Any]) -> str:
-    delta = "" if fields["F.delta"] == "0" else f" and delta {fields['F.delta']}"
+    delta = "" if fields["guarantee.delta"] == "0" else f" and delta {fields['guarantee.delta']}"
     made, about = "Tables", "Counts are noisy; record.html explains them."
-    if fields["A.product_type"] == "synthetic":
+    if fields["identity.product_type"] == "synthetic":
         made, about = "Synthetic rows", "No row is a person's; record.html says what they are good for."
-    if fields["A.product_type"] == "model":
+    if fields["identity.product_type"] == "model":
         made, about = "A classifier", "Its weights are noisy; model/card.md says what it is good for."
     return (
-        f"{made} about {fields['A.title']} with {fields['F.variant']}, epsilon {fields['F.epsilon']}{delta}, "
-        f"for {fields['E.unit']} ({fields['E.adjacency']}), bounded {SCOPE_WORDS[fields['E.scope']]}. "
+        f"{made} about {fields['identity.title']} with {fields['guarantee.variant']}, "
+        f"epsilon {fields['guarantee.epsilon']}{delta}, "
+        f"for {fields['unit.unit']} ({fields['unit.adjacency']}), bounded {SCOPE_WORDS[fields['unit.scope']]}. "
         f"{about}"
     )
 

@@ -76,7 +76,11 @@ def deployment(record: dict[str, Any]) -> dict[str, Any]:
         "implementation": _implementation(values),
     }
     kept = {name: {key: part for key, part in fields.items() if said(part)} for name, fields in parts.items()}
-    version = plain(values.get("J.packages", {}).get("sudare")) if isinstance(values.get("J.packages"), dict) else ""
+    version = (
+        plain(values.get("noise.packages", {}).get("sudare"))
+        if isinstance(values.get("noise.packages"), dict)
+        else ""
+    )
     kept["resources"] = {
         "sources": _sources(values, record),
         "registry_authors": [f"Sudare {version}".strip() + f", from the record of {record['release']}"],
@@ -103,16 +107,18 @@ def _tier(entry: dict[str, Any]) -> int:
 
 
 def _product(values: Values) -> dict[str, Any]:
-    curator, sector = sentence(values, "B.curator"), sentence(values, "A.sector")
-    place, when = sentence(values, "A.region"), plain(values["A.measured_hour"])[:10]
+    curator, sector = sentence(values, "accountability.curator"), sentence(values, "identity.sector")
+    place, when = sentence(values, "identity.region"), plain(values["identity.measured_hour"])[:10]
     return {
-        "name": plain(values["A.title"]),
+        "name": plain(values["identity.title"]),
         "data_curators": [curator] if curator else None,
         "description": _description(values),
         "intended_use": bullets(
-            sentence(values, "B.purpose"), _labelled("For", values, "B.audience"), *_uses(values)
+            sentence(values, "accountability.purpose"),
+            _labelled("For", values, "accountability.audience"),
+            *_uses(values),
         ),
-        "data_product_type": PRODUCTS.get(values["A.product_type"], "Dataset"),
+        "data_product_type": PRODUCTS.get(values["identity.product_type"], "Dataset"),
         "data_product_region": place,
         "data_product_sector": next((name for name in SECTORS if name.casefold() == sector.casefold()), None),
         "publication_date": when,
@@ -120,47 +126,50 @@ def _product(values: Values) -> dict[str, Any]:
 
 
 def _uses(values: Values) -> Iterator[str]:
-    uses = told(values, "N.permitted_uses")
+    uses = told(values, "limits.permitted_uses")
     yield from (plain(use) for use in (uses if isinstance(uses, list) else [uses]) if said(use))
 
 
 def _description(values: Values) -> str:
-    made = _MADE.get(values["A.product_type"], "Data")
+    made = _MADE.get(values["identity.product_type"], "Data")
     return (
-        f"{made} about {plain(values['C.population'])} ({plain(values['C.time_block'])}), version "
-        f"{values['A.version']} of {values['A.release_id']}."
+        f"{made} about {plain(values['source.population'])} ({plain(values['source.time_block'])}), version "
+        f"{values['identity.version']} of {values['identity.release_id']}."
     )
 
 
 def _flavor(values: Values) -> dict[str, Any]:
-    columns = values["D.columns"]
+    columns = values["contract.columns"]
     names = ", ".join(column["name"] for column in columns) if isinstance(columns, list) else plain(columns)
     return {
-        "name": "Pure DP" if values["F.delta"] == "0" else "Approximate DP",
+        "name": "Pure DP" if values["guarantee.delta"] == "0" else "Approximate DP",
         "data_domain": (
-            f"All tables with the columns {names}, each with the domain that contract {values['D.contract_id']} "
-            f"{values['D.contract_version']} declares, about {plain(values['C.population'])} in "
-            f"{plain(values['C.time_block'])}."
+            f"All tables with the columns {names}, each with the domain that contract "
+            f"{values['contract.contract_id']} "
+            f"{values['contract.contract_version']} declares, about {plain(values['source.population'])} in "
+            f"{plain(values['source.time_block'])}."
         ),
-        "unprotected_quantities": bullets(*map(plain, values["H.quantities"])),
+        "unprotected_quantities": bullets(*map(plain, values["unprotected.quantities"])),
     }
 
 
 def _loss(values: Values) -> dict[str, Any]:
-    parameters = {"epsilon": _number(values["F.epsilon"])}
-    if values["F.delta"] != "0":
-        parameters["delta"] = _number(values["F.delta"])
-    account = values["G.account_epsilon"]
+    parameters = {"epsilon": _number(values["guarantee.epsilon"])}
+    if values["guarantee.delta"] != "0":
+        parameters["delta"] = _number(values["guarantee.delta"])
+    account = values["ledger.account_epsilon"]
     return {
         "privacy_unit": subject(values),
         "privacy_unit_description": bullets(
-            sentence(values, "E.neighbours"), sentence(values, "E.truncation"), sentence(values, "E.group_privacy")
+            sentence(values, "unit.neighbours"),
+            sentence(values, "unit.truncation"),
+            sentence(values, "unit.group_privacy"),
         ),
         "privacy_parameters": parameters,
         "privacy_parameters_description": bullets(
-            sentence(values, "F.definition"),
-            sentence(values, "F.delta_rationale"),
-            f"Charged to the account {values['G.account']}, whose cap is epsilon {account['cap']} at delta "
+            sentence(values, "guarantee.definition"),
+            sentence(values, "guarantee.delta_rationale"),
+            f"Charged to the account {values['ledger.account']}, whose cap is epsilon {account['cap']} at delta "
             f"{account['delta']} over all its releases together.",
         ),
     }
@@ -169,19 +178,20 @@ def _loss(values: Values) -> dict[str, Any]:
 def _model(values: Values, record: dict[str, Any]) -> dict[str, Any]:
     return {
         "model_name": "Central",
-        "actors": sentence(values, "C.trust_model"),
+        "actors": sentence(values, "source.trust_model"),
         "release_type": "Many releases" if record["version"] > 1 else "One release",
         "release_type_description": bullets(
             f"This is version {record['version']}, which claims {_claim(values)}. Every version is charged to the "
-            f"account {values['G.account']}.",
+            f"account {values['ledger.account']}.",
             _further(values),
-            f"In the account's own units ({loss_unit(values)}) {values['G.left']} of {values['G.cap']} was left "
+            f"In the account's own units ({loss_unit(values)}) {values['ledger.left']} of "
+            f"{values['ledger.cap']} was left "
             "after this version.",
-            _labelled("A new account is opened", values, "G.refresh_rule"),
+            _labelled("A new account is opened", values, "ledger.refresh_rule"),
         ),
         "data_source_type": "Static",
         "data_source_type_description": (
-            f"One snapshot of the table, for {plain(values['C.time_block'])}; {_another(values)} makes another "
+            f"One snapshot of the table, for {plain(values['source.time_block'])}; {_another(values)} makes another "
             "version."
         ),
         "access_type": "Non-interactive",
@@ -189,12 +199,12 @@ def _model(values: Values, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _claim(values: Values) -> str:
-    return f"epsilon {values['F.epsilon']} at delta {values['F.delta']}"
+    return f"epsilon {values['guarantee.epsilon']} at delta {values['guarantee.delta']}"
 
 
 def _further(values: Values) -> str:
     """Say which epsilon one more release can have, by its noise."""
-    fits, delta = further(values), values["G.account_epsilon"]["delta"]
+    fits, delta = further(values), values["ledger.account_epsilon"]["delta"]
     noises = {"laplace": "Laplace noise", "gaussian": f"Gaussian noise (delta {delta})"}
     parts = [f"epsilon {epsilon} with {noises[noise]}" for noise, epsilon in fits.items() if epsilon is not None]
     if not parts:
@@ -203,38 +213,44 @@ def _further(values: Values) -> str:
 
 
 def _another(values: Values) -> str:
-    return "another snapshot" if values.get("A.due", "none") == "none" else "each due date, whatever the rows are,"
+    return (
+        "another snapshot"
+        if values.get("identity.due", "none") == "none"
+        else "each due date, whatever the rows are,"
+    )
 
 
 def _accounting(values: Values) -> dict[str, Any]:
     return {
         "post_processing": bullets(*_processing(values)),
-        "composition": bullets(sentence(values, "F.conversion"), sentence(values, "G.composition")),
+        "composition": bullets(sentence(values, "guarantee.conversion"), sentence(values, "ledger.composition")),
     }
 
 
 def _implementation(values: Values) -> dict[str, Any]:
     return {
         "pre_processing_eda_hyperparameter_tuning": bullets(
-            *(f"{step['step']}: {step['what']} ({step['accounted']})" for step in values["I.steps"]),
-            _labelled("Exploratory access", values, "I.exploratory_access"),
-            _labelled("Hyperparameter search", values, "I.hyperparameter_search"),
-            _labelled("Feature selection", values, "I.feature_selection"),
+            *(f"{step['step']}: {step['what']} ({step['accounted']})" for step in values["preprocessing.steps"]),
+            _labelled("Exploratory access", values, "preprocessing.exploratory_access"),
+            _labelled("Hyperparameter search", values, "preprocessing.hyperparameter_search"),
+            _labelled("Feature selection", values, "preprocessing.feature_selection"),
         ),
         "mechanisms": bullets(
-            sentence(values, "J.mechanism"),
+            sentence(values, "noise.mechanism"),
             *_draws(values),
-            *(plain(sampler) for sampler in values["J.samplers"]),
-            _labelled("Entropy", values, "J.entropy"),
-            _labelled("Timing", values, "J.timing_policy"),
-            f"Source files that ran: SHA-256 {plain(values['J.code'])}",
+            *(plain(sampler) for sampler in values["noise.samplers"]),
+            _labelled("Entropy", values, "noise.entropy"),
+            _labelled("Timing", values, "noise.timing_policy"),
+            f"Source files that ran: SHA-256 {plain(values['noise.code'])}",
         ),
-        "justification": bullets(sentence(values, "B.rationale"), sentence(values, "F.delta_rationale")),
+        "justification": bullets(
+            sentence(values, "accountability.rationale"), sentence(values, "guarantee.delta_rationale")
+        ),
     }
 
 
 def _draws(values: Values) -> Iterator[str]:
-    draws = values["G.draws"]
+    draws = values["ledger.draws"]
     for draw in draws[:_MOST_DRAWS]:
         noise = draw.get("noise") or plain(draw["event"].get("kind", "")).replace("_", " ")
         yield f"{draw['key']}: {plain(noise)}, cost {plain(draw['cost'])}"
@@ -243,11 +259,19 @@ def _draws(values: Values) -> Iterator[str]:
 
 
 def _processing(values: Values) -> Iterator[str]:
-    tables = told(values, "K.tables")
+    tables = told(values, "product.tables")
     if isinstance(tables, list):
         for table in tables[:_MOST_DRAWS]:
             yield f"{table['table']}: {plain(table['steps'])}"
-    for path in ("K.network", "K.clamped", "K.model", "K.sampling", "K.decoding", "K.constraints", "K.known_bias"):
+    for path in (
+        "product.network",
+        "product.clamped",
+        "product.model",
+        "product.sampling",
+        "product.decoding",
+        "product.constraints",
+        "product.known_bias",
+    ):
         if sentence(values, path):
             yield sentence(values, path)
 
@@ -260,9 +284,9 @@ def _labelled(label: str, values: Values, path: str) -> str:
 def _sources(values: Values, record: dict[str, Any]) -> str:
     return bullets(
         f"Audit record of {record['release']} v{record['version']}: record.json, under the signed MANIFEST.json",
-        f"To check a copy offline: {plain(values['Q.verify_command'])}",
-        _labelled("Known limits of the data", values, "D.limitations"),
-        _labelled("Contact", values, "B.contact"),
+        f"To check a copy offline: {plain(values['integrity.verify_command'])}",
+        _labelled("Known limits of the data", values, "contract.limitations"),
+        _labelled("Contact", values, "accountability.contact"),
     )
 
 

@@ -32,13 +32,13 @@ def label_html(record: dict[str, Any]) -> bytes:
     Privacy: reads the public record only.
     """
     values = public_values(record)
-    parts = [(name, float(values[f"G.{name}"])) for name in ("before", "charged", "left")]
+    parts = [(name, float(values[f"ledger.{name}"])) for name in ("before", "charged", "left")]
     page: str = _template().render(
         record=record,
         v=values,
-        product=_PRODUCTS.get(values["A.product_type"], "data"),
-        epsilon=words.brief(values["F.epsilon"], up=True),
-        rounded=Decimal(words.brief(values["F.epsilon"], up=True)) != Decimal(values["F.epsilon"]),
+        product=_PRODUCTS.get(values["identity.product_type"], "data"),
+        epsilon=words.brief(values["guarantee.epsilon"], up=True),
+        rounded=Decimal(words.brief(values["guarantee.epsilon"], up=True)) != Decimal(values["guarantee.epsilon"]),
         subject=words.subject(values),
         protected=words.protected(values),
         learned=_learned(values),
@@ -48,12 +48,12 @@ def label_html(record: dict[str, Any]) -> bytes:
         loss_unit=words.loss_unit(values),
         further=words.further(values),
         budget=charts.budget_bar(parts),
-        spent=words.share(values["G.after"], values["G.cap"], up=True),
+        spent=words.share(values["ledger.after"], values["ledger.cap"], up=True),
         unprotected=_unprotected(values),
         more=max(0, len(_listed(values)) - MOST_LINES),
         people=_people(values),
-        mechanism=_short(sentence(values, "J.mechanism")),
-        sampler=_short("; ".join(map(plain, values["J.samplers"]))),
+        mechanism=_short(sentence(values, "noise.mechanism")),
+        sampler=_short("; ".join(map(plain, values["noise.samplers"]))),
         style=style(FOLDER / "label.css"),
     )
     return page.encode()
@@ -61,11 +61,14 @@ def label_html(record: dict[str, Any]) -> bytes:
 
 def _learned(values: dict[str, Any]) -> list[tuple[str, list[words.Belief]]]:
     """Return what the record says of beliefs, drawn: of one unit, then of one column of a unit in the table."""
-    largest, whole = words.largest_attribute(values), {"epsilon": values["F.epsilon"], "delta": values["F.delta"]}
+    largest, whole = (
+        words.largest_attribute(values),
+        {"epsilon": values["guarantee.epsilon"], "delta": values["guarantee.delta"]},
+    )
     column = "any column" if largest.column is None else _short(largest.column)
     return [
-        (words.question(values), _beliefs({**values["F.largest_posterior"], **whole})),
-        (f"{column} of somebody known to be in it", _beliefs(values["F.largest_attribute"])),
+        (words.question(values), _beliefs({**values["guarantee.largest_posterior"], **whole})),
+        (f"{column} of somebody known to be in it", _beliefs(values["guarantee.largest_attribute"])),
     ]
 
 
@@ -75,7 +78,7 @@ def _beliefs(stated: dict[str, Any]) -> list[words.Belief]:
 
 
 def _listed(values: dict[str, Any]) -> list[Any]:
-    quantities = told(values, "H.quantities")
+    quantities = told(values, "unprotected.quantities")
     return quantities if isinstance(quantities, list) else [quantities] if said(quantities) else []
 
 
@@ -85,7 +88,11 @@ def _unprotected(values: dict[str, Any]) -> list[str]:
 
 def _people(values: dict[str, Any]) -> list[tuple[str, str]]:
     """List who answers for the release, as far as it is declared."""
-    asked = (("Curator", "B.curator"), ("Contact", "B.contact"), ("Legal basis", "B.legal_basis"))
+    asked = (
+        ("Curator", "accountability.curator"),
+        ("Contact", "accountability.contact"),
+        ("Legal basis", "accountability.legal_basis"),
+    )
     return [(name, _short(text)) for name, path in asked if (text := sentence(values, path))]
 
 

@@ -40,27 +40,31 @@ def run_event(record: dict[str, Any]) -> dict[str, Any]:
     """Describe the run as an OpenLineage RunEvent."""
     values = public_values(record)
     producer = f"urn:sudare:{_version(values)}"
-    hour = str(values["A.measured_hour"])
+    hour = str(values["identity.measured_hour"])
     return {
         "eventType": "COMPLETE",
         "eventTime": f"{hour[:16]}:00.000Z",
         "producer": producer,
         "schemaURL": SPEC,
         "run": {"runId": _run_id(values), "facets": _run_facets(values, producer)},
-        "job": {"namespace": NAMESPACE, "name": values["A.release_id"], "facets": _job_facets(values, producer)},
+        "job": {
+            "namespace": NAMESPACE,
+            "name": values["identity.release_id"],
+            "facets": _job_facets(values, producer),
+        },
         "inputs": [_input(values, producer)],
-        "outputs": [_output(file, values, producer) for file in values["P.files"]],
+        "outputs": [_output(file, values, producer) for file in values["output.files"]],
     }
 
 
 def _version(values: Values) -> str:
-    packages = values["J.packages"]
+    packages = values["noise.packages"]
     return str(packages.get("sudare", "unknown")) if isinstance(packages, dict) else "unknown"
 
 
 def _run_id(values: Values) -> str:
     """Name the run by the hash of its charge in the journal, as a UUID."""
-    return str(uuid5(NAMESPACE_OID, f"sudare:{values['Q.journal_entries'][0]['hash']}"))
+    return str(uuid5(NAMESPACE_OID, f"sudare:{values['integrity.journal_entries'][0]['hash']}"))
 
 
 def _facet(producer: str, schema: str, **content: Any) -> dict[str, Any]:
@@ -76,17 +80,17 @@ def _own(producer: str, name: str, **content: Any) -> dict[str, Any]:
 
 def _run_facets(values: Values, producer: str) -> dict[str, Any]:
     privacy = {
-        "epsilon": values["F.epsilon"],
-        "delta": values["F.delta"],
-        "unit": values["E.unit"],
-        "scope": values["E.scope"],
-        "adjacency": values["E.adjacency"],
-        "account": values["G.account"],
-        "charged": values["G.charged"],
-        "left": values["G.left"],
-        "draws": len(values["G.draws"]),
-        "specDigest": values["Q.spec_digest"],
-        "codeDigest": values["J.code"],
+        "epsilon": values["guarantee.epsilon"],
+        "delta": values["guarantee.delta"],
+        "unit": values["unit.unit"],
+        "scope": values["unit.scope"],
+        "adjacency": values["unit.adjacency"],
+        "account": values["ledger.account"],
+        "charged": values["ledger.charged"],
+        "left": values["ledger.left"],
+        "draws": len(values["ledger.draws"]),
+        "specDigest": values["integrity.spec_digest"],
+        "codeDigest": values["noise.code"],
     }
     return {
         "processing_engine": _facet(
@@ -97,7 +101,10 @@ def _run_facets(values: Values, producer: str) -> dict[str, Any]:
 
 
 def _job_facets(values: Values, producer: str) -> dict[str, Any]:
-    purpose = sentence(values, "B.purpose") or f"Release of {values['A.title']} under differential privacy."
+    purpose = (
+        sentence(values, "accountability.purpose")
+        or f"Release of {values['identity.title']} under differential privacy."
+    )
     return {
         "jobType": _facet(
             producer, "2-0-4/JobTypeJobFacet", processingType="BATCH", integration="SUDARE", jobType="RELEASE"
@@ -108,25 +115,28 @@ def _job_facets(values: Values, producer: str) -> dict[str, Any]:
 
 def _source(values: Values) -> dict[str, str]:
     """Name the confidential table by its contract, not by where it is."""
-    return {"namespace": f"{NAMESPACE}:contract", "name": f"{values['D.contract_id']}.{values['D.table']}"}
+    return {
+        "namespace": f"{NAMESPACE}:contract",
+        "name": f"{values['contract.contract_id']}.{values['contract.table']}",
+    }
 
 
 def _input(values: Values, producer: str) -> dict[str, Any]:
     fields = [
         {"name": column["name"], "type": column["logical_type"]}
         | ({"description": column["description"]} if said(column["description"]) else {})
-        for column in values["D.columns"]
+        for column in values["contract.columns"]
     ]
-    gates = told(values, "H.declared_gates")
+    gates = told(values, "unprotected.declared_gates")
     names = gates if isinstance(gates, list) else []
     return {
         **_source(values),
         "facets": {
             "schema": _facet(producer, "1-2-0/SchemaDatasetFacet", fields=fields),
             "version": _facet(
-                producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["D.contract_version"])
+                producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["contract.contract_version"])
             ),
-            "sudare_snapshot": _own(producer, "snapshot", keyedHash=values["C.snapshot_keyed_hash"]),
+            "sudare_snapshot": _own(producer, "snapshot", keyedHash=values["source.snapshot_keyed_hash"]),
         },
         "inputFacets": {
             "dataQualityAssertions": _facet(
@@ -143,14 +153,16 @@ def _held(gate: str) -> dict[str, Any]:
 
 
 def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, Any]:
-    version = f"{values['A.release_id']}/v{values['A.version']}"
+    version = f"{values['identity.release_id']}/v{values['identity.version']}"
     fields = [{"name": column["name"], "type": column["type"]} for column in file["columns"]]
     return {
         "namespace": NAMESPACE,
         "name": f"{version}/{file['path']}",
         "facets": {
             "schema": _facet(producer, "1-2-0/SchemaDatasetFacet", fields=fields),
-            "version": _facet(producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["A.version"])),
+            "version": _facet(
+                producer, "1-0-1/DatasetVersionDatasetFacet", datasetVersion=str(values["identity.version"])
+            ),
             "storage": _facet(
                 producer,
                 "1-0-1/StorageDatasetFacet",
@@ -176,7 +188,7 @@ def _output(file: dict[str, Any], values: Values, producer: str) -> dict[str, An
 
 def _column_lineage(file: dict[str, Any], values: Values) -> dict[str, Any]:
     """Say from which declared columns each column of a file comes; noise stands between all of them."""
-    declared = {column["name"] for column in values["D.columns"]}
+    declared = {column["name"] for column in values["contract.columns"]}
     labels = [column["name"] for column in file["columns"] if column["name"] in declared]
     source = _source(values)
 

@@ -1,4 +1,4 @@
-"""The groups of the record of a released model: group K, and fields that are filled in another way."""
+"""The groups of the record of a released model: its product's section, and fields that are filled in another way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
 
 USES: Final = (
-    "Classify rows of which the columns of K.columns but the label are known, encoded as model/inputs.json says.",
+    "Classify rows of which the columns of product.columns but the label are known, encoded as "
+    "model/inputs.json says.",
     "Test it on rows of your own before you rely on it: how good it is on the confidential rows is not published.",
     "Do not decide about a person by it alone: it says what is usual for people like that, and may be wrong.",
     "Do not read more into a single weight than its noise leaves: the smallest ones are mostly noise.",
@@ -37,7 +38,7 @@ KNOWN_BIAS: Final = (
 )
 ATTACKS: Final = (
     "not published: attacks by whoever has the rows (membership, by loss and by shadow models) are private scores, "
-    "for auditors only; what no attacker can exceed follows from F.epsilon and F.delta"
+    "for auditors only; what no attacker can exceed follows from guarantee.epsilon and guarantee.delta"
 )
 
 
@@ -94,7 +95,7 @@ def model_mechanism_choice(run: Run) -> dict[str, Any]:
 
 def row_count(run: Run) -> str:
     """Say that no number of rows is published."""
-    return "none: no rows are published; a number of rows that stands in K.options was declared by the spec"
+    return "none: no rows are published; a number of rows that stands in product.options was declared by the spec"
 
 
 def partitioning(run: Run) -> str:
@@ -104,7 +105,7 @@ def partitioning(run: Run) -> str:
 
 
 MODEL: Final = FieldGroup(
-    "K",
+    "product",
     "Model",
     (
         public("trainer", "What made the model.", lambda run: run.facts.trained[0].by),
@@ -141,8 +142,8 @@ def notes(run: Run) -> list[str] | str:
 
 def model_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of the record of a model, in the order of those of tables."""
-    changed = {group.letter: group for group in (*_CHANGED, MODEL)}
-    return tuple(changed.get(group.letter, group) for group in groups)
+    changed = {group.name: group for group in (*_CHANGED, MODEL)}
+    return tuple(changed.get(group.name, group) for group in groups)
 
 
 _CHANGED: Final = (

@@ -1,4 +1,4 @@
-"""Group K of a synthetic release: how the rows were made, and what they are good for."""
+"""The section product of a synthetic release: how the rows were made, and what they are good for."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ USES: Final = (
 )
 
 
-UTILITY: Final = "private, for auditors only; what is public of it is in group L"
+UTILITY: Final = "private, for auditors only; what is public of it is in the section utility"
 
 
 def model(run: Run) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def expected_error(run: Run) -> dict[str, str] | str:
 
 
 SYNTHESIS = FieldGroup(
-    "K",
+    "product",
     "Synthesis",
     (
         public("generator", "What made the model.", lambda run: run.facts.spec.synthetic_product.generator),

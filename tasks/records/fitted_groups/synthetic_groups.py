@@ -139,8 +139,8 @@ def partitioning(run: Run) -> str:
 
 def synthetic_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
     """Return the groups of a synthetic release's record, in the order of those of tables."""
-    changed = {group.letter: group for group in (*_CHANGED, SYNTHESIS)}
-    return tuple(changed.get(group.letter, group) for group in groups)
+    changed = {group.name: group for group in (*_CHANGED, SYNTHESIS)}
+    return tuple(changed.get(group.name, group) for group in groups)
 
 
 def with_fills(group: FieldGroup, **fills: Fill) -> FieldGroup:

@@ -1,4 +1,4 @@
-"""Group G: what each draw cost, and what the account lost and has left."""
+"""The section ledger: what each draw cost, and what the account lost and has left."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def refresh_rule(run: Run) -> str:
 
 
 LEDGER = FieldGroup(
-    "G",
+    "ledger",
     "Ledger",
     (
         public("account", "Whose loss is bounded.", lambda run: run.facts.account.terms.name),

@@ -1,4 +1,4 @@
-"""Group M: empirical audits of the code, as they are stored with it. A pass is not a proof."""
+"""The section audits: empirical audits of the code, as they are stored with it. A pass is not a proof."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def of_this_code(run: Run) -> str | None:
 
 
 AUDITS: Final = FieldGroup(
-    "M",
+    "audits",
     "Empirical checks",
     (
         public("summary", "How many audits, and what came of them.", summary, absent=NO_RESULTS),

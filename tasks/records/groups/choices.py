@@ -1,4 +1,4 @@
-"""Settings that a run chose by itself, and whether what it read for that was paid for: a field of group I."""
+"""Settings that a run chose by itself, and whether what it read for that was paid for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _of_rows(run: Run) -> list[dict[str, str]]:
     listed = []
     if made.selections:
         text = f"{len(made.selections)} private choices, each a draw of its own that was paid for"
-        listed.append(_entry("what is measured", "see K.choices", text, _ACCOUNTED))
+        listed.append(_entry("what is measured", "see product.choices", text, _ACCOUNTED))
     return listed
 
 

@@ -1,4 +1,4 @@
-"""Groups D and E: what the contract declares, and whose privacy counts."""
+"""The sections contract and unit: what the contract declares, and whose privacy counts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def validation_leakage(run: Run) -> str:
 
 
 CONTRACT = FieldGroup(
-    "D",
+    "contract",
     "Contract",
     (
         public("contract_id", "The contract.", lambda run: run.facts.contract.id),
@@ -194,7 +194,7 @@ SCOPE_WORDS: Final[dict[Scope, str]] = {"block": "within one time block", "lifet
 
 
 UNIT = FieldGroup(
-    "E",
+    "unit",
     "Privacy unit",
     (
         public("unit", "Whose privacy counts.", lambda run: unit_phrase(run.facts.contract)),

@@ -1,4 +1,4 @@
-"""Groups P and Q: the files, and what a stranger checks them against."""
+"""The sections output and integrity: the files, and what a stranger checks them against."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def row_count_origin(run: Run) -> str:
 
 
 OUTPUT = FieldGroup(
-    "P",
+    "output",
     "Output",
     (
         public("files", "Data files with digest, size and columns.", files),
@@ -87,7 +87,7 @@ def draw_digests(run: Run) -> dict[str, str]:
 
 
 INTEGRITY = FieldGroup(
-    "Q",
+    "integrity",
     "Integrity",
     (
         public(

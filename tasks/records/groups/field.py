@@ -72,9 +72,9 @@ class Field:
 
 @dataclass(frozen=True)
 class FieldGroup:
-    """Fields that belong together, under the letter and title of the audit field list."""
+    """Fields that belong together, under the name and title of a section."""
 
-    letter: str
+    name: str
     title: str
     fields: tuple[Field, ...]
 

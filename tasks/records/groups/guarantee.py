@@ -1,4 +1,4 @@
-"""Group F: the guarantee, from what was charged and drawn."""
+"""The section guarantee: the guarantee, from what was charged and drawn."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def accountants(run: Run) -> dict[str, str]:
 
 
 GUARANTEE = FieldGroup(
-    "F",
+    "guarantee",
     "Guarantee",
     (
         public("variant", "Kind of guarantee.", lambda run: variant(run.facts.charge.request)),

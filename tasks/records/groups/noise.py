@@ -1,4 +1,4 @@
-"""Groups J and K: how the noise was drawn, and what was done to the noisy counts afterwards."""
+"""The sections noise and product: how the noise was drawn, and what was done to the noisy counts afterwards."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def timing_policy(run: Run) -> str:
 
 
 NOISE = FieldGroup(
-    "J",
+    "noise",
     "Mechanism and noise",
     (
         public(
@@ -317,7 +317,7 @@ def suppression(run: Run) -> str:
 
 
 POST_PROCESSING = FieldGroup(
-    "K",
+    "product",
     "Post-processing",
     (
         public("tables", "What was done to each table, in order, and what bias that brings.", post_processing),

@@ -1,4 +1,4 @@
-"""What an attacker can learn at most, in numbers: fields of group F."""
+"""What an attacker can learn at most, in numbers: fields of the section guarantee."""
 
 from __future__ import annotations
 

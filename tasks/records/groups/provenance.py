@@ -1,4 +1,4 @@
-"""Group O: which code ran where, when and how often; exact for auditors, rounded for everybody."""
+"""The section provenance: which code ran where, when and how often; exact for auditors, rounded for everybody."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def sbom(run: Run) -> dict[str, Any] | None:
 
 
 PROVENANCE: Final = FieldGroup(
-    "O",
+    "provenance",
     "Provenance",
     (
         public(
             "commit",
             "Commit of the installed code, and whether files were changed since.",
             commit,
-            absent="the code was not installed from a git repository; J.code has its digest",
+            absent="the code was not installed from a git repository; noise.code has its digest",
         ),
         public(
             "sbom",

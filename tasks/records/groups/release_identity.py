@@ -1,4 +1,4 @@
-"""Groups A to C: which release this is, who answers for it, and which data it is about."""
+"""Identity, accountability and source: which release this is, who answers for it, and which data it is about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public, unsourced
 
 IDENTITY = FieldGroup(
-    "A",
+    "identity",
     "Identity",
     (
         public(
@@ -55,7 +55,7 @@ IDENTITY = FieldGroup(
 )
 
 ACCOUNTABILITY = FieldGroup(
-    "B",
+    "accountability",
     "Accountability",
     (
         public(
@@ -76,7 +76,7 @@ ACCOUNTABILITY = FieldGroup(
 )
 
 SOURCE = FieldGroup(
-    "C",
+    "source",
     "Source",
     (
         auditor(

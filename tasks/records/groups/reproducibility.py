@@ -1,4 +1,4 @@
-"""Groups R and S: what can be made again, and by whom this release is told to others."""
+"""The sections reproducibility and notices: what can be made again, and by whom this release is told to others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def not_reproducible(run: Run) -> list[str]:
 
 
 REPRODUCIBILITY: Final = FieldGroup(
-    "R",
+    "reproducibility",
     "Reproducibility",
     (
         public(
@@ -106,7 +106,11 @@ def items(run: Run) -> dict[str, Any]:
 def correction(run: Run) -> str:
     """Say how an error is corrected, and whom to write to."""
     contact = run.facts.about.contact
-    told = "to the contact in B.contact" if contact is not None else "to the publisher; no contact is declared"
+    told = (
+        "to the contact in accountability.contact"
+        if contact is not None
+        else "to the publisher; no contact is declared"
+    )
     return (
         f"write {told}. A published file never changes: a correction is a new version of {run.facts.spec.release} "
         f"that "
@@ -115,7 +119,7 @@ def correction(run: Run) -> str:
 
 
 NOTICES: Final = FieldGroup(
-    "S",
+    "notices",
     "Notices",
     (
         public("files", "Notices beside this record.", files),

@@ -1,4 +1,4 @@
-"""Groups H and I: what is published without protection, and what was done with the data before."""
+"""Unprotected and preprocessing: what is published without protection, and what was done with the data before."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def quantities(run: Run) -> list[str]:
 
 
 UNPROTECTED = FieldGroup(
-    "H",
+    "unprotected",
     "Unprotected quantities",
     (
         public("quantities", "Everything about the data that is visible without noise.", quantities),
@@ -130,7 +130,7 @@ def domains(run: Run) -> dict[str, list[str]]:
 
 
 PREPROCESSING = FieldGroup(
-    "I",
+    "preprocessing",
     "Preprocessing and tuning",
     (
         public("steps", "What was done to the rows, and how it is accounted for.", steps),

@@ -1,4 +1,4 @@
-"""Group L: how good the published numbers are. Public: from the declared noise, and against noisy values alone."""
+"""Utility: how good the published numbers are. Public: from the declared noise, and against noisy values alone."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def computed_on(run: Run) -> list[dict[str, str]]:
 
 
 UTILITY: Final = FieldGroup(
-    "L",
+    "utility",
     "Utility",
     (
         public("expected_error", "Error of a noisy cell, from the declared noise alone [rows].", expected_error),

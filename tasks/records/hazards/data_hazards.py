@@ -21,7 +21,9 @@ def _domains(run: Run) -> str:
 def _gates(run: Run) -> str:
     gates = run.facts.contract.gates
     named = f"declared gates: {', '.join(gates)}" if gates else "no gate is declared"
-    return f"{named}; what does not fit is clipped or mapped. That gates held is listed under H, and stays exact"
+    return (
+        f"{named}; what does not fit is clipped or mapped. That gates held is listed as unprotected, and stays exact"
+    )
 
 
 def _explored(run: Run) -> str:

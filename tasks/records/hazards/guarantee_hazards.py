@@ -62,7 +62,8 @@ def _searched(run: Run) -> str:
     stated = run.facts.about.hyperparameter_search
     told = "not declared" if stated is None else "none, as declared" if stated == "none" else stated.accounted
     return (
-        "what the run chose is in I.chosen_by_the_run, with what it read for that. What people tried beforehand, "
+        "what the run chose is in preprocessing.chosen_by_the_run, with what it read for that. What people "
+        "tried beforehand, "
         "no run "
         f"can know: {told}"
     )
@@ -113,7 +114,7 @@ HAZARDS: Final = (
     ),
     Hazard(
         "the Gaussian sensitivity of add_remove under replacement of a row",
-        lambda run: f"derived for {run.facts.charge.request.adjacency}: see E.sensitivity",
+        lambda run: f"derived for {run.facts.charge.request.adjacency}: see unit.sensitivity",
         concerns=made_by("aim", "mst"),
     ),
     Hazard(

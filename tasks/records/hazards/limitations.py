@@ -1,4 +1,4 @@
-"""Group N: the hazards by layer and how each is met, known limits, what is out of scope, and permitted uses."""
+"""Limits: the hazards by layer and how each is met, known limits, what is out of scope, and permitted uses."""
 
 from __future__ import annotations
 
@@ -160,12 +160,16 @@ def quality_warnings(run: Run) -> list[str] | str:
     for table in run.facts.tables:
         listed += [f"{table.name}: {note}" for note in table.refined.notes]
     if run.facts.synthesis is not None:
-        return [*listed, *run.facts.synthesis.fitted.notes, "rows are made up: see K.known_bias and K.uses"]
+        return [
+            *listed,
+            *run.facts.synthesis.fitted.notes,
+            "rows are made up: see product.known_bias and product.uses",
+        ]
     if run.facts.classifier is not None:
         return [
             *listed,
             *run.facts.classifier.fitted.notes,
-            "what a model says of one person may be wrong: see K.uses",
+            "what a model says of one person may be wrong: see product.uses",
         ]
     if run.facts.spec.tables_product.minimum_frequency is not None:
         listed.append("published counts lie above the exact ones on average: small noisy ones are suppressed")
@@ -173,7 +177,7 @@ def quality_warnings(run: Run) -> list[str] | str:
 
 
 LIMITATIONS: Final = FieldGroup(
-    "N",
+    "limits",
     "Limits",
     (
         public(

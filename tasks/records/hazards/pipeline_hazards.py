@@ -22,7 +22,7 @@ HAZARDS: Final = (
         "scores against the real rows given out",
         "they are private, for auditors, in a type that shows no number; the public record has errors from the "
         "declared "
-        "noise and from noisy values (L)",
+        "noise and from noisy values (utility)",
     ),
     Hazard(
         "the orchestrator keeps rows, results or error texts",
@@ -54,7 +54,7 @@ HAZARDS: Final = (
     ),
     Hazard(
         "attacks that found nothing, taken for a proof",
-        "audits give lower bounds, on small domains; a pass is not a proof (M)",
+        "audits give lower bounds, on small domains; a pass is not a proof (audits)",
         limit=True,
     ),
     Hazard(

@@ -42,8 +42,8 @@ def commitment(salt: bytes, record: Json) -> str:
 def withheld(record: Json) -> Json:
     """Return the record with the values for auditors withheld."""
     groups = {
-        letter: {**group, "fields": {name: _public(field) for name, field in group["fields"].items()}}
-        for letter, group in record["groups"].items()
+        section: {**group, "fields": {name: _public(field) for name, field in group["fields"].items()}}
+        for section, group in record["groups"].items()
     }
     return {**record, "groups": groups}
 

@@ -42,7 +42,7 @@ class Language:
     Args:
         code: BCP 47 tag.
         texts: texts of the page by key; may hold HTML, and slots in braces.
-        fields: name and meaning of each field, by "A.title"; of the record's own language none.
+        fields: name and meaning of each field, by "identity.title"; of the record's own language none.
         keys: names of the parts of values.
         sentences: English sentences with slots, and their translations.
         spend: takes note of work, in terms, before it is done; it may raise, and so bound it.
@@ -82,14 +82,14 @@ class Language:
         """Return a text of the page; what fills its slots is escaped unless it is markup."""
         return Markup(self.texts[key]).format(**slots)
 
-    def name(self, letter: str, name: str) -> str:
+    def name(self, section: str, name: str) -> str:
         """Name a field as words; the name of a draw, such as table:age_x_sex, stays as it is."""
-        known = self.fields.get(f"{letter}.{name}")
+        known = self.fields.get(f"{section}.{name}")
         return spaced(name) if known is None else known[0]
 
-    def means(self, letter: str, name: str, means: str) -> Markup:
+    def means(self, section: str, name: str, means: str) -> Markup:
         """Say what a field means."""
-        known = self.fields.get(f"{letter}.{name}")
+        known = self.fields.get(f"{section}.{name}")
         return self.say(means) if known is None else escape(known[1])
 
     def key(self, name: str) -> str:

@@ -43,7 +43,7 @@ def lineage_graph(values: Values, lang: Language) -> Markup:
     """Draw how the files of a version came about.
 
     Args:
-        values: the record's fields by "letter.name".
+        values: the record's fields by "section.name".
         lang: the page's language.
     """
     top, draws = _top(values, lang), _draws(values, lang)
@@ -54,11 +54,11 @@ def lineage_graph(values: Values, lang: Language) -> Markup:
     boxes = "".join(_box(box) for box in (*top, *draws, *made, *files))
     label = lang.text(
         "lineage.label",
-        release=values["A.release_id"],
-        version=values["A.version"],
-        contract=values["D.contract_id"],
-        draws=len(values["G.draws"]),
-        files=len(values["P.files"]),
+        release=values["identity.release_id"],
+        version=values["identity.version"],
+        contract=values["contract.contract_id"],
+        draws=len(values["ledger.draws"]),
+        files=len(values["output.files"]),
     )
     view = f'viewBox="0 0 {3 * _WIDTH + 2 * _GAP + 2} {height}"'
     flow = f'<path class="flow" d="{"".join(lines)}"/>'
@@ -67,14 +67,16 @@ def lineage_graph(values: Values, lang: Language) -> Markup:
 
 def _top(values: Values, lang: Language) -> list[Box]:
     """The confidential table, the contract that it was checked against, the charge."""
-    columns = values["D.columns"]
+    columns = values["contract.columns"]
     number = len(columns) if isinstance(columns, list) else 0
-    told = lang.text("lineage.columns", number=number, population=lang.plain(values["C.population"])).unescape()
-    loss = f"ε {at_most(values['F.epsilon'])}"
-    loss += "" if values["F.delta"] == "0" else f", δ = {values['F.delta']}"
+    told = lang.text("lineage.columns", number=number, population=lang.plain(values["source.population"])).unescape()
+    loss = f"ε {at_most(values['guarantee.epsilon'])}"
+    loss += "" if values["guarantee.delta"] == "0" else f", δ = {values['guarantee.delta']}"
     charge = f"{lang.text('lineage.charge')}: {loss}"
-    account = lang.text("lineage.account", account=values["G.account"]).unescape()
-    contract = f"{lang.text('lineage.contract')}: {values['D.contract_id']} {values['D.contract_version']}"
+    account = lang.text("lineage.account", account=values["ledger.account"]).unescape()
+    contract = (
+        f"{lang.text('lineage.contract')}: {values['contract.contract_id']} {values['contract.contract_version']}"
+    )
     return [
         Box(0, 1, "source", str(lang.text("lineage.source")), told),
         Box(1, 1, "contract", contract, str(lang.text("lineage.checked"))),
@@ -83,7 +85,7 @@ def _top(values: Values, lang: Language) -> list[Box]:
 
 
 def _draws(values: Values, lang: Language) -> list[Box]:
-    draws, tables = values["G.draws"], _tables(values)
+    draws, tables = values["ledger.draws"], _tables(values)
     boxes = []
     for draw in draws:
         columns = draw["columns"]
@@ -95,13 +97,13 @@ def _draws(values: Values, lang: Language) -> list[Box]:
 
 def _made(values: Values, lang: Language) -> list[Box]:
     """What was made of the noisy values: each table, or the one model of them all."""
-    tables = values.get("K.tables")
-    if "K.network" in values:
-        parameters = lang.text("lineage.parameters", number=f"{values['K.network']['parameters']:,}").unescape()
-        return list(_column(1, "made", [(str(values["K.trainer"]), parameters, "")], lang))
+    tables = values.get("product.tables")
+    if "product.network" in values:
+        parameters = lang.text("lineage.parameters", number=f"{values['product.network']['parameters']:,}").unescape()
+        return list(_column(1, "made", [(str(values["product.trainer"]), parameters, "")], lang))
     if not isinstance(tables, list):
-        kind = lang.plain(str(values["K.model"]["kind"]).replace("_", " "))
-        return list(_column(1, "made", [(str(values["K.generator"]), kind, "")], lang))
+        kind = lang.plain(str(values["product.model"]["kind"]).replace("_", " "))
+        return list(_column(1, "made", [(str(values["product.generator"]), kind, "")], lang))
     boxes = [
         (table["table"], lang.plain("as measured" if table["method"] == "none" else table["method"]), table["table"])
         for table in tables
@@ -111,9 +113,11 @@ def _made(values: Values, lang: Language) -> list[Box]:
 
 def _files(values: Values, lang: Language) -> list[Box]:
     """The data files of the version, or its weights; measurements, CSV copies and parts stand in the record."""
-    if "K.network" in values:
-        return list(_column(2, "file", [(values["K.files"][0], "safetensors", "")], lang))
-    files = [file for file in values["P.files"] if file["path"].startswith("data/") and file["path"].count("/") == 1]
+    if "product.network" in values:
+        return list(_column(2, "file", [(values["product.files"][0], "safetensors", "")], lang))
+    files = [
+        file for file in values["output.files"] if file["path"].startswith("data/") and file["path"].count("/") == 1
+    ]
     files = [file for file in files if file["path"].endswith(".parquet")] or files
     tables = _tables(values)
     boxes = [
@@ -128,7 +132,7 @@ def _files(values: Values, lang: Language) -> list[Box]:
 
 
 def _tables(values: Values) -> list[str]:
-    tables = values.get("K.tables")
+    tables = values.get("product.tables")
     return [table["table"] for table in tables] if isinstance(tables, list) else []
 
 

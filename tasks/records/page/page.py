@@ -111,7 +111,7 @@ def render_page(
         auditor=auditor,
         others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
         declared=set(record.get("declared", ())),
-        beliefs=words.beliefs(values["F.epsilon"], values["F.delta"]),
+        beliefs=words.beliefs(values["guarantee.epsilon"], values["guarantee.delta"]),
         largest=words.largest_attribute(values),
         even="50 %",
         question=words.question(values),
@@ -194,7 +194,7 @@ def _summed(one: str, other: str) -> str:
 
 
 def _budget(values: dict[str, Any]) -> Markup:
-    parts = [("before", "G.before"), ("charged", "G.charged"), ("left", "G.left")]
+    parts = [("before", "ledger.before"), ("charged", "ledger.charged"), ("left", "ledger.left")]
     return charts.budget_bar([(name, float(values[key])) for name, key in parts])
 
 

@@ -100,8 +100,8 @@ def read_tables(
         read: reads the version's files.
     """
     drawn = {draw["key"]: draw for draw in replay["draws"]}
-    draws = {draw["key"]: draw for draw in values["G.draws"]}
-    processed = {entry["table"]: entry for entry in values["K.tables"]}
+    draws = {draw["key"]: draw for draw in values["ledger.draws"]}
+    processed = {entry["table"]: entry for entry in values["product.tables"]}
     for table in replay["tables"]:
         key = table_key(table["name"])
         event = event_from_json(drawn[key]["event"])

@@ -91,15 +91,15 @@ def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, r
         contract: gives the columns.
         read: reads the version's files.
     """
-    measured, draws = values["K.measured"], {draw["key"]: draw for draw in values["G.draws"]}
+    measured, draws = values["product.measured"], {draw["key"]: draw for draw in values["ledger.draws"]}
     marginals = [each for each in measured if draws[each["key"]]["what"] == "measurement"]
     sums = [each for each in measured if "sums" in each]
     trainings = [each for each in measured if "trained" in each]
     largest = max((float(each["deviation"]) for each in marginals), default=1.0)
     shown = [_measured_row(each, draws[each["key"]], largest) for each in marginals[:MOST_ROWS]]
     summed = [_sum_row(each) for each in sums[:MOST_ROWS]]
-    stated = values["K.expected_error"]
-    columns, label = values["K.columns"], values["K.options"].get("label")
+    stated = values["product.expected_error"]
+    columns, label = values["product.columns"], values["product.options"].get("label")
     cliques = {draw["key"]: draw["clique"] for draw in record["replay"]["draws"]}
     return SyntheticView(
         measured=shown,
@@ -109,7 +109,7 @@ def synthetic_view(record: dict[str, Any], values: Values, contract: Contract, r
         more=len(marginals) + len(sums) - len(shown) - len(summed),
         meetings=_meetings(columns, [(cliques[each["key"]], float(each["deviation"])) for each in marginals]),
         expected=[] if isinstance(stated, str) else list(stated.items()),
-        files=[file["path"] for file in values["P.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")],
+        files=[file["path"] for file in values["output.files"] if not file["path"].startswith(f"{MEASUREMENTS}/0")],
         sheets=contact_sheets(
             [contract.column(name) for name in columns], label, read(f"{DATA}/{record['release']}.parquet")
         ),

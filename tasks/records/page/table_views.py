@@ -14,7 +14,7 @@ from tasks.records.values import Values
 
 def table_views(replay: Mapping[str, Any], values: Values, contract: Contract, read: ReadFile) -> list[TableView]:
     """Prepare every table; arguments as for `read_tables`. One table at a time is in memory."""
-    share, files = room(max(1, len(replay["tables"]))), [file["path"] for file in values["P.files"]]
+    share, files = room(max(1, len(replay["tables"]))), [file["path"] for file in values["output.files"]]
     return [
         sparse_view(table, contract, files, number, share)
         if isinstance(table, PublishedList)

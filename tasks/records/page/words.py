@@ -78,20 +78,20 @@ def posterior(prior: Fraction, factor: Decimal) -> float:
 
 def question(values: Values) -> str:
     """Say what an attacker wants to find out under the release's neighbour relation."""
-    unit = values["E.unit"]
-    if values["E.adjacency"] == "add_remove":
+    unit = values["unit.unit"]
+    if values["unit.adjacency"] == "add_remove":
         return f"whether {unit} is in it at all"
     return f"what it says about {unit}"
 
 
 def protected(values: Values) -> str:
     """Say in a few words what about a unit is protected."""
-    return "whether it is in the data" if values["E.adjacency"] == "add_remove" else "what the data say about it"
+    return "whether it is in the data" if values["unit.adjacency"] == "add_remove" else "what the data say about it"
 
 
 def largest_attribute(values: Values) -> Largest:
     """Say what the release tells most of, of somebody known to be in the table: one column, or any."""
-    largest = values["F.largest_attribute"]
+    largest = values["guarantee.largest_attribute"]
     column = None if largest["column"] == ANY_COLUMN else largest["column"]
     drawn = beliefs(largest["epsilon"], largest["delta"], priors=PRIORS)
     return Largest(column, largest["odds_factor"], largest["except_with_probability"], drawn)
@@ -99,7 +99,7 @@ def largest_attribute(values: Values) -> Largest:
 
 def subject(values: Values) -> str:
     """Name whom the accounts protect: one unit, and over which of its data."""
-    return f"{values['E.unit']}, {SCOPE_WORDS[values['E.scope']]}"
+    return f"{values['unit.unit']}, {SCOPE_WORDS[values['unit.scope']]}"
 
 
 def brief(amount: str, *, up: bool) -> str:
@@ -122,15 +122,15 @@ def at_most(amount: str) -> str:
 
 def loss_unit(values: Values) -> str:
     """Name the unit of the account's amounts."""
-    calculus = values["F.native_loss"]["calculus"]
+    calculus = values["guarantee.native_loss"]["calculus"]
     return "pure ε" if calculus["kind"] == "pure" else f"Rényi loss of order {calculus['order']}"
 
 
 def further(values: Values) -> dict[str, str | None]:
     """Return the largest ε of one more release, by its noise, as `sudare budget show` does; None where none fits."""
-    calculus = calculus_from_json(values["F.native_loss"]["calculus"])
-    delta = int(Decimal(values["G.account_epsilon"]["delta"]) * ATTO)
-    found = further_epsilons(calculus, delta, int(Decimal(values["G.left"]) * PICO))
+    calculus = calculus_from_json(values["guarantee.native_loss"]["calculus"])
+    delta = int(Decimal(values["ledger.account_epsilon"]["delta"]) * ATTO)
+    found = further_epsilons(calculus, delta, int(Decimal(values["ledger.left"]) * PICO))
     shown = {noise: None if epsilon is None else f"{float(epsilon):.12g}" for noise, epsilon in found.items()}
     return {"gaussian": None, **shown}
 

@@ -85,7 +85,7 @@ def _marks(record: RecordTerms) -> dict[str, str]:
 
 def _packages(record: RecordTerms) -> dict[str, str]:
     """Return the versions of the libraries that wrote a version, as far as its record says them."""
-    stated = record.groups["J"].fields.get("packages") if "J" in record.groups else None
+    stated = record.groups["noise"].fields.get("packages") if "noise" in record.groups else None
     found = stated.value if stated is not None and isinstance(stated.value, dict) else {}
     return {str(name): str(number) for name, number in found.items()}
 

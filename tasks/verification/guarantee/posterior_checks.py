@@ -33,20 +33,20 @@ _FINEST: Final = 10**40
 
 
 def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str) -> list[Finding]:
-    """Check the fields of group F that say what can be learned.
+    """Check the fields of the section guarantee that say what can be learned.
 
     Args:
         record: the record.
         columns: the columns of the contract, in its order.
         where: the record's file name.
     """
-    group = record.groups.get("F")
+    group = record.groups.get("guarantee")
     told: dict[str, Any] = {} if group is None else {name: field.value for name, field in group.fields.items()}
     claim = record.replay.claim
     epsilon, delta = Fraction(claim.epsilon, PICO), claim.delta
     present = record.replay.adjacency == "add_remove"
     hypothesis = PRESENCE if present else ROWS
-    field, whole = "groups.F.largest_posterior", told.get("largest_posterior")
+    field, whole = "groups.guarantee.largest_posterior", told.get("largest_posterior")
     findings = _check_factor(told.get("odds_factor"), epsilon, "groups.F", where)
     findings += _check_beliefs(whole, epsilon, delta, field, where)
     findings += _check_largest(record, told, where)
@@ -57,11 +57,11 @@ def check_learnable(record: RecordTerms, columns: tuple[str, ...], *, where: str
     means = meaning(record.replay.adjacency, record.replay.rows_per_unit, synthetic=synthetic)
     if told.get("per_attribute_means") != means:
         found = shown(told.get("per_attribute_means"))
-        findings.append(Finding(where, "groups.F.per_attribute_means", found, means, _MISLEADING))
+        findings.append(Finding(where, "groups.guarantee.per_attribute_means", found, means, _MISLEADING))
     if not isinstance(record, Record):
         if told.get("per_attribute") != WHOLE:
             findings.append(
-                Finding(where, "groups.F.per_attribute", shown(told.get("per_attribute")), WHOLE, _MISLEADING)
+                Finding(where, "groups.guarantee.per_attribute", shown(told.get("per_attribute")), WHOLE, _MISLEADING)
             )
         return findings
     return findings + _check_attributes(record, told.get("per_attribute"), columns, where)
@@ -75,10 +75,10 @@ def _check_attributes(record: Record, told: Any, columns: tuple[str, ...], where
     findings = []
     if list(listed) != list(columns) or len(listed) != len(told if isinstance(told, list) else ()):
         found, allowed = ", ".join(map(shown, listed)), f"the columns of the contract: {', '.join(columns)}"
-        findings.append(Finding(where, "groups.F.per_attribute", found or "nothing", allowed, _MISLEADING))
+        findings.append(Finding(where, "groups.guarantee.per_attribute", found or "nothing", allowed, _MISLEADING))
     known: dict[Any, Fraction | None] = {}
     for column in columns:
-        entry, at = listed.get(column, {}), f"groups.F.per_attribute, {column}"
+        entry, at = listed.get(column, {}), f"groups.guarantee.per_attribute, {column}"
         counting = [draw for draw in record.replay.draws if column in draw.clique]
         events = moved(counting, record.replay.rows_per_unit)
         key = frozenset(Counter(str(sorted(event.items())) for event in events).items())
@@ -99,7 +99,7 @@ def _check_attributes(record: Record, told: Any, columns: tuple[str, ...], where
 
 def _check_largest(record: RecordTerms, told: Mapping[str, Any], where: str) -> list[Finding]:
     """Check what is said of the column that the release tells most of; of tables, it is one of those listed."""
-    at, stated = "groups.F.largest_attribute", told.get("largest_attribute")
+    at, stated = "groups.guarantee.largest_attribute", told.get("largest_attribute")
     largest: Mapping[str, Any] = stated if isinstance(stated, dict) else {}
     claim = record.replay.claim
     if isinstance(record, Record):

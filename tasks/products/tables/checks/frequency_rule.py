@@ -26,7 +26,7 @@ def check_rule(record: Record, meaning: Meaning, events: Mapping[str, CountNoise
         events: the event of each draw, by the draw's key.
         where: the record's file name.
     """
-    group = record.groups.get("K")
+    group = record.groups.get("product")
     field = group.fields.get("tables") if group is not None else None
     listed = field.value if field is not None and isinstance(field.value, list) else []
     told = {str(entry.get("table")): entry for entry in listed if isinstance(entry, dict)}
@@ -40,7 +40,7 @@ def check_rule(record: Record, meaning: Meaning, events: Mapping[str, CountNoise
         at = _difference(stated, expected, "minimum_frequency")
         if at is not None:
             field_name, found, allowed = at
-            named = printable(f"groups.K.tables, {table.name}: {field_name}")
+            named = printable(f"groups.product.tables, {table.name}: {field_name}")
             said = f"{shown(allowed)}, computed from the rule and the noise"
             findings.append(Finding(where, named, shown(found), said, _MISLEADING))
     return findings

@@ -71,18 +71,18 @@ def _number(text: str) -> Decimal | None:
 
 def _check_told(record: Record, expected: dict[str, Any], mechanism: str, where: str) -> list[Finding]:
     """Compare the two fields for people."""
-    group = record.groups.get("J")
+    group = record.groups.get("noise")
     fields = group.fields if group is not None else {}
     told = {name: fields[name].value if name in fields else None for name in ("mechanism", "mechanism_choice")}
     findings = []
     if told["mechanism"] != f"{mechanism} mechanism on marginals":
         found, allowed = shown(told["mechanism"]), f"{mechanism} mechanism on marginals, as was planned"
-        findings.append(Finding(where, "groups.J.mechanism", found, allowed, OTHER))
+        findings.append(Finding(where, "groups.noise.mechanism", found, allowed, OTHER))
     choice = told["mechanism_choice"]
     stated = choice if isinstance(choice, dict) else {}
     if stated.get("by") != expected["by"] or not _alike(stated.get("expected_rmse"), expected["expected_rmse"]):
         allowed = f"{shown(expected)}, computed again"
-        findings.append(Finding(where, "groups.J.mechanism_choice", shown(choice), allowed, OTHER))
+        findings.append(Finding(where, "groups.noise.mechanism_choice", shown(choice), allowed, OTHER))
     return findings
 
 
