@@ -22,8 +22,7 @@ from benchmarks._neural_fit import ArrayRows, opened
 from benchmarks._neural_tables import Table
 from privacy.classifiers.classifier_model import ClassifierModel, layers_of
 from privacy.classifiers.perturbation_options import joint_epsilon
-from privacy.classifiers.registry import trainer
-from privacy.classifiers.trainer import ClassificationTask
+from privacy.classifiers.trainer import ClassificationTask, trainer
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.seeds import PostProcessingSeed

@@ -27,7 +27,7 @@ from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.rows import PrivateRows
@@ -193,7 +193,9 @@ class Charged:
 
     def fit(self, rows: ArrayRows, *, grant: Any = None) -> Fitted:
         """Fit; a second time all draws are replayed. Another grant may stand before this one."""
-        return self.made.fit(self.asked, self.options, self.plan, rows, grant or self.grant, lambda done, what: None)
+        return self.made.fit(
+            self.asked, self.options, self.plan, rows, grant or self.grant, lambda done, what: None, no_seed
+        )
 
 
 def charged(method: Method, table: Table, folder: Path, *, seed: int, epsilon: Fraction, delta: Fraction) -> Charged:

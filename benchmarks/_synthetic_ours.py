@@ -35,7 +35,7 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
-from privacy.generators.generator import Fitted, SynthesisTask
+from privacy.generators.generator import Fitted, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
@@ -179,7 +179,7 @@ def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) 
     )
     plan = made.plan(asked, options)
     grant = _grant(folder, contract, table, plan.events, wanted)
-    return made.fit(asked, options, plan, SnapshotCounts(table, contract), grant, lambda done, what: None)
+    return made.fit(asked, options, plan, SnapshotCounts(table, contract), grant, lambda done, what: None, no_seed)
 
 
 def _grant(folder: Path, contract: Contract, table: PrivateTable, events: tuple[Any, ...], wanted: Wanted) -> Grant:

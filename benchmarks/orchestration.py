@@ -19,6 +19,7 @@ from typing import Final
 
 from benchmarks.results import Row, machine, write
 from console.main import exit_with
+from contracts.release.classifier import ModelProduct
 from tasks.storage.workspace.settings import Workspace
 
 ROUNDS: Final = 7
@@ -55,8 +56,7 @@ def release_plainly(
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.prepare import intake
     from flows.request import as_charged, read_request
-    from privacy.classifiers.model_plan import ModelPlan
-    from privacy.generators.release_plan import SyntheticPlan
+    from privacy.generators.release_plan import FittedPlan
     from privacy.ledger.journal.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge
@@ -88,9 +88,9 @@ def release_plainly(
         spec_, contract, plan = request.spec, request.contract, request.plan
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
-        if isinstance(plan, ModelPlan):
+        if isinstance(plan, FittedPlan) and isinstance(spec_.product, ModelProduct):
             made = Outputs(classifier=train_classifier(grant, plan, table, contract, run.path, key))
-        elif isinstance(plan, SyntheticPlan):
+        elif isinstance(plan, FittedPlan):
             product = spec_.synthetic_product
             made = Outputs(synthesis=synthesize(grant, product, plan, table, contract, run.path, key))
         else:

@@ -14,12 +14,12 @@ from console.options import AsJson, At, Exact, Spec, workspace_at
 from console.plan_synthetic import facts, plan_object, print_steps
 from console.plan_warnings import delta_unheld, draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
 from console.render import answer, print_facts, table
+from contracts.release.classifier import ModelProduct
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.events import CountNoise
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.accounts.admission import fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.forecast import runs_left
@@ -95,11 +95,13 @@ def _plan_object(request: Request) -> dict[str, Any]:
     }
 
 
-def _product_object(request: Request, plan: TablesPlan | SyntheticPlan | ModelPlan) -> dict[str, Any]:
+def _product_object(request: Request, plan: TablesPlan | FittedPlan[Any]) -> dict[str, Any]:
     """Return the part of the plan that only this kind of product has."""
-    if isinstance(plan, ModelPlan):
+    if isinstance(plan, TablesPlan):
+        return _tables_object(plan)
+    if isinstance(request.spec.product, ModelProduct):
         return plan_model.plan_object(plan)
-    return plan_object(request.spec, plan) if isinstance(plan, SyntheticPlan) else _tables_object(plan)
+    return plan_object(request.spec, plan)
 
 
 def _tables_object(plan: TablesPlan) -> dict[str, Any]:

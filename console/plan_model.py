@@ -6,11 +6,11 @@ from typing import Any
 
 from console.plan_synthetic import BASE_MEGABYTES, BASE_SECONDS, claim_object, claim_words
 from privacy.classifiers.classifier_model import parameters_in
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import ClassificationTask, trainer
+from privacy.generators.release_plan import FittedPlan
 
 
-def plan_object(plan: ModelPlan) -> dict[str, Any]:
+def plan_object(plan: FittedPlan[ClassificationTask]) -> dict[str, Any]:
     """Return the part of the plan that only a model has; data-free."""
     made, made_by = plan.made, trainer(plan.by)
     widths = plan.asked.widths(made_by.hidden(plan.options))

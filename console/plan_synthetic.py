@@ -8,8 +8,7 @@ from rich.console import Console
 
 from console.render import table
 from contracts.release.spec import ReleaseSpec
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 
 # What a run takes beside its model: the libraries, and the rows' codes and one piece of values.
 BASE_MEGABYTES = 500
@@ -22,7 +21,7 @@ CLAIMS = {
 }
 
 
-def claim_object(plan: SyntheticPlan | ModelPlan) -> dict[str, str]:
+def claim_object(plan: FittedPlan[Any]) -> dict[str, str]:
     """Return how the claim follows from the draws, and which epsilon the noise is planned for."""
     planned = plan.asked.epsilon
     return {"claimed_by": plan.claimed_by, "noise_epsilon": f"{float(planned):.9g}"}
@@ -33,7 +32,7 @@ def claim_words(payload: dict[str, Any]) -> tuple[str, str]:
     return "claim", f"{CLAIMS[payload['claimed_by']]}; noise as for ε = {payload['noise_epsilon']} by Rényi losses"
 
 
-def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
+def plan_object(spec: ReleaseSpec, plan: FittedPlan[Any]) -> dict[str, Any]:
     """Return the part of the plan that tables do not have; data-free."""
     product, made = spec.synthetic_product, plan.made
     return {
@@ -53,7 +52,7 @@ def plan_object(spec: ReleaseSpec, plan: SyntheticPlan) -> dict[str, Any]:
     }
 
 
-def _time_limit(plan: SyntheticPlan) -> float:
+def _time_limit(plan: FittedPlan[Any]) -> float:
     """Return the time limit of the fit, where its generator has one that is set [s]."""
     limit = getattr(plan.options, "time_limit", None)
     return float("inf") if limit is None else float(limit)

@@ -19,6 +19,7 @@ from prefect.logging import get_run_logger
 
 from contracts.errors import SudareError
 from contracts.release.about import Publisher, declared
+from contracts.release.synthetic import SyntheticProduct
 from flows import steps
 from flows.capacity import check_capacity
 from flows.lineage_events import lineage_of
@@ -28,8 +29,7 @@ from flows.periods.clock import check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, intake
 from flows.request import Request, as_charged, read_request
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.errors import LedgerConflict
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -171,11 +171,11 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     grant = charge(run, ledger, spec, contract, plan, table)
     key = run_key(spec, contract, table)
     with engine_failures_entered(ledger, key):
-        if isinstance(plan, SyntheticPlan):
+        if isinstance(spec.product, SyntheticProduct) and isinstance(plan, FittedPlan):
             made = Outputs(
                 synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key)
             )
-        elif isinstance(plan, ModelPlan):
+        elif isinstance(plan, FittedPlan):
             made = Outputs(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
         else:
             measurements = measure(run, grant, plan, table, contract)

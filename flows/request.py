@@ -19,9 +19,8 @@ from contracts.release.spec_checks import check_spec
 from contracts.release.tables.product import AUTO
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.classifiers.model_plan import ModelPlan
 from privacy.generators.calibration import MultiplierRange
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.terms import Charge
 from privacy.table_plans.plan import TablesPlan, plan_tables
@@ -44,7 +43,7 @@ class Request:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | SyntheticPlan | ModelPlan
+    plan: TablesPlan | FittedPlan[Any]
 
     @property
     def days(self) -> TimeBlock | None:

@@ -36,7 +36,7 @@ from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
 from privacy.games.lower_bound import BoundMethod
-from privacy.generators.generator import Fitted, SynthesisTask
+from privacy.generators.generator import Fitted, SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows
@@ -121,7 +121,7 @@ class Attack:
         options = made_by.options(**self.options)
         plan, source, seen = made_by.plan(self.asked, options), Source(self.asked, self.tables[there]), []
         for _ in range(trials):
-            fitted = made_by.fit(self.asked, options, plan, source, grant(self.asked, plan), _quiet)
+            fitted = made_by.fit(self.asked, options, plan, source, grant(self.asked, plan), _quiet, no_seed)
             seen.append(look(self, fitted, len(self.tables[there])))
         return np.array(seen)
 

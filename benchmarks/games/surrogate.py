@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
 from privacy.games.inference import Leak, allowed_area, guesses, leak, nearness, shadow, shadow_leak
-from privacy.generators.generator import SynthesisTask
+from privacy.generators.generator import SynthesisTask, no_seed
 from privacy.generators.registry import generator
 from privacy.marginals.domain import CellDomain
 
@@ -94,7 +94,7 @@ def synthesizer(name: str, domain: CellDomain, **options: Any) -> Make:
 
     def make(rows: Rows, seed: int) -> Rows:
         source, grant = Source(asked, rows), UnrecordedGrant(asked, plan)
-        fitted = made_by.fit(asked, chosen, plan, source, grant, lambda _done, _what: None)
+        fitted = made_by.fit(asked, chosen, plan, source, grant, lambda _done, _what: None, no_seed)
         return fitted.model.sample(len(rows), seed=seed)
 
     return make

@@ -17,7 +17,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, ModelProduct, Publish, ReleaseSpec, SyntheticProduct, load_spec
 from contracts.release.spec_checks import check_spec
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import trainer
 from privacy.generators.registry import generator
 from privacy.private_table import PrivateTable
 from tasks.evaluation.public_rows import published_files, refuse_own_rows

@@ -29,8 +29,15 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
-from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
+from privacy.classifiers.trainer import ClassificationTask
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+)
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
@@ -84,7 +91,7 @@ class AnonymizedLearning:
         grant: Draws,
         progress: FitProgress,
         seed: DrawSeed,
-    ) -> FittedClassifier:
+    ) -> Fitted[ClassifierModel]:
         """Train within the grant from checkpoint to checkpoint, and take the last one's parameters.
 
         Raises:
@@ -100,7 +107,7 @@ class AnonymizedLearning:
         drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY, progress=told)
         progress(1.0, "done")
         model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, drawn[-1].values))
-        return FittedClassifier(model, notes=noise_notes(asked, options, made), parameters=drawn)
+        return Fitted(model, notes=noise_notes(asked, options, made), parameters=drawn)
 
     def hidden(self, options: AnonymizedLearningOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

@@ -21,8 +21,17 @@ from pydantic import BaseModel, Field, ValidationError
 from privacy.arrays import Unsigned
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias, layers_of
 from privacy.classifiers.perturbation_options import NetworkOptions
-from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
-from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, Generator, GeneratorPlan, Model
+from privacy.classifiers.trainer import ClassificationTask
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    Generator,
+    GeneratorPlan,
+    Model,
+)
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.generators.rows import seed_for
@@ -84,7 +93,7 @@ class AnonymizingFirst:
         grant: Draws,
         progress: FitProgress,
         seed: DrawSeed,
-    ) -> FittedClassifier:
+    ) -> Fitted[ClassifierModel]:
         """Fit the generator through the grant, then sample and train.
 
         Raises:
@@ -94,14 +103,14 @@ class AnonymizingFirst:
         made_by, theirs = _generator(asked, options)
         again = made_by.plan(asked.of_rows, theirs)
         fitted = made_by.fit(
-            asked.of_rows, theirs, again, counts, grant, lambda share, what: progress(_MEASURED * share, what)
+            asked.of_rows, theirs, again, counts, grant, lambda share, what: progress(_MEASURED * share, what), seed
         )
         drawn = seed()
         model = read_model(fitted.model.kind, *fitted.model.to_arrays())
         progress(_MEASURED, f"training on made-up rows for {options.epochs} epochs")
         trained = ClassifierModel(asked.rows_layout, asked.label, _trained(asked, options, model, drawn))
         progress(1.0, "done")
-        return FittedClassifier(
+        return Fitted(
             trained,
             fitted.measurements,
             fitted.selections,

@@ -26,8 +26,14 @@ from privacy.classifiers.classifier_model import (
     layers_of,
     parameters_in,
 )
-from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
-from privacy.generators.generator import CountsSource, FitProgress, GeneratorPlan
+from privacy.classifiers.trainer import ClassificationTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+)
 from privacy.generators.latent_options import TrainingOptions
 from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
 from privacy.generators.training_run import Timer, train
@@ -100,7 +106,7 @@ class DpSgd:
         grant: Draws,
         progress: FitProgress,
         seed: DrawSeed,
-    ) -> FittedClassifier:
+    ) -> Fitted[ClassifierModel]:
         """Train, and take the weights out of the last checkpoint.
 
         Raises:
@@ -112,7 +118,7 @@ class DpSgd:
         trained = train(grant, rows, learner, plan_of(options, plan.events), options, timer)
         progress(1.0, "done")
         model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, trained.checkpoint))
-        return FittedClassifier(model, trainings=(trained,))
+        return Fitted(model, trainings=(trained,))
 
     def hidden(self, options: DpSgdOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

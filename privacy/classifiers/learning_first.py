@@ -27,8 +27,15 @@ from privacy.classifiers.perturbation_options import (
     parameter_epsilon,
     perturbation_plan,
 )
-from privacy.classifiers.trainer import ClassificationTask, DrawSeed, FittedClassifier
-from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan
+from privacy.classifiers.trainer import ClassificationTask
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+)
 from privacy.grant.draws import Draws
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
@@ -95,7 +102,7 @@ class LearningFirst:
         grant: Draws,
         progress: FitProgress,
         seed: DrawSeed,
-    ) -> FittedClassifier:
+    ) -> Fitted[ClassifierModel]:
         """Train within the grant, and take the noisy parameters.
 
         Raises:
@@ -109,7 +116,7 @@ class LearningFirst:
         progress(1.0, "done")
         layers = _layers(asked, options, drawn[-1].values)
         model = ClassifierModel(asked.rows_layout, asked.label, layers, self.bounds(options))
-        return FittedClassifier(model, notes=noise_notes(asked, options, made), parameters=drawn)
+        return Fitted(model, notes=noise_notes(asked, options, made), parameters=drawn)
 
     def hidden(self, options: LearningFirstOptions) -> tuple[int, ...]:
         """Widths of the hidden layers."""

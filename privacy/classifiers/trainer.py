@@ -1,31 +1,27 @@
-"""What every trainer is: a name, an options model, a data-free plan, and a fit through a grant.
-
-A trainer never sees rows: it hands handles to the grant, and gets noisy values back; what it does with these is
-post-processing. Its plan and its terms are those of generators; what it makes is a classifier.
-"""
+"""A trainer: a generator whose model is a classifier, with what a release of the classifier says of its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from decimal import Decimal
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from contracts.contract.contract import Contract
+from contracts.release.classifier import ModelProduct
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, WeightsAndBias
-from privacy.generators.generator import CannotGenerate, CountsSource, FitProgress, GeneratorPlan, SynthesisTask
-from privacy.grant.draws import Draws
-from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
+from privacy.classifiers.inputs import model_layout
+from privacy.generators.generator import CannotGenerate, CountsSource, Fitter, SynthesisTask
+from privacy.generators.registry import TRAINERS
+from privacy.generators.release_plan import FittedPlan, plan_fit, task_of
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
-from privacy.learning.trained import Trained
-from privacy.marginals.seeds import PostProcessingSeed
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
-DrawSeed = Callable[[], PostProcessingSeed]
-"""Draws the public seed of post-processing; asked after the last noise, if at all."""
 
 
 @dataclass(frozen=True)
@@ -75,60 +71,13 @@ class ClassificationTask(SynthesisTask):
         return (self.inputs, *hidden, self.classes)
 
 
-@dataclass(frozen=True)
-class FittedClassifier:
-    """What a training gives.
+class Trainer(Fitter[OptionsT, ClassificationTask, ClassifierModel], Protocol[OptionsT]):
+    """A way to train a classifier. Others register theirs in the entry point group `sudare.trainers`.
 
-    Args:
-        model: the classifier.
-        measurements, selections, sums, trainings, parameters: what was drawn, in order, by kind.
-        notes: what a reader of the record should know.
-        seed: of post-processing; None where there is none.
+    `says` is one line for people: where its noise comes in, and what its guarantee bounds.
     """
 
-    model: ClassifierModel
-    measurements: tuple[Measurement, ...] = ()
-    selections: tuple[Selection, ...] = ()
-    notes: tuple[str, ...] = ()
-    sums: tuple[SumMeasurement, ...] = ()
-    trainings: tuple[Trained, ...] = ()
-    parameters: tuple[ParameterMeasurement, ...] = ()
-    seed: PostProcessingSeed | None = None
-
-
-class Trainer(Protocol, Generic[OptionsT]):
-    """A way to train a classifier."""
-
-    name: ClassVar[str]
-    options: type[OptionsT]
     says: ClassVar[str]
-
-    def plan(self, asked: ClassificationTask, options: OptionsT) -> GeneratorPlan:
-        """Plan without data.
-
-        Raises:
-            CannotGenerate: it is known already that the training must fail; nothing is charged.
-        """
-        ...
-
-    def fit(
-        self,
-        asked: ClassificationTask,
-        options: OptionsT,
-        plan: GeneratorPlan,
-        counts: CountsSource,
-        grant: Draws,
-        progress: FitProgress,
-        seed: DrawSeed,
-    ) -> FittedClassifier:
-        """Train through the grant.
-
-        Raises:
-            OutOfTime: the options' time limit has passed before there was a model.
-            GrantExceeded: it drew more than it planned; nothing was drawn.
-        Privacy: exactly what the grant admits.
-        """
-        ...
 
     def hidden(self, options: OptionsT) -> tuple[int, ...]:
         """Widths of the hidden layers."""
@@ -159,4 +108,31 @@ class Trainer(Protocol, Generic[OptionsT]):
         ...
 
 
-AnyTrainer = Trainer[Any]
+def trainer(name: str) -> Trainer[Any]:
+    """Return the trainer of that name; only its own module is loaded.
+
+    Raises:
+        CannotGenerate: there is none, with the nearest name, or a package that registers it cannot be loaded.
+    """
+    made: Trainer[Any] = TRAINERS.load(name)
+    return made
+
+
+def plan_classifier(
+    product: ModelProduct, contract: Contract, options: BaseModel, *, epsilon: Decimal, delta: Decimal, **noise: Any
+) -> FittedPlan[ClassificationTask]:
+    """Let the trainer of a product plan; `noise` as of `plan_fit`.
+
+    Raises:
+        CannotGenerate: no such trainer; or as of `plan_fit`.
+    """
+    asked = classification_task(product, contract, epsilon=epsilon, delta=delta)
+    return plan_fit(product.trainer, trainer(product.trainer), asked, options, **noise)
+
+
+def classification_task(
+    product: ModelProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
+) -> ClassificationTask:
+    """Return what a trainer is asked for, from what is public alone."""
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
+    return ClassificationTask(**vars(asked), label=product.label, vectors=model_layout(contract, product))

@@ -31,9 +31,11 @@ from contracts.contract.impossible_cells import Clique
 from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.generator import (
     CountsSource,
+    DrawSeed,
     FitProgress,
     Fitted,
     GeneratorPlan,
+    Model,
     OutOfTime,
     PlannedStep,
     SynthesisTask,
@@ -146,7 +148,8 @@ class Aim:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure round by round until the budget is used up.
 
         Raises:
@@ -186,7 +189,7 @@ class _Aim:
         a_round = 2 * drawing_seconds(1) + estimation_seconds(0.0) + _SECONDS_PER_CANDIDATE * len(self.weights)
         return likely * a_round
 
-    def run(self, fitting: Fitting) -> Fitted:
+    def run(self, fitting: Fitting) -> Fitted[Model]:
         """Run algorithm 2."""
         schedule, notes = self.first(fitting.spending), []
         # INITIALISE (algorithm 3)

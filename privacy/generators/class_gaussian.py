@@ -30,9 +30,11 @@ from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
+    DrawSeed,
     FitProgress,
     Fitted,
     GeneratorPlan,
+    Model,
     PlannedStep,
     SynthesisTask,
 )
@@ -119,7 +121,8 @@ class ClassGaussian:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure centre, axes and classes, and put them together.
 
         Raises:

@@ -20,7 +20,15 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    SynthesisTask,
+)
 from privacy.generators.label_shares import shares_kept
 from privacy.generators.latent_options import ClusteredOptions
 from privacy.generators.latent_prior import fixed_mean, reach
@@ -84,7 +92,8 @@ class ClusteredVae:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure clusters, train their autoencoders, and put their decoders side by side in whole numbers.
 
         Raises:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, OutOfTime, SynthesisTask
+from privacy.generators.generator import CountsSource, FitProgress, Fitted, Model, OutOfTime, SynthesisTask
 from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
@@ -130,7 +130,7 @@ class Fitting:
             return self._estimate(start, steps=SMALL_STEPS, tolerance=SMALL_TOLERANCE)
         return self._estimate(start, steps=1, tolerance=ROUGH_TOLERANCE)
 
-    def final(self, start: GraphicalModel | None = None, notes: Sequence[str] = ()) -> Fitted:
+    def final(self, start: GraphicalModel | None = None, notes: Sequence[str] = ()) -> Fitted[Model]:
         """Estimate the model that fits best, and return it with all that was drawn."""
         self.progress(0.95, "estimating")
         size = model_size(self.asked.domain, [*self.asked.impossible, *(one.clique for one in self.measurements)])

@@ -11,7 +11,16 @@ from pydantic import Field
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.fitting import Fitting, Stopwatch
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, PlannedStep, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    PlannedStep,
+    SynthesisTask,
+)
 from privacy.generators.options import Options
 from privacy.generators.planning import (
     check,
@@ -67,7 +76,8 @@ class Fixed:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure the cliques in the order of the list, and estimate.
 
         Raises:
@@ -91,7 +101,7 @@ def plan_list(asked: SynthesisTask, options: Options, weights: Mapping[Clique, F
     return GeneratorPlan(events, steps, megabytes, seconds, error)
 
 
-def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted:
+def fit_list(fitting: Fitting, weights: Mapping[Clique, Fraction]) -> Fitted[Model]:
     """Measure a list of cliques and estimate."""
     fitting.look_up(list(weights))
     parts = shares(fitting.asked.domain, weights, fitting.spending)

@@ -1,7 +1,8 @@
-"""What every generator is: a name, an options model, a data-free plan, and a fit through a grant.
+"""What everything is that fits a model through a grant: a name, an options model, a data-free plan, and a fit.
 
-A generator never sees rows or exact counts. It asks a `CountsSource` for handles, hands them to the grant, and gets
-noisy counts or a private choice back; whatever it does with these is post-processing.
+A fitter never sees rows or exact counts. It asks a `CountsSource` for handles, hands them to the grant, and gets
+noisy values or a private choice back; whatever it does with these is post-processing. A generator fits a model of
+rows; a trainer (`privacy.classifiers.trainer`) fits a classifier.
 """
 
 from __future__ import annotations
@@ -20,17 +21,22 @@ from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.draws import Draws
-from privacy.grant.measurement import Measurement, Selection, SumMeasurement
+from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
 from privacy.learning.layout import RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.learning.trained import Trained
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
+from privacy.marginals.seeds import PostProcessingSeed
 
 FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
 
+DrawSeed = Callable[[], PostProcessingSeed]
+"""Draws the public seed of post-processing; called after the last noise, if at all."""
+
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
+ModelT_co = TypeVar("ModelT_co", covariant=True)
 
 
 class CannotGenerate(SudareError):
@@ -69,6 +75,9 @@ class SynthesisTask:
     layout: RowLayout | None = None
 
 
+TaskT_contra = TypeVar("TaskT_contra", bound=SynthesisTask, contravariant=True)
+
+
 @dataclass(frozen=True)
 class PlannedStep:
     """One line of a plan, for people.
@@ -105,6 +114,15 @@ class GeneratorPlan:
     megabytes: float
     seconds: float
     expected_error: Mapping[int, float]
+
+
+def no_seed() -> PostProcessingSeed:
+    """Stand for the seed of a fit that may draw none.
+
+    Raises:
+        CannotGenerate: always.
+    """
+    raise CannotGenerate("the fit asks for a seed of post-processing, and has none here")
 
 
 class CountsSource(Protocol):
@@ -148,37 +166,37 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[ModelT_co]):
     """What a fit gives.
 
     Args:
-        model: the model; its `rows` is the public or the estimated number of rows.
+        model: the model; the `rows` of a model of rows is their public or their estimated number.
         measurements: what was measured, in order.
         selections: what was chosen, in order.
         notes: what a reader of the record should know.
         sums: the noisy sums over rows that were measured, in order.
         trainings: what was trained by DP-SGD, in order.
+        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
+        seed: of post-processing, where the fit drew it; rows are sampled by one that is drawn after the fit.
     """
 
-    model: Model
-    measurements: tuple[Measurement, ...]
-    selections: tuple[Selection, ...]
+    model: ModelT_co
+    measurements: tuple[Measurement, ...] = ()
+    selections: tuple[Selection, ...] = ()
     notes: tuple[str, ...] = ()
     sums: tuple[SumMeasurement, ...] = ()
     trainings: tuple[Trained, ...] = ()
+    parameters: tuple[ParameterMeasurement, ...] = ()
+    seed: PostProcessingSeed | None = None
 
 
-class Generator(Protocol, Generic[OptionsT]):
-    """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`.
-
-    One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
-    the others are refused such columns before they plan.
-    """
+class Fitter(Protocol, Generic[OptionsT, TaskT_contra, ModelT_co]):
+    """A way to fit a model to noisy values."""
 
     name: ClassVar[str]
     options: type[OptionsT]
 
-    def plan(self, asked: SynthesisTask, options: OptionsT) -> GeneratorPlan:
+    def plan(self, asked: TaskT_contra, options: OptionsT) -> GeneratorPlan:
         """Plan without data.
 
         Raises:
@@ -188,13 +206,14 @@ class Generator(Protocol, Generic[OptionsT]):
 
     def fit(
         self,
-        asked: SynthesisTask,
+        asked: TaskT_contra,
         options: OptionsT,
         plan: GeneratorPlan,
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[ModelT_co]:
         """Measure through the grant and estimate a model.
 
         Raises:
@@ -203,3 +222,11 @@ class Generator(Protocol, Generic[OptionsT]):
         Privacy: exactly what the grant admits.
         """
         ...
+
+
+class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
+    """A way to make synthetic microdata. Others register theirs in the entry point group `sudare.generators`.
+
+    One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
+    the others are refused such columns before they plan.
+    """

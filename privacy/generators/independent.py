@@ -10,7 +10,15 @@ from typing import ClassVar
 
 from privacy.generators.fitting import Fitting, Stopwatch
 from privacy.generators.fixed import fit_list, plan_list
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    SynthesisTask,
+)
 from privacy.generators.options import Options
 from privacy.generators.workload import all_of_order
 from privacy.grant.draws import Draws
@@ -45,7 +53,8 @@ class Independent:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure the columns in order, and estimate.
 
         Raises:

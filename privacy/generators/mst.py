@@ -23,7 +23,15 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.fitting import Fitting, Stopwatch
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    SynthesisTask,
+)
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
@@ -65,7 +73,8 @@ class MaximumSpanningTree:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure the columns, choose a tree, measure its pairs.
 
         Raises:

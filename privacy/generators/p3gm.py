@@ -29,9 +29,11 @@ from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
+    DrawSeed,
     FitProgress,
     Fitted,
     GeneratorPlan,
+    Model,
     SynthesisTask,
 )
 from privacy.generators.label_shares import shares_kept
@@ -128,7 +130,8 @@ class P3gm:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure the embedding, train the decoder, and round it to whole numbers.
 
         Raises:

@@ -33,7 +33,15 @@ from pydantic import Field
 
 from contracts.contract.impossible_cells import Clique
 from privacy.generators.fitting import Fitting, Stopwatch
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    SynthesisTask,
+)
 from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.generators.stages import Stages, plan_stages
@@ -92,7 +100,8 @@ class PrivBayes:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Measure the columns, then choose and measure one family after the other.
 
         Raises:

@@ -1,56 +1,97 @@
-"""Generators by name: the built-in ones, and those that installed packages register as `sudare.generators`."""
+"""Fitters by name: the built-in ones, and those that installed packages register under an entry point group."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from privacy.generators.generator import CannotGenerate, Generator
 
-GROUP: Final = "sudare.generators"
-_BUILT_IN: Final = {
-    "ae": "privacy.generators.p3gm:AutoEncoder",
-    "aim": "privacy.generators.aim:Aim",
-    "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
-    "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
-    "fixed": "privacy.generators.fixed:Fixed",
-    "independent": "privacy.generators.independent:Independent",
-    "mst": "privacy.generators.mst:MaximumSpanningTree",
-    "p3gm": "privacy.generators.p3gm:P3gm",
-    "privbayes": "privacy.generators.privbayes:PrivBayes",
-    "vae": "privacy.generators.vae:Vae",
-}
+
+@dataclass(frozen=True)
+class FitterRegistry:
+    """All fitters of one kind of model.
+
+    Args:
+        noun: what they are called, and the key of a product that names one.
+        built_in: module and class of each built-in one, by name.
+    """
+
+    noun: str
+    built_in: Mapping[str, str]
+
+    @property
+    def group(self) -> str:
+        """The entry point group in which packages register theirs."""
+        return f"sudare.{self.noun}s"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all, sorted."""
+        return tuple(sorted(self._points()))
+
+    def load(self, name: str) -> Any:
+        """Return the fitter of that name; only its own module is loaded.
+
+        Raises:
+            CannotGenerate: there is none, with the nearest name, or a package that registers it cannot be loaded.
+        """
+        points = self._points()
+        if name not in points:
+            near = get_close_matches(name, points, n=1, cutoff=0.5)
+            meant = f"; do you mean {near[0]!r}?" if near else "; do: take one of these, or install its package"
+            allowed = ", ".join(sorted(points))
+            raise CannotGenerate(f"product.{self.noun}: no {self.noun} {name!r}; allowed: {allowed}{meant}")
+        point = points[name]
+        try:
+            return point.load()()
+        except (ImportError, AttributeError) as error:
+            raise CannotGenerate(
+                f"product.{self.noun}: {name!r} is registered as {point.value!r}, which cannot be loaded "
+                f"({type(error).__name__}); do: mend or remove the package that registers it"
+            ) from error
+
+    def _points(self) -> dict[str, EntryPoint]:
+        """Return the entry point of each name; a built-in name cannot be taken by a package."""
+        found = {point.name: point for point in entry_points(group=self.group)}
+        return {**found, **{name: EntryPoint(name, place, self.group) for name, place in self.built_in.items()}}
+
+
+GENERATORS: Final = FitterRegistry(
+    "generator",
+    {
+        "ae": "privacy.generators.p3gm:AutoEncoder",
+        "aim": "privacy.generators.aim:Aim",
+        "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
+        "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
+        "fixed": "privacy.generators.fixed:Fixed",
+        "independent": "privacy.generators.independent:Independent",
+        "mst": "privacy.generators.mst:MaximumSpanningTree",
+        "p3gm": "privacy.generators.p3gm:P3gm",
+        "privbayes": "privacy.generators.privbayes:PrivBayes",
+        "vae": "privacy.generators.vae:Vae",
+    },
+)
+TRAINERS: Final = FitterRegistry(
+    "trainer",
+    {
+        "anonymized_learning": "privacy.classifiers.anonymized_learning:AnonymizedLearning",
+        "anonymizing_first": "privacy.classifiers.anonymizing_first:AnonymizingFirst",
+        "dp_sgd": "privacy.classifiers.dp_sgd:DpSgd",
+        "learning_first": "privacy.classifiers.learning_first:LearningFirst",
+    },
+)
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all generators, sorted."""
-    return tuple(sorted(_known()))
+    return GENERATORS.names
 
 
 def generator(name: str) -> Generator[Any]:
-    """Return the generator of that name; only its own module is loaded.
-
-    Raises:
-        CannotGenerate: there is none, with the nearest name, or a package that registers it cannot be loaded.
-    """
-    known = _known()
-    if name not in known:
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
-        meant = f"; do you mean {near[0]!r}?" if near else "; do: take one of these, or install its package"
-        raise CannotGenerate(f"product.generator: no generator {name!r}; allowed: {', '.join(sorted(known))}{meant}")
-    point = known[name]
-    try:
-        made: Generator[Any] = point.load()()
-    except (ImportError, AttributeError) as error:
-        raise CannotGenerate(
-            f"product.generator: {name!r} is registered as {point.value!r}, which cannot be loaded "
-            f"({type(error).__name__}); do: mend or remove the package that registers it"
-        ) from error
+    """Return the generator of that name; as `FitterRegistry.load`."""
+    made: Generator[Any] = GENERATORS.load(name)
     return made
-
-
-def _known() -> dict[str, EntryPoint]:
-    """Return the entry point of each name; a built-in name cannot be taken by a package."""
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    return {**found, **{name: EntryPoint(name, place, GROUP) for name, place in _BUILT_IN.items()}}

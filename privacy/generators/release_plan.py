@@ -1,8 +1,8 @@
-"""The plan of a release of synthetic rows: what its generator will draw, and what that costs. Reads no data."""
+"""The plan of a fit: what a generator or trainer will draw, and what that costs. Reads no data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +17,7 @@ from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
-from privacy.generators.generator import CannotGenerate, Generator, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator, names
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
@@ -60,8 +60,50 @@ class FittedPlan(Generic[TaskT]):
         return self.asked.public_total
 
 
-class SyntheticPlan(FittedPlan[SynthesisTask]):
-    """What a release of synthetic rows will ask its grant for."""
+def plan_fit(
+    name: str,
+    fitter: Fitter[Any, TaskT, Any],
+    asked: TaskT,
+    options: BaseModel,
+    *,
+    rooms: Sequence[MultiplierRange] = (),
+    noise_epsilon: Fraction | None = None,
+) -> FittedPlan[TaskT]:
+    """Let a fitter plan under a charge: with the least noise that claim and accounts allow, or as planned before.
+
+    Args:
+        name: under which the fitter is registered.
+        fitter: the generator or trainer.
+        asked: what it is asked for; its epsilon and delta are the charge's.
+        options: the fitter's options, read by its own model.
+        rooms: what the accounts that pay have left, where that is known.
+        noise_epsilon: ε that the noise was planned for, of a release that was planned before.
+    Returns:
+        FittedPlan: data-free; it asks the fitter for the epsilon that the noise is planned for.
+    Raises:
+        CannotGenerate: it is known already that the fit must fail, or it would cost more than the charge.
+    Privacy: reads no data; the composed ε of the events is at most the charge's, whatever the fitter. It is that of
+        all that is published, jointly, whatever a trainer says of single parameters.
+    """
+    delta = delta_down(asked.delta)
+
+    def planned(epsilon: Fraction) -> GeneratorPlan:
+        return fitter.plan(replace(asked, epsilon=epsilon), options)
+
+    if noise_epsilon is None:
+        found = calibrated(planned, epsilon=asked.epsilon, delta=delta, rooms=rooms)
+    else:
+        made = planned(noise_epsilon)
+        found = Calibrated(made, noise_epsilon, release_claim(made.events, delta))
+    claim = found.claim
+    if claim.epsilon > asked.epsilon * PICO:
+        raise CannotGenerate(
+            f"charge.epsilon: {name!r} plans draws of a joint epsilon of {pico_to_text(claim.epsilon)}; allowed: "
+            f"at most {float(asked.epsilon):g}, the charge; do: raise epsilon, or ask for less"
+        )
+    noise = None if found.noise_epsilon == asked.epsilon else int(found.noise_epsilon * PICO)
+    asked = replace(asked, epsilon=found.noise_epsilon)
+    return FittedPlan(name, options, asked, found.made, claim.epsilon, delta, claim.by, noise)
 
 
 def plan_synthetic(
@@ -71,73 +113,17 @@ def plan_synthetic(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    rooms: Sequence[MultiplierRange] = (),
-    noise_epsilon: Fraction | None = None,
-) -> SyntheticPlan:
-    """Let the generator plan a product under a charge.
+    **noise: Any,
+) -> FittedPlan[SynthesisTask]:
+    """Let the generator of a synthetic product plan; `noise` as of `plan_fit`.
 
-    Args:
-        product: the synthetic product.
-        contract: its contract.
-        options: the generator's options, read by its own model.
-        epsilon, delta: what the release may cost.
-        rooms: what the accounts that pay have left, where that is known.
-        noise_epsilon: ε that the noise was planned for, of a release that was planned before.
-    Returns:
-        SyntheticPlan: data-free.
     Raises:
-        CannotGenerate: no such generator, it is known already that it must fail, or it plans to spend more than it
-            may; nothing is charged.
-    Privacy: reads no data; the composed ε of the events is at most the spec's, whatever the generator.
+        CannotGenerate: no such generator, or one that cannot make these columns; or as of `plan_fit`.
     """
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
     asked = task_of(product, contract, epsilon=epsilon, delta=delta)
-    made, asked = noise_planned(lambda asked: made_by.plan(asked, options), asked, rooms, noise_epsilon)
-    cost = made.claim.epsilon
-    if cost > Fraction(epsilon) * PICO:
-        raise CannotGenerate(
-            f"product.generator: {product.generator!r} plans draws of epsilon {pico_to_text(cost)} together; "
-            f"allowed: at most {epsilon}, the charge; do: raise epsilon, or mend the generator"
-        )
-    return SyntheticPlan(product.generator, options, asked, **claim_of(made, epsilon, delta))
-
-
-def noise_planned(
-    plan: Callable[[TaskT], GeneratorPlan],
-    asked: TaskT,
-    rooms: Sequence[MultiplierRange],
-    noise_epsilon: Fraction | None,
-) -> tuple[Calibrated, TaskT]:
-    """Plan with the least noise that claim and accounts allow, or with the noise that was planned before.
-
-    Returns:
-        tuple: the plan, and what its generator or trainer is asked for: with the epsilon that it plans noise for.
-    """
-    delta = delta_down(asked.delta)
-
-    def planned(epsilon: Fraction) -> GeneratorPlan:
-        return plan(replace(asked, epsilon=epsilon))
-
-    if noise_epsilon is not None:
-        made = planned(noise_epsilon)
-        found = Calibrated(made, noise_epsilon, release_claim(made.events, delta))
-    else:
-        found = calibrated(planned, epsilon=asked.epsilon, delta=delta, rooms=rooms)
-    return found, replace(asked, epsilon=found.noise_epsilon)
-
-
-def claim_of(found: Calibrated, epsilon: Decimal, delta: Decimal) -> dict[str, Any]:
-    """Return the fields of a plan that say what it costs."""
-    noise = None if found.noise_epsilon == Fraction(epsilon) else int(found.noise_epsilon * PICO)
-    claim, charged = found.claim, delta_down(delta)
-    return {
-        "made": found.made,
-        "epsilon": claim.epsilon,
-        "delta": charged,
-        "claimed_by": claim.by,
-        "noise_epsilon": noise,
-    }
+    return plan_fit(product.generator, made_by, asked, options, **noise)
 
 
 def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contract: Contract) -> None:

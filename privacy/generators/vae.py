@@ -16,7 +16,15 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    SynthesisTask,
+)
 from privacy.generators.label_shares import biases_moved
 from privacy.generators.latent_options import VariationalOptions
 from privacy.generators.projection import BITS, checked_layout
@@ -80,7 +88,8 @@ class Vae:
         counts: CountsSource,
         grant: Draws,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Count the rows, train, and round the decoder to whole numbers.
 
         Raises:

@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
 from contracts.periods.time_blocks import LIFETIME, time_block
+from contracts.release.classifier import ModelProduct
 from contracts.release.spec import ReleaseSpec
 from contracts.sql.code_sql import identifier, literal
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import trainer
 from privacy.evaluation.seen_releases import Seen, SeenModel, SeenRows, SeenTable, SeenTables
 from privacy.evaluation.shadow_attacks import Trials
 from privacy.generators.generator import Generator
 from privacy.generators.registry import generator
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
@@ -53,7 +53,7 @@ from tasks.storage.progress import Bar, quietly, step
 LEAST_RELEASES: Final = 4
 MOST_SAMPLED: Final = 4_096
 """Synthetic rows that an attacker looks at, where the spec writes more."""
-ReleasePlan = TablesPlan | SyntheticPlan | ModelPlan
+ReleasePlan = TablesPlan | FittedPlan[Any]
 RowNumbers = NDArray[np.int64]
 OnProgress = Callable[[float, str], None]
 Make = Callable[[int, RowNumbers, OnProgress], Seen]
@@ -125,12 +125,12 @@ class Shadows:
             return self._seen_tables(grant, plan, part)
         counts = SnapshotSource(part, contract)
         seed = PostProcessingSeed(secrets.randbits(128))
-        if isinstance(plan, ModelPlan):
+        if isinstance(self.spec.product, ModelProduct):
             made = trainer(plan.by).fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed)
-            label = self.spec.model_product.label
-            return SeenModel(made.model, self.spec.model_product.names(contract).index(label))
+            label = self.spec.product.label
+            return SeenModel(made.model, self.spec.product.names(contract).index(label))
         made_by: Generator[Any] = generator(plan.by)
-        model = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, advance).model
+        model = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, advance, lambda: seed).model
         rows, _ = rows_of(self.spec.synthetic_product, contract, model)
         return SeenRows(model.sample(max(1, min(rows, MOST_SAMPLED)), seed=seed.value))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.claim import release_claim
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.classifiers.trainer import ClassificationTask
+from privacy.generators.generator import SynthesisTask
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
@@ -88,7 +90,7 @@ class RunFacts:
     run_key: str
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | SyntheticPlan | ModelPlan
+    plan: TablesPlan | FittedPlan[Any]
     charge: Charge
     account: AccountState
     beside: tuple[AccountState, ...]
@@ -134,29 +136,29 @@ class RunFacts:
         return self.plan
 
     @property
-    def synthetic(self) -> tuple[SyntheticPlan, Synthesis]:
+    def synthetic(self) -> tuple[FittedPlan[SynthesisTask], Synthesis]:
         """The plan of a release of synthetic rows, and what was made.
 
         Raises:
             TypeError: the release publishes something else.
         """
-        if not isinstance(self.plan, SyntheticPlan) or self.synthesis is None:
+        if not isinstance(self.plan, FittedPlan) or self.synthesis is None:
             raise TypeError("the release publishes no synthetic rows")
         return self.plan, self.synthesis
 
     @property
-    def trained(self) -> tuple[ModelPlan, TrainedClassifier]:
+    def trained(self) -> tuple[FittedPlan[ClassificationTask], TrainedClassifier]:
         """The plan of a release of a model, and what was made.
 
         Raises:
             TypeError: the release publishes something else.
         """
-        if not isinstance(self.plan, ModelPlan) or self.classifier is None:
+        if not isinstance(self.plan, FittedPlan) or self.classifier is None:
             raise TypeError("the release publishes no model")
         return self.plan, self.classifier
 
     @property
-    def fit(self) -> tuple[SyntheticPlan | ModelPlan, Synthesis | TrainedClassifier]:
+    def fit(self) -> tuple[FittedPlan[Any], Synthesis | TrainedClassifier]:
         """The plan of a release of synthetic rows or of a model, and what was made.
 
         Raises:

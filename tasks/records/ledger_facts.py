@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.claim import second_epsilon
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
@@ -29,7 +29,7 @@ def gather(
     ledger: Ledger,
     spec: ReleaseSpec,
     contract: Contract,
-    plan: TablesPlan | SyntheticPlan | ModelPlan,
+    plan: TablesPlan | FittedPlan[Any],
     version: VersionEntry,
     made: Outputs,
     outcomes: tuple[CheckOutcome, ...],

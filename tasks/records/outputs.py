@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.release.tables.levels import Level
 from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.grant.measurement import (
     Measurement,
@@ -96,7 +95,7 @@ class Fit:
         fitted: the model with its measurements and choices.
     """
 
-    fitted: Fitted | FittedClassifier
+    fitted: Fitted[Any]
 
     @property
     def measured(self) -> tuple[Measurement | SumMeasurement, ...]:
@@ -121,7 +120,7 @@ class Synthesis(Fit):
         rows_from: why so many: estimated from noisy counts, the contract's public total, or the spec's number.
     """
 
-    fitted: Fitted
+    fitted: Fitted[Model]
     model: Model
     seed: PostProcessingSeed
     rows: int
@@ -130,14 +129,21 @@ class Synthesis(Fit):
 
 @dataclass(frozen=True)
 class TrainedClassifier(Fit):
-    """What a trainer made of a table; released.
+    """What a trainer made of a table; released."""
 
-    Args:
-        model: the classifier.
-        seed: of post-processing; None where there is none.
-        parameters: noisy parameters, or checkpoints of a training on noisy changes, in order.
-    """
+    fitted: Fitted[ClassifierModel]
 
-    model: ClassifierModel
-    seed: PostProcessingSeed | None
-    parameters: tuple[ParameterMeasurement, ...]
+    @property
+    def model(self) -> ClassifierModel:
+        """The classifier."""
+        return self.fitted.model
+
+    @property
+    def seed(self) -> PostProcessingSeed | None:
+        """The seed of post-processing; None where there is none."""
+        return self.fitted.seed
+
+    @property
+    def parameters(self) -> tuple[ParameterMeasurement, ...]:
+        """Noisy parameters, or checkpoints of a training on noisy changes, in order."""
+        return self.fitted.parameters

@@ -12,7 +12,7 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import ModelProduct, load_spec
 from contracts.release.spec_checks import check_spec
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import trainer
 from tests.contracts.samples import write
 
 ROOT = Path(__file__).resolve().parents[2]

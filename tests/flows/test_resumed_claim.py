@@ -19,7 +19,7 @@ from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.counting_engine import CountsUnavailable
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
@@ -76,7 +76,7 @@ def stopped(spec_path: Path, workspace: Workspace) -> None:
     """Charge, draw all of it, and stop, as a killed process does: its snapshot stays."""
     request = read_request(spec_path, workspace)
     spec, contract, plan = request.spec, request.contract, request.plan
-    assert isinstance(plan, SyntheticPlan)
+    assert isinstance(plan, FittedPlan)
     assert plan.claimed_by == "pld"
     with (
         closing(workspace.open_ledger()) as ledger,

@@ -17,7 +17,7 @@ from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
-from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask
+from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask, no_seed
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts
@@ -107,7 +107,7 @@ class Run:
 
     def fit(self, counts: CountedTable, progress: FitProgress = quiet) -> Fitted:
         grant = open_grant(self.ledger, self.run_key)
-        return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress)
+        return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress, no_seed)
 
     def drawn(self) -> list[PrivacyEvent]:
         """The events of the draws, as they are in the journal."""

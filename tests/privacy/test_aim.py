@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, Pure, ZeroConcentrated
 from privacy.generators.aim import Aim, AimOptions
-from privacy.generators.generator import CannotGenerate
+from privacy.generators.generator import CannotGenerate, no_seed
 from privacy.generators.schedule import SigmaSchedule
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
@@ -91,7 +91,9 @@ def test_the_score_is_the_papers(sqlite_place: Place) -> None:
         return choose(candidates, epsilon=epsilon, key=key)
 
     grant.select = select  # type: ignore[method-assign]
-    fitted = run.generator.fit(run.asked, run.options, run.plan, Watching(table(500)), grant, lambda *_: None)
+    fitted = run.generator.fit(
+        run.asked, run.options, run.plan, Watching(table(500)), grant, lambda *_: None, no_seed
+    )
     deviation = sqrt(fitted.measurements[0].variance)
     assert set(seen[0]) == {c for size in (1, 2) for c in combinations(DOMAIN.columns, size)}
     for clique, score in seen[0].items():

@@ -16,6 +16,7 @@ import pytest
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
+from privacy.classifiers.learning_first import LearningFirst
 from privacy.generators import registry, release_plan
 from privacy.generators.fixed import Fixed
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
@@ -37,21 +38,36 @@ def test_an_unknown_generator_is_refused_with_the_nearest_name() -> None:
         registry.generator("zzz")
 
 
-def test_installed_packages_add_generators_but_replace_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fitters", "others", "kind", "built_in"),
+    [
+        (registry.GENERATORS, registry.TRAINERS, Independent, "aim"),
+        (registry.TRAINERS, registry.GENERATORS, LearningFirst, "dp_sgd"),
+    ],
+)
+def test_installed_packages_add_generators_and_trainers_but_replace_none(
+    monkeypatch: pytest.MonkeyPatch,
+    fitters: registry.FitterRegistry,
+    others: registry.FitterRegistry,
+    kind: type,
+    built_in: str,
+) -> None:
+    """Each kind of model has an entry point group of its own."""
     points = EntryPoints(
-        EntryPoint(name, value, registry.GROUP)
+        EntryPoint(name, value, fitters.group)
         for name, value in {
-            "mine": "privacy.generators.independent:Independent",
-            "aim": "nowhere:Aim",
+            "mine": f"{kind.__module__}:{kind.__name__}",
+            built_in: "nowhere:Other",
             "broken": "nowhere.to:be",
         }.items()
     )
     monkeypatch.setattr(registry, "entry_points", lambda *, group: points.select(group=group))
-    assert "mine" in registry.names()
-    assert isinstance(registry.generator("mine"), Independent)
-    assert registry.generator("aim").name == "aim"
+    assert "mine" in fitters.names
+    assert "mine" not in others.names
+    assert isinstance(fitters.load("mine"), kind)
+    assert fitters.load(built_in).name == built_in
     with pytest.raises(CannotGenerate, match="cannot be loaded"):
-        registry.generator("broken")
+        fitters.load("broken")
 
 
 def test_relevance_is_the_sum_of_overlaps() -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from contracts.contract.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
+from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask, no_seed
 from privacy.generators.latent_options import PhasedOptions, VariationalOptions
 from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model
@@ -184,7 +184,7 @@ def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -
     late = run.options.model_copy(update={"time_limit": 1e-3})
     grant = open_grant(run.ledger, run.run_key)
     with pytest.raises(OutOfTime, match="goes on from the last checkpoint"):
-        run.generator.fit(run.asked, late, run.plan, Rows(table()), grant, lambda done, what: None)  # type: ignore[arg-type]
+        run.generator.fit(run.asked, late, run.plan, Rows(table()), grant, lambda done, what: None, no_seed)  # type: ignore[arg-type]
     run.fit(Rows(table()))  # type: ignore[arg-type]
     assert run.drawn() == list(run.plan.events)
 

@@ -27,8 +27,7 @@ from privacy.accounting.events import (
     ZeroConcentrated,
 )
 from privacy.accounting.second_backend import pld_epsilon
-from privacy.classifiers.model_plan import plan_model
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import plan_classifier, trainer
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
 from privacy.generators.registry import generator
@@ -79,7 +78,7 @@ def planned(
         product = SyntheticProduct(kind="synthetic", generator=name, columns=COLUMNS)
         return plan_synthetic(product, contract, generator(name).options.model_validate(GENERATORS[name]), **terms)
     model = ModelProduct(kind="model", trainer=name, label="sex", columns=COLUMNS)
-    return plan_model(model, contract, trainer(name).options.model_validate(TRAINERS[name]), **terms)
+    return plan_classifier(model, contract, trainer(name).options.model_validate(TRAINERS[name]), **terms)
 
 
 def exact_room(calculus: Calculus, epsilon: Decimal, delta: int = ATTOS) -> MultiplierRange:

@@ -12,9 +12,9 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.release.classifier import ModelProduct
 from privacy.classifiers.inputs import DROWNED, CardTerms, card_of
-from privacy.classifiers.model_plan import ModelPlan, plan_model
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import plan_classifier, trainer
 from privacy.generators.generator import CannotGenerate
+from privacy.generators.release_plan import FittedPlan
 
 ROOT = Path(__file__).parents[2]
 ABOUT: dict[str, dict[str, Any]] = {"learning_first": {}, "anonymized_learning": {"rows_about": 45_000}}
@@ -25,10 +25,10 @@ def contract() -> Contract:
     return load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
 
 
-def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> ModelPlan:
+def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> FittedPlan[Any]:
     product = ModelProduct(kind="model", trainer=name, label="income", columns=("age", "sex", "income"))
     read = trainer(name).options.model_validate({"epochs": 3, "hidden": (8,), **ABOUT[name], **options})
-    return plan_model(product, contract, read, epsilon=Decimal(epsilon), delta=Decimal("1e-9"))
+    return plan_classifier(product, contract, read, epsilon=Decimal(epsilon), delta=Decimal("1e-9"))
 
 
 @pytest.mark.parametrize("name", sorted(ABOUT))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from privacy.classifiers.model_plan import ModelPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
@@ -42,7 +43,7 @@ class ModelScenario(SyntheticScenario):
 
     def run(self, folder: Path) -> RunFacts:
         """Make the run for real: plan, reserve, open, train, number the version, gather."""
-        spec, contract, plan, ledger = self.prepared_of(folder, ModelPlan)
+        spec, contract, plan, ledger = self.prepared_of(folder, FittedPlan)
         made = self.trained(folder, spec, contract, plan, ledger)
         version = ledger.allocate_version(self.run_key(spec))
         outcomes = tuple(CheckOutcome(check.name, True, check.gate) for check in checks(contract))
@@ -51,7 +52,7 @@ class ModelScenario(SyntheticScenario):
         return facts
 
     def trained(
-        self, folder: Path, spec: ReleaseSpec, contract: Contract, plan: ModelPlan, ledger: Ledger
+        self, folder: Path, spec: ReleaseSpec, contract: Contract, plan: FittedPlan[Any], ledger: Ledger
     ) -> TrainedClassifier:
         """Reserve, open, and train on a snapshot of made-up rows."""
         key = self.run_key(spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -18,7 +18,7 @@ from contracts.release.spec import ReleaseSpec
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
@@ -130,9 +130,9 @@ class SyntheticScenario:
         ledger.close()
         return facts
 
-    def prepared(self, folder: Path) -> tuple[ReleaseSpec, Contract, SyntheticPlan, Ledger]:
+    def prepared(self, folder: Path) -> tuple[ReleaseSpec, Contract, FittedPlan[Any], Ledger]:
         """Write contract and spec, plan, and open the account."""
-        return self.prepared_of(folder, SyntheticPlan)
+        return self.prepared_of(folder, FittedPlan)
 
     def prepared_of(self, folder: Path, kind: type[PlanT]) -> tuple[ReleaseSpec, Contract, PlanT, Ledger]:
         """Write contract and spec, plan what must be of that kind, and open the account."""
@@ -176,7 +176,7 @@ class SyntheticScenario:
         return f"{spec.release}-{spec.digest[:8]}"
 
     def made(
-        self, folder: Path, spec: ReleaseSpec, contract: Contract, plan: SyntheticPlan, ledger: Ledger
+        self, folder: Path, spec: ReleaseSpec, contract: Contract, plan: FittedPlan[Any], ledger: Ledger
     ) -> Synthesis:
         """Reserve, open, and fit on a snapshot of made-up rows."""
         key = self.run_key(spec)

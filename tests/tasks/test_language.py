@@ -12,7 +12,8 @@ import pytest
 from markupsafe import Markup
 
 from console.site import words_ja
-from privacy.classifiers.registry import TRAINERS, trainer
+from privacy.classifiers.trainer import trainer
+from privacy.generators.registry import TRAINERS
 from tasks.records.fitted_groups import synthesis_groups as synthesis
 from tasks.records.fitted_groups.classifier_groups import KNOWN_BIAS, USES, model_groups
 from tasks.records.fitted_groups.synthetic_groups import synthetic_groups
@@ -118,7 +119,7 @@ def written_texts() -> list[str]:
         *(text for name, text in synthesis.DECODING.items() if name != "number"),
         *USES,
         KNOWN_BIAS,
-        *(each.says for each in map(trainer, TRAINERS)),
+        *(each.says for each in map(trainer, TRAINERS.names)),
         *synthesis.USES,
         *synthesis.USES_OF_SUMS,
         *(synthesis.SAMPLING, synthesis.KNOWN_BIAS, synthesis.BIAS_OF_SUMS, synthesis.CONDITIONAL),

@@ -13,7 +13,16 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.generator import CountsSource, FitProgress, Fitted, GeneratorPlan, PlannedStep, SynthesisTask
+from privacy.generators.generator import (
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    PlannedStep,
+    SynthesisTask,
+)
 from privacy.grant.grant import Grant
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
@@ -57,7 +66,8 @@ class SmallAutoencoder:
         counts: CountsSource,
         grant: Grant,
         progress: FitProgress,
-    ) -> Fitted:
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
         """Train, and write the decoder down."""
         assert asked.layout is not None
         learner, rows = self._learner(asked.layout), counts.rows(asked.domain.columns)

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from contracts.contract.contract import Contract
-from privacy.classifiers.model_plan import ModelPlan
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import ClassificationTask, trainer
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
@@ -20,7 +20,12 @@ logger = logging.getLogger(__name__)
 
 
 def train_classifier(
-    grant: Grant, plan: ModelPlan, table: PrivateTable, contract: Contract, folder: Path, run_key: str
+    grant: Grant,
+    plan: FittedPlan[ClassificationTask],
+    table: PrivateTable,
+    contract: Contract,
+    folder: Path,
+    run_key: str,
 ) -> TrainedClassifier:
     """Train a classifier through the grant.
 
@@ -43,4 +48,4 @@ def train_classifier(
     with step("train") as bar:
         fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
     logger.info("trained by %s: %d parameters", plan.by, fitted.model.parameters)
-    return TrainedClassifier(fitted, fitted.model, fitted.seed, fitted.parameters)
+    return TrainedClassifier(fitted)

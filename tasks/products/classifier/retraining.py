@@ -1,36 +1,26 @@
-"""Rule 11 of a model, asked for by `--deep`: train again from what was published, and compare the weights.
+"""Rule 11 of a model, asked for by `--deep`: train again from what was published (`refit`), and compare the weights.
 
-The trainer itself is run again, with a grant that draws nothing: it hands out what was published, in the order in
-which it is asked for, and refuses anything else. Weights that follow from noisy values by arithmetic come out the
-same byte for byte; where rows are made of a noisy model and trained on, floating point leaves a tolerance.
+Weights that follow from noisy values by arithmetic come out the same byte for byte; where rows are made of a noisy
+model and trained on, floating point leaves a tolerance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Final
 
 import numpy as np
-from pydantic import ValidationError
 
-from contracts.errors import Finding, SudareError
+from contracts.errors import Finding
 from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.classifiers.model_plan import plan_model
-from privacy.classifiers.registry import trainer
-from privacy.generators.generator import OutOfTime
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.classifiers.trainer import plan_classifier, trainer
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ModelMeaning
 from tasks.records.model.classifier_statements import ModelReplay
-from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
-from tasks.verification.fitted.model_reader import UNREADABLE
+from tasks.verification.fitted.refit import Refit, refit
 from tasks.verification.fitted.stand_in_grant import (
-    NoCounts,
-    OtherDraw,
-    PublishedDraws,
     PublishedValues,
-    without_limit,
 )
 from tasks.verification.fitted_meaning import FittedEvent
 
@@ -59,43 +49,21 @@ def retrain(
     Returns:
         tuple: what is wrong, and what could not be checked.
     """
-    try:
-        epsilon, delta = Decimal(replay.charge.epsilon), Decimal(replay.charge.delta)
-        made_by = trainer(meaning.product.trainer)
-        options = made_by.options.model_validate(meaning.product.options)
-        unlimited = without_limit(options)
-        noise = replay.charge.planned_for
-        product, contract = meaning.product, meaning.contract
-        plan = plan_model(product, contract, unlimited, epsilon=epsilon, delta=delta, noise_epsilon=noise)
-    except (SudareError, ValidationError, InvalidOperation, ValueError) as error:
-        return [], [f"the training: this installation cannot plan it ({printable(str(error))})"]
-    grant = PublishedDraws(replay, events, values, meaning)
-    try:
-        fitted = made_by.fit(
-            plan.asked,
-            unlimited,
-            plan.made,
-            NoCounts(meaning),
-            grant,
-            bar.advance,
-            lambda: _seed(replay),
-        )
-    except OutOfTime:
-        return [], ["the training: it was stopped by its time limit, and cannot be followed from there"]
-    except UNREADABLE as error:
-        found, allowed = printable(str(error)), "the draws that the trainer asks for"
-        return [Finding(WEIGHTS, "the training", found, allowed, OTHER_TRAINING)], []
-    findings = []
-    if grant.asked != len(replay.draws) or grant.ran_out:
-        wanted = f"the {grant.asked} that the trainer asks for"
-        findings.append(Finding(WEIGHTS, "the draws", f"{len(replay.draws)} draws", wanted, OTHER_TRAINING))
-    return findings + _compare(published, fitted.model, exactly=replay.seed is None), []
-
-
-def _seed(replay: ModelReplay) -> PostProcessingSeed:
-    if replay.seed is None:
-        raise OtherDraw("a seed was asked for, and none was published")
-    return PostProcessingSeed(int(replay.seed, 16))
+    product = meaning.product
+    again = Refit(
+        partial(trainer, product.trainer),
+        partial(plan_classifier, product, meaning.contract),
+        product.options,
+        process="training",
+        noun="trainer",
+        where=WEIGHTS,
+        remedy=OTHER_TRAINING,
+        seed=replay.seed,
+    )
+    fitted, findings, skipped = refit(again, replay, events, values, meaning, bar)
+    if fitted is not None:
+        findings += _compare(published, fitted.model, exactly=replay.seed is None)
+    return findings, skipped
 
 
 def _compare(published: ClassifierModel, again: ClassifierModel, *, exactly: bool) -> list[Finding]:

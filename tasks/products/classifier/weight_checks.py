@@ -15,9 +15,7 @@ from contracts.errors import Finding, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of, model_layout
-from privacy.classifiers.model_plan import asked_classifier
-from privacy.classifiers.registry import trainer
-from privacy.classifiers.trainer import ClassificationTask
+from privacy.classifiers.trainer import ClassificationTask, classification_task, trainer
 from tasks.products.classifier.classifier_statement_checks import (
     CARD,
     INPUTS,
@@ -122,7 +120,7 @@ class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
         charge = self._record.replay.charge
         epsilon, delta = Decimal(charge.epsilon), Decimal(charge.delta)
         options = trainer(meaning.product.trainer).options.model_validate(meaning.product.options)
-        asked = asked_classifier(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
+        asked = classification_task(meaning.product, meaning.contract, epsilon=epsilon, delta=delta)
         return replace(asked, epsilon=charge.planned_for), options
 
     def _check_alone(self, meaning: ModelMeaning) -> list[Finding]:

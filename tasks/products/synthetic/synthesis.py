@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import SyntheticProduct
 from contracts.release.synthetic import ESTIMATED, MOST_ROWS
-from privacy.generators.generator import Generator, Model
+from privacy.generators.generator import Generator, Model, SynthesisTask
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
-from privacy.generators.release_plan import SyntheticPlan
+from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 def synthesize(
     grant: Grant,
     product: SyntheticProduct,
-    plan: SyntheticPlan,
+    plan: FittedPlan[SynthesisTask],
     table: PrivateTable,
     contract: Contract,
     folder: Path,
@@ -49,13 +50,13 @@ def synthesize(
         GrantExceeded: the generator asked for more than it planned.
     Privacy: exactly what the grant admits; the rest is post-processing.
     """
-    counts = SnapshotSource(table, contract)
+    counts, seed = SnapshotSource(table, contract), partial(seed_of_run, folder, run_key)
     made_by: Generator[Any] = generator(plan.by)
     with step("synthesize") as bar:
-        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance)
+        fitted = made_by.fit(plan.asked, plan.options, plan.made, counts, grant, bar.advance, seed)
     model = read_model(fitted.model.kind, *fitted.model.to_arrays())
     rows, rows_from = rows_of(product, contract, model)
-    made = Synthesis(fitted, model, seed_of_run(folder, run_key), rows, rows_from)
+    made = Synthesis(fitted, model, seed(), rows, rows_from)
     checkpoints = sum(len(each.draws) for each in fitted.trainings)
     logger.info("fitted %s: %d draws", plan.by, len(made.drawn) + checkpoints)
     return made

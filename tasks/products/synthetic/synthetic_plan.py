@@ -6,21 +6,22 @@ from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec, SyntheticProduct
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.registry import generator
-from privacy.generators.release_plan import SyntheticPlan, plan_synthetic
+from privacy.generators.release_plan import FittedPlan, plan_synthetic
 from tasks.products.planning import planned
 
 
 def read_synthetic(
     spec: ReleaseSpec, product: SyntheticProduct, contract: Contract, **noise: Any
-) -> tuple[ReleaseSpec, SyntheticPlan]:
+) -> tuple[ReleaseSpec, FittedPlan[SynthesisTask]]:
     """Read the options by the generator's own model, and plan.
 
     Args:
         spec: the release spec, held against its contract already.
         product: its product.
         contract: its contract.
-        noise: what it is calibrated to, as of `plan_synthetic`.
+        noise: what it is calibrated to, as of `plan_fit`.
     Returns:
         tuple: the spec with the options as they were understood, so that their spelling does not count, and the plan.
     Raises:

@@ -9,7 +9,7 @@ from typing import Final
 from contracts.canonical import readable_json
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import trainer
 from tasks.records.facts import RunFacts
 from tasks.records.files.parameter_files import write_parameters
 from tasks.records.files.synthetic_files import MODEL, write_drawn

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
 from contracts.contract.spreadsheet import Formulas
-from privacy.classifiers.trainer import FittedClassifier
 from privacy.generators.generator import Fitted, Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
@@ -61,7 +60,7 @@ def write_synthetic_files(facts: RunFacts, folder: Path, *, marks: Mapping[str, 
 
 
 def write_drawn(
-    fitted: Fitted | FittedClassifier, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
+    fitted: Fitted[Any], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
 ) -> tuple[WrittenFile, ...]:
     """Write what was drawn for a fit: noisy marginals and sums, checkpoints, private choices."""
     files: list[WrittenFile] = []

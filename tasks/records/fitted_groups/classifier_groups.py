@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.classifiers.registry import trainer
+from privacy.classifiers.trainer import trainer
 from privacy.generators.rows import seed_text
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.fitted_groups.synthesis_groups import choices, measured
