@@ -67,7 +67,7 @@ test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
 
 test-spark: $(DEV) $(SPARK)/.installed
-	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/test_spark.py
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests/tasks/storage/engines/test_spark.py
 
 # PySpark in an environment of its own: the worker needs nothing of ours, and we need nothing of it.
 $(SPARK)/.installed:

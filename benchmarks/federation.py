@@ -2,7 +2,7 @@
 
 Adult's complete rows; a fifth is held out, the others are shared out by education and income (Dirichlet 0.5). One
 network, one number of rounds and one expected batch for all; each number is the mean over the splits. The sites are
-in one process: what carries the rounds changes no number (tests/tasks/test_federation_loopback.py is over Flower).
+in one process: what carries the rounds changes no number, and `test_federation_loopback` runs over Flower.
 `--data DIR` holds adult/adult_full.csv.gz. `--rows` measures P3GM across the sites instead (`_federation_rows`), into
 results/federation_rows.json.
 """

@@ -1,6 +1,6 @@
 """Mutations of a published version, of every kind that a stranger could make: each must be refused and named.
 
-Nobody here has the publisher's key. What somebody who has it can do is in tests/tasks/forgeries.py.
+Nobody here has the publisher's key. What somebody who has it can do is in tests/tasks/verification/forgeries.py.
 """
 
 from __future__ import annotations

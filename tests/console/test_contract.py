@@ -8,8 +8,8 @@ import pytest
 
 from contracts.reading.placeholders import PLACEHOLDER
 from tests.console.conftest import ADULT, Place, Typed
+from tests.contracts.drafting.test_drafting import DBT
 from tests.contracts.samples import CONTRACT, replaced, write
-from tests.contracts.test_drafting import DBT
 
 
 def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: Path, typed: Typed) -> None:

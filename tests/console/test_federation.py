@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tasks.federation.federation_page import PAGE
 from tests.console.conftest import Typed
-from tests.tasks.federations import FEDERATION, a_site
-from tests.tasks.test_federation_sites import released
+from tests.tasks.federation.test_federation_sites import released
+from tests.worlds.federations import FEDERATION, a_site
 
 
 def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Path, typed: Typed) -> None:

@@ -19,9 +19,9 @@ from tasks.verification.outcomes import RULES
 from tasks.verification.public_keys import PIN, remember_own
 from tasks.verification.report_schema import report_schema
 from tests.console.conftest import Said, Typed
-from tests.tasks.forgery import forge
-from tests.tasks.runs import first
-from tests.tasks.version_fixture import SEED, Version, publish_version
+from tests.tasks.verification.forgery import forge
+from tests.worlds.tables import first
+from tests.worlds.versions import SEED, Version, publish_version
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "verify-report.schema.json"
 OTHER = Signer(bytes(32))

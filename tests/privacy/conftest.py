@@ -18,8 +18,8 @@ from sqlalchemy import make_url
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
-from tests.privacy.ledgers import CALCULI, Place, ledger_with_account
-from tests.privacy.tampering import KEY, SIZE, grow
+from tests.privacy.ledger.ledgers import CALCULI, Place, ledger_with_account
+from tests.privacy.ledger.tampering import KEY, SIZE, grow
 
 
 class Databases:

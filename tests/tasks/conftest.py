@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tasks.postgres_server import PostgresServer
-from tests.tasks.runs import first, fourth, second, third
-from tests.tasks.version_fixture import Version, publish_version
+from tests.tasks.storage.postgres_server import PostgresServer
+from tests.worlds.tables import first, fourth, second, third
+from tests.worlds.versions import Version, publish_version
 
 if TYPE_CHECKING:
-    from tests.tasks.object_server import ObjectServer
+    from tests.tasks.storage.object_server import ObjectServer
 
 SCENARIOS = {"town": first, "guild": second, "extract": third, "chosen": fourth}
 
@@ -49,7 +49,7 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def object_server() -> Iterator[ObjectServer]:
     """A store on loopback that speaks S3."""
-    from tests.tasks.object_server import ObjectServer
+    from tests.tasks.storage.object_server import ObjectServer
 
     server = ObjectServer()
     yield server

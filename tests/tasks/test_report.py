@@ -31,8 +31,8 @@ from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.page.words import brief, loss_unit
 from tasks.records.public_text import public_values
 from tasks.report import report
-from tests.tasks.runs import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
-from tests.tasks.version_fixture import SEED
+from tests.worlds.tables import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
+from tests.worlds.versions import SEED
 
 SCENARIOS = {"town": first, "guild": second, "extract": third}
 LARGEST_PAGE = 300_000

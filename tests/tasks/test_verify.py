@@ -16,8 +16,8 @@ from tasks.records.model.version_statements import Manifest
 from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
-from tests.tasks.forgery import edit, forge, load
-from tests.tasks.version_fixture import Version, broken, caught, named
+from tests.tasks.verification.forgery import edit, forge, load
+from tests.worlds.versions import Version, broken, caught, named
 
 
 @pytest.mark.parametrize("name", ["town", "guild", "extract", "chosen"])

@@ -23,7 +23,7 @@ from privacy.ledger.terms import AccountTerms, VersionEntry
 from tasks.publish import publish
 from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import serving
-from tests.privacy.ledgers import bind, laplace, request
+from tests.privacy.ledger.ledgers import bind, laplace, request
 
 READERS, RUNS, VERSIONS = 50, 5, 4
 PAGES = ("/", "/accounts", "/account?name=people-2024", "/journal", "/checkpoints", "/health")

@@ -1,0 +1,62 @@
+"""The manual's page on contracts: its example loads, its message is a real one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from contracts.contract.column import DOMAIN_KINDS
+from contracts.contract.odcs import load_contract
+from contracts.sql.selection import check_select
+from tests.contracts.samples import contract_findings, replaced, write
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "contracts.md").read_text()
+EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
+
+
+def test_the_example_loads(tmp_path: Path) -> None:
+    """All five kinds of domain, both null policies, and an id column."""
+    contract = load_contract(write(tmp_path, "visits.odcs.yaml", EXAMPLE))
+    assert {column.domain.kind for column in contract.columns} == {
+        "integer",
+        "mapping",
+        "categories",
+        "decimal",
+        "date",
+    }
+    assert contract.source_columns == ("patient", "age", "sex", "ward", "hours", "day")
+    assert contract.cells(("age", "sex", "ward")) == 5 * 3 * 5
+    assert int(contract.impossible(("sex", "ward")).sum()) == 1
+
+
+def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path) -> None:
+    """Line and wording of the quoted message are what a person would see."""
+    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, ("[0, 18, 40, 65, 99]", "[0, 40, 18, 65, 99]")))
+    shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
+    assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
+
+
+def test_the_message_about_a_missing_scope_is_the_one_that_is_quoted(tmp_path: Path) -> None:
+    """The unit of the example without its scope."""
+    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, ("scope: lifetime, ", "")))
+    shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
+    assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
+
+
+def test_the_table_of_kinds_is_complete() -> None:
+    """Which kind goes with which logical type is what the code allows."""
+    for kind in ("integer", "decimal", "date", "image"):
+        types = {logical for logical, kinds in DOMAIN_KINDS.items() if kind in kinds}
+        row = re.search(rf"^\| `{kind}` \| ([a-z, ]+) \|", PAGE, re.MULTILINE)
+        assert row is not None
+        assert set(row[1].split(", ")) == types
+    assert all(
+        {"categories", "mapping"} <= set(kinds) for logical, kinds in DOMAIN_KINDS.items() if logical != "array"
+    )
+
+
+def test_the_select_of_the_manual_is_row_wise() -> None:
+    """The quoted select passes."""
+    select = re.search(r"select: \|\n((?: {8}.*\n)+)", PAGE)
+    assert select is not None
+    assert check_select(select[1]) == []

@@ -1,0 +1,146 @@
+"""Advice on contracts that hold: each rule fires where it should, and is silent on the sample and the example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.contract.odcs import load_contract
+from contracts.contract.semantic_version import admits_breaking, read_version
+from contracts.drafting.advice.advice import Advice, advise
+from contracts.drafting.advice.suspicions import looks_identifying, near_duplicates
+from contracts.errors import ContractRefused
+from contracts.reading.yaml_lines import located
+from tests.contracts.samples import CONTRACT, replaced, write
+
+ADULT = Path(__file__).resolve().parents[4] / "examples" / "adult" / "adult.odcs.yaml"
+BINS = "bins: {edges: [17, 25, 35, 60, 90]}"
+SILENT = (
+    ("bins: {edges: [17, 25, 35, 90]}", BINS),
+    ('gates: ["nulls:age"]', "gates: []"),
+    ("bins: {width: 0.4}", "bins: {width: 0.5}"),
+    ("bounds: [2020-01-15, 2020-12-31]", "bounds: [2020-01-01, 2020-12-31]"),
+)
+
+
+def _advice(folder: Path, *pairs: tuple[str, str]) -> tuple[Advice, ...]:
+    path = write(folder, "people.odcs.yaml", replaced(CONTRACT, *SILENT, *pairs))
+    return advise(load_contract(path), located(path, refusal=ContractRefused))
+
+
+def test_the_sample_without_its_oddities_and_the_example_get_no_advice(tmp_path: Path) -> None:
+    """A rule that always fires says nothing."""
+    assert _advice(tmp_path) == ()
+    assert advise(load_contract(ADULT), located(ADULT, refusal=ContractRefused)) == ()
+
+
+VALUES = "values: [F, M]"
+RULES = [
+    ("large-domain", "domain.bins", [("bounds: [17, 90]", "bounds: [0, 99999]"), (BINS, "bins: {width: 1}")]),
+    ("large-domain", "domain.kind", [("granularity: month", "granularity: day"), ("[2020-01-01", "[1980-01-01")]),
+    ("one-cell", "domain", [(BINS, "bins: {edges: [17, 90]}"), ("{policy: category}", "{policy: map, to: 17}")]),
+    ("cut-bin", "domain.bins", [(BINS, "bins: {width: 10}")]),
+    ("wide-bin", "domain.bins", [(BINS, "bins: {edges: [17, 25, 35, 90]}")]),
+    ("wide-bin", "domain.bins", [("bins: {width: 0.5}", "bins: {edges: [0, 0.1, 1.5]}")]),
+    ("cut-bin", "domain.bins", [("bins: {width: 0.5}", "bins: {width: 0.4}")]),
+    ("cut-bin", "domain.bounds", [("[2020-01-01", "[2020-01-15")]),
+    ("cut-bin", "domain.bounds", [("2020-12-31]", "2020-12-01]")]),
+    ("gate", "privacy.gates[0]", [("gates: []", 'gates: ["domain:sex"]')]),
+    ("formula", "domain", [(VALUES, "values: [F, '=1+1']")]),
+    ("formula", "domain", [(VALUES, "values: [F, '-2+cmd']")]),
+    ("version", "version", [("version: 1.0.0", "version: 2024-01")]),
+    ("unit-is-row", "privacy.unit", [("name: moved", "name: customer_id")]),
+    ("unit-is-row", "privacy.unit", [("name: moved", "name: personId")]),
+    (
+        "free-text",
+        "domain",
+        [("name: moved", "name: moved"), ("name: sex", "name: last_name"), ("{sex:", "{last_name:")],
+    ),
+    ("free-text", "domain.values", [(VALUES, "values: [F, M, ann@example.org]")]),
+    ("free-text", "domain.values", [(VALUES, f"values: [F, M, {'long ' * 12}x]")]),
+    ("near-duplicates", "domain.values", [(VALUES, "values: [F, M, f]")]),
+    ("near-duplicates", "domain.values", [(VALUES, "values: [F, Administration, Adminstration]")]),
+    ("near-duplicates", "domain.mapping", [("nurse: care", "nurse: Care, aide: care")]),
+    (
+        "unchecked",
+        "domain.provenance",
+        [("https://example.org/jobs", "Taken over from a.yml; check it: nothing of it may be learned")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "field", "pairs"), RULES, ids=lambda value: value if isinstance(value, str) else "")
+def test_each_rule_fires_alone_where_its_cause_stands(
+    tmp_path: Path, rule: str, field: str, pairs: list[tuple[str, str]]
+) -> None:
+    """One change, one piece of advice, with file, line, field, cause and remedy."""
+    (advice,) = _advice(tmp_path, *pairs)
+    assert advice.rule == rule
+    assert advice.field.endswith(field)
+    assert advice.where.startswith(str(tmp_path))
+    assert advice.found
+    assert advice.why
+    assert advice.remedy
+
+
+def test_advice_on_the_unit(tmp_path: Path) -> None:
+    """A bound so high that noise drowns the counts, and a second id beside the unit's."""
+    found = _advice(
+        tmp_path,
+        (
+            "unit: {kind: row, scope: block}",
+            "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 500}",
+        ),
+        ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
+        ("name: moved", "name: household_id"),
+    )
+    assert [each.rule for each in found] == ["rows-per-unit", "id-with-domain"]
+    assert "500 times" in found[0].why
+
+
+def test_categories_that_look_like_somebodys_are_counted_and_not_shown(tmp_path: Path) -> None:
+    """They may have been listed from the rows."""
+    for value in ("ann@example.org", "+49 731 5550123", "0bd7c1f4-52a5-4bb7-9e39-7f5c1c9ac0de", "192.168.3.4"):
+        found = _advice(tmp_path, (VALUES, f'values: [F, M, "{value}"]'))
+        assert not any(value in " ".join(advice.to_json().values()) for advice in found)
+        (advice,) = (advice for advice in found if advice.rule == "free-text")
+        assert "1 of 3 categories that look like identifiers (the first is number 3)" in advice.found
+
+
+@pytest.mark.parametrize(
+    "value", ["<=50K", "1,000 to 2,499", "2020-01-01", "10115", "A1.2.3", "Never-married", "12 to 17"]
+)
+def test_plain_categories_do_not_look_like_identifiers(value: str) -> None:
+    assert looks_identifying([value]) == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("Self-emp", "self emp", True),
+        ("Zürich", "Zurich", True),
+        ("Administration", "Adminstration", True),
+        ("<=50K", ">50K", False),
+        ("-1", "1", False),
+        ("A+", "A-", False),
+        ("1.5", "1-5", False),
+        ("North Carolina", "South Carolina", False),
+        ("Married-civ-spouse", "Married-AF-spouse", False),
+        ("5th-6th", "7th-8th", False),
+        ("hyperthyroidism", "hypothyroidism", False),
+    ],
+)
+def test_two_spellings_of_one_category_are_told_from_two_categories(one: str, other: str, alike: bool) -> None:
+    assert bool(list(near_duplicates([one, other]))) == alike
+
+
+def test_versions() -> None:
+    """MAJOR.MINOR.PATCH and no other form; a breaking change takes a higher MAJOR."""
+    assert read_version("1.20.3") == (1, 20, 3)
+    assert [read_version(text) for text in ("1.0", "v1.0.0", "01.0.0", "1.0.0-rc1", "")] == [None] * 5
+    assert admits_breaking("1.9.9", "2.0.0")
+    assert not admits_breaking("1.0.0", "1.1.0")
+    assert not admits_breaking("2.0.0", "1.0.0")
+    assert admits_breaking("2023", "2024")
+    assert not admits_breaking("2023", "2023")

@@ -1,0 +1,608 @@
+"""Release specs: what loads, what each mistake gets to read, and what must fit the contract."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import get_args
+
+import jsonschema
+import pytest
+import yaml
+
+from contracts.errors import SpecRefused
+from contracts.release.spec import load_spec, source_name, spec_schema
+from contracts.release.spec_checks import check_spec
+from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.tables.product import Refine, TablesProduct
+from contracts.release.tables.table_form import form_of_table
+from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write
+
+EPSILON = "epsilon: 1.0"
+ADULT_TABLES = Path(__file__).resolve().parents[3] / "examples" / "adult" / "tables.yaml"
+DIGEST_OF_ADULT_TABLES = "b2cd54f1331bb2ee81473a1f3d79e020925dc5c23dbb909d1d5ee0bb9c71c316"
+SCHEMA_FILE = Path(__file__).resolve().parents[3] / "docs" / "schema" / "release-spec.schema.json"
+
+
+def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path) -> None:
+    """Amounts are the decimals that were written; paths are relative to the spec's folder, but for publish.to."""
+    spec = load_spec(write(tmp_path, "people.yaml", SPEC))
+    assert (spec.charge.epsilon, spec.charge.delta) == (Decimal(1), Decimal("0.000000001"))
+    assert spec.contract == tmp_path / "people.odcs.yaml"
+    assert (spec.source.path, spec.source.format) == (tmp_path / "people.csv", "csv")
+    assert spec.publish.to == spec.written_paths[2] == "releases/"
+    assert spec.publish.formats == ("parquet", "csv")
+    assert [(table.name, table.columns, table.weight) for table in spec.product.tables] == [
+        ("age_x_sex", ("age", "sex"), Decimal(1)),
+        ("jobs", ("job",), Decimal(2)),
+    ]
+    assert (spec.product.refine.lambda_, spec.product.refine.integers) == (Decimal("0.1"), True)
+    assert (spec.product.total, spec.path) == ("noisy", tmp_path / "people.yaml")
+
+
+def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) -> None:
+    """What changes privacy has no default; post-processing and formats do."""
+    text = replaced(SPEC, ("  refine: {method: negative_l2, lambda: 0.1}\n", ""), (", formats: [parquet, csv]", ""))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert (spec.product.refine.method, spec.product.refine.lambda_) == ("none", None)
+    assert spec.publish.formats == ("parquet",)
+
+
+@pytest.mark.parametrize(
+    ("written", "lambda_", "sparsity"),
+    [
+        ("{method: negative_l2, lambda: auto}", "auto", None),
+        ("{method: negative_l2, sparsity: 0.050}", None, Decimal("0.05")),
+        ("{method: negative_l2, sparsity: 1}", None, Decimal(1)),
+        ("{method: negative_l2, lambda: {reference: town/12}}", LambdaReference(reference="town/12"), None),
+        ("{method: empirical_bayes}", None, None),
+        ("{method: neighbourhood, integers: false}", None, None),
+        ("{method: auto}", None, None),
+        ("{method: simplex, consistent: true}", None, None),
+        ("{method: none, integers: false, consistent: true}", None, None),
+    ],
+)
+def test_every_refinement_can_be_written(
+    tmp_path: Path, written: str, lambda_: object, sparsity: Decimal | None
+) -> None:
+    """It loads, passes the published schema, and is the same after a round through JSON."""
+    text = replaced(SPEC, ("{method: negative_l2, lambda: 0.1}", written))
+    refine = load_spec(write(tmp_path, "people.yaml", text)).product.refine
+    assert (refine.lambda_, refine.sparsity) == (lambda_, sparsity)
+    assert Refine.model_validate(refine.model_dump(mode="json")) == refine
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("written", ["{k: 10, t: auto, at_most: 0.01}", "{k: 10, t: 5}", "{t: 0, k: 1}"])
+def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str) -> None:
+    """It loads without a refinement, passes the schema, and is the same after a round through JSON."""
+    text = replaced(SPEC, ("refine: {method: negative_l2, lambda: 0.1}", f"minimum_frequency: {written}"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert check_spec(spec, loaded(tmp_path)) == []
+    dumped = spec.product.model_dump(mode="json", by_alias=True)
+    assert TablesProduct.model_validate(dumped) == spec.product
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
+
+
+def test_a_sparse_table_has_no_minimum_frequency(tmp_path: Path) -> None:
+    text = replaced(
+        SPEC,
+        ("- [age, sex]", "- {columns: [age, sex], form: sparse}"),
+        ("refine: {method: negative_l2, lambda: 0.1}", "minimum_frequency: {k: 3, t: 1}"),
+    )
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert finding.field == "product.minimum_frequency"
+    assert "the rule for dense tables only" in finding.allowed
+
+
+def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path) -> None:
+    contract = loaded(
+        tmp_path, ("- name: sex", "- name: suppressed"), ("- {sex: [F], job", "- {suppressed: [F], job")
+    )
+    text = replaced(SPEC, ("- [age, sex]", "- [age, suppressed]"))
+    assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract) == []
+    ruled = replaced(text, ("refine: {method: negative_l2, lambda: 0.1}", "minimum_frequency: {k: 3, t: 1}"))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", ruled)), contract)
+    assert "suppressed" in finding.found
+
+
+def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
+    """docs/tables.md shows each method, and each way to lambda."""
+    manual = (SCHEMA_FILE.parents[1] / "tables.md").read_text(encoding="utf-8")
+    shown = [line.split("#")[0] for line in manual.splitlines() if line.startswith("refine: {")]
+    shown = [line for line in shown if "hierarchy" not in line]  # for other tables: tables/test_levels
+    refines = []
+    for line in shown:
+        text = replaced(SPEC, ("refine: {method: negative_l2, lambda: 0.1}", line.strip()))
+        refines.append(load_spec(write(tmp_path, "people.yaml", text)).product.refine)
+    methods = set(get_args(Refine.model_fields["method"].annotation))
+    assert {refine.method for refine in refines} == methods - {"hierarchy"}
+    assert len(refines) == 12
+    assert sum(refine.consistent for refine in refines) == 2
+
+
+def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path) -> None:
+    (finding,) = spec_findings(tmp_path, replaced(SPEC, ("{method: negative_l2, lambda: 0.1}", "{method: }")))
+    assert (finding.field, finding.found, finding.remedy) == ("product.refine.method", "nothing (null)", "")
+
+
+def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path) -> None:
+    """The finding names file, line, table and columns, and what to do; `auto` takes any table."""
+    refine = "{method: negative_l2, lambda: 0.1}"
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (refine, "{method: neighbourhood}"))))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.where.endswith("people.yaml:10")
+    assert finding.field == "product.tables[1].columns"
+    assert "table 'jobs' of job" in finding.found
+    assert "choose method: empirical_bayes" in finding.remedy
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (refine, "{method: auto}"))))
+    assert check_spec(spec, loaded(tmp_path)) == []
+
+
+def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path: Path) -> None:
+    """The finding names the table, and what a sparse table may be refined by."""
+    pairs = [("lambda: 0.1", "lambda: {reference: town/1}"), ("{columns: [job]", "{form: sparse, columns: [job]")]
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, *pairs)))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field == "product.refine.lambda"
+    assert "lambda by `reference` for table 'jobs', which is sparse" in finding.found
+
+
+MISTAKES = [
+    (EPSILON, "epsilon: 0", "charge.epsilon", "a number above 0"),
+    (EPSILON, 'epsilon: "0"', "charge.epsilon", "a number above 0"),
+    (EPSILON, "epsilon: -1", "charge.epsilon", "a number above 0"),
+    (EPSILON, 'epsilon: "-1"', "charge.epsilon", "a number above 0"),
+    (EPSILON, "epsilon: nan", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: .nan", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: .inf", "charge.epsilon", "infinity and NaN are no amounts"),
+    (EPSILON, "epsilon: 1e309", "charge.epsilon", "found: 1e309"),
+    (EPSILON, "epsilon: 1e-13", "charge.epsilon", "from 1e-12 to 1000"),
+    (EPSILON, "epsilon: 1000.1", "charge.epsilon", "to 1000"),
+    (EPSILON, "epsilon: abc", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: 1,5", "charge", "the unknown key '5'"),
+    (EPSILON, 'epsilon: "1,5"', "charge.epsilon", "a dot for the decimals"),
+    (EPSILON, "epsilon: true", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: [1]", "charge.epsilon", "a finite decimal number"),
+    (EPSILON, "epsilon: ~", "charge.epsilon", "nothing (null)"),
+    ("epsilon: 1.0, ", "", "charge.epsilon", "the key `epsilon`, which is required"),
+    (", delta: 1e-9", "", "charge.delta", "the key `delta`, which is required"),
+    ("delta: 1e-9", "delta: 1", "charge.delta", "below 1"),
+    ("delta: 1e-9", "delta: -1e-9", "charge.delta", "below 1"),
+    ("delta: 1e-9", "delta: 1e-19", "charge.delta", "from 1e-18"),
+    ("epsilon", "epsilom", "charge.epsilom", "write 'epsilon' instead of 'epsilom'"),
+    ("account", "acount", "charge.acount", "write 'account' instead of 'acount'"),
+    ("release:", "relaese:", "relaese", "write 'release' instead of 'relaese'"),
+    ("release: people-tables", "release: People", "release", "lower-case letters"),
+    ("release: people-tables", "release: a--b", "release", "single hyphens"),
+    ("release: people-tables", "release: ../up", "release", "it names a folder"),
+    ("path: people.csv", "path: people.xlsx", "source.path", "one of .csv, .csv.gz, .csv.zst, .parquet"),
+    ("path: people.csv", "path: ftp://host/people.csv", "source.path", "an address that begins with"),
+    ("path: people.csv", "path: s3://bucket/people.db, table: t", "source.path", "Parquet and CSV at an address"),
+    ("path: people.csv", "path: people, files: json", "source.files", "one of csv, parquet"),
+    ("path: people.csv", "path: people.csv, credentials: town", "source.credentials", "for an address"),
+    ("path: people.csv", "path: people.db", "source", "the name of one table"),
+    ("path: people.csv", "path: people.csv, table: t", "source.table", "`table` for databases"),
+    ("path: people.csv", "path: people.parquet, delimiter: ','", "source.delimiter", "`delimiter` for CSV"),
+    ("path: people.csv", "path: people.csv, delimiter: ';;'", "source.delimiter", "one ASCII character"),
+    (
+        "path: people.csv",
+        "path: people.csv, select: SELECT count(*) AS n FROM source",
+        "source.select",
+        "count_star()",
+    ),
+    ("kind: tables", "kind: model", "product.trainer", "nothing"),
+    ("kind: tables", "kind: table", "product.kind", "one of tables"),
+    ("mechanism: laplace", "mechanism: laplac", "product.mechanism", "write 'laplace' instead of 'laplac'"),
+    ("- [age, sex]", "- []", "tables[0]", "at least one column"),
+    ("- [age, sex]", "- [age, age]", "tables[0][1]", "each column once"),
+    ("- [age, sex]", "- age", "tables[0]", "a list of columns"),
+    ("- [age, sex]", "- [job]", "tables[1]", "it would be paid for twice"),
+    ("- [age, sex]", "- {columns: [age], name: Jobs}", "tables[1].name", "each name once"),
+    ("- [age, sex]", "- {columns: [age], name: a/b}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- {columns: [age], name: -rf}", "tables[0].name", "no hyphen in front"),
+    ("- [age, sex]", "- {columns: [age], name: Con.x}", "tables[0].name", "no device of Windows"),
+    ("- [age, sex]", "- {columns: [age], name: $(ls)}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- {columns: [age], name: a;b}", "tables[0].name", "it names a file"),
+    ("- [age, sex]", "- [age/sex]", "tables[0]", "give the table a `name:`"),
+    ("weight: 2", "weight: 0", "tables[1].weight", "a weight from"),
+    ("weight: 2", "wieght: 2", "tables[1].wieght", "write 'weight' instead of 'wieght'"),
+    ("lambda: 0.1", "lambda: 1", "refine.lambda", "from 0 to below 1"),
+    ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "auto chooses it from the noisy values"),
+    ("{method: negative_l2, lambda: 0.1}", "auto", "product.refine", "write {method: auto}"),
+    ("{method: negative_l2, lambda: 0.1}", "", "product.refine", "a mapping of keys: method, lambda"),
+    (
+        "refine: {method: negative_l2, lambda: 0.1}",
+        "minimum_frequency: 10",
+        "minimum_frequency",
+        "keys: k, t, at_most",
+    ),
+    (
+        "refine: {method: negative_l2, lambda: 0.1}",
+        "total: exact",
+        "product.total",
+        "write noisy, or invariant where",
+    ),
+    ("lambda: 0.1", "lambda: automatic", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: Auto", "refine.lambda", "write 'auto' instead of 'Auto'"),
+    ("lambda: 0.1", "lambda: nan", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: [auto]", "refine.lambda", "a number from 0 to below 1, or auto"),
+    ("lambda: 0.1", "lambda: 1e-30", "refine.lambda", "a number from 1e-15"),
+    ("lambda: 0.1", "lambda: {reference: town/latest}", "refine.lambda.reference", "another version tomorrow"),
+    ("lambda: 0.1", "lambda: {reference: releases/town/v3}", "refine.lambda.reference", "write town/3"),
+    ("lambda: 0.1", "lambda: {reference: town}", "refine.lambda.reference", "the number of its version"),
+    ("lambda: 0.1", "lambda: {reference: town/0}", "refine.lambda.reference", "RELEASE/VERSION"),
+    ("lambda: 0.1", "lambda: {reference: ../../town/1}", "refine.lambda.reference", "RELEASE/VERSION"),
+    ("lambda: 0.1", "lambda: {version: town/3}", "refine.lambda", "{reference: RELEASE/VERSION}"),
+    ("lambda: 0.1", "lambda: {}", "refine.lambda", "{reference: RELEASE/VERSION}"),
+    ("negative_l2, lambda: 0.1", "simplex, lambda: {reference: town/1}", "refine.lambda", "negative_l2 only"),
+    ("lambda: 0.1", "lambda: {reference: town/1}, sparsity: 0.1", "refine.sparsity", "one of the two"),
+    (", lambda: 0.1", "", "refine", "add `lambda: auto`"),
+    ("negative_l2", "simplex", "refine.lambda", "`lambda` with negative_l2 only"),
+    ("negative_l2, lambda: 0.1", "auto, lambda: auto", "refine.lambda", "`lambda` with method auto"),
+    ("negative_l2, lambda: 0.1", "auto, consistent: true", "refine.consistent", "`consistent` with method auto"),
+    ("negative_l2, lambda: 0.1", "none, consistent: true", "refine.consistent", "method none and whole numbers"),
+    ("negative_l2, lambda: 0.1", "empirical_bayes, sparsity: 0.1", "refine.sparsity", "with negative_l2 only"),
+    ("lambda: 0.1", "lambda: 0.1, sparsity: 0.1", "refine.sparsity", "`lambda` and `sparsity`"),
+    ("lambda: 0.1", "lambda: auto, sparsity: 0.1", "refine.sparsity", "one of the two"),
+    ("lambda: 0.1", "sparsity: 0", "refine.sparsity", "above 0, at most 1"),
+    ("lambda: 0.1", "sparsity: 1.01", "refine.sparsity", "write 0.05 for one cell in twenty"),
+    ("lambda: 0.1", "sparsity: auto", "refine.sparsity", "a finite decimal number"),
+    ("negative_l2, lambda: 0.1", "neighborhood", "refine.method", "write 'neighbourhood' instead of 'neighborhood'"),
+    ("lambda: 0.1", "lambda: 0.1, integers: maybe", "refine.integers", "true or false"),
+    *[
+        ("refine: {method: negative_l2, lambda: 0.1}", f"minimum_frequency: {rule}", f"minimum_frequency{at}", says)
+        for rule, at, says in [
+            ("{k: 0, t: 5}", ".k", "a whole number from 1"),
+            ("{k: 10}", ".t", "the key `t`, which is required"),
+            ("{k: 10, t: -1}", ".t", "a whole number from 0"),
+            ("{k: 10, t: 2.5}", ".t", "a whole number"),
+            ("{k: 10, t: auto}", "", "add `at_most: 0.01`"),
+            ("{k: 10, t: auto, at_most: 1}", ".at_most", "to below 1"),
+            ("{k: 10, t: 5, at_most: 0.1}", ".at_most", "`at_most` with t: auto only"),
+            ("{k: 10, t: 5, margin: 1}", ".margin", "the unknown key 'margin'"),
+        ]
+    ],
+    ("lambda: 0.1}", "lambda: 0.1}\n  minimum_frequency: {k: 3, t: 1}", "minimum_frequency", "method negative_l2"),
+    ("to: releases/", "to: ftp://bucket", "publish.to", "an address that begins with"),
+    ("to: releases/", "to: s3://key:word@bucket", "publish.to", "a spec holds no credentials"),
+    ("to: releases/", "to: ''", "publish.to", "a path"),
+    ("[parquet, csv]", "[parquet, xlsx]", "publish.formats[1]", "one of parquet, csv"),
+    ("[parquet, csv]", "[csv, csv]", "publish.formats", "each once"),
+    ("[parquet, csv]", "csv", "publish.formats", "a list"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "says"), MISTAKES)
+def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, field: str, says: str
+) -> None:
+    """Each mistake yields a finding on a line of the file, at its field, that says what is allowed or what to do."""
+    text = replaced(SPEC, (old, new))
+    findings = spec_findings(tmp_path, text)
+    hits = [f for f in findings if (f.field.endswith(field) or "unknown key" in says) and says in str(f)]
+    assert hits, "\n".join(map(str, findings))
+    assert hits[0].where.rpartition(":")[2].isdigit()
+
+
+def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
+    """The line is that of the table, not of the list of tables."""
+    text = replaced(SPEC, ("name: jobs", "name: a/b"))
+    (finding,) = spec_findings(tmp_path, text)
+    assert finding.where.endswith(f"bad.yaml:{line_of(text, 'a/b')}")
+
+
+def test_all_findings_come_at_once(tmp_path: Path) -> None:
+    """Five mistakes in five blocks are one refusal with five findings."""
+    pairs = [
+        (EPSILON, "epsilon: 0"),
+        ("people.csv", "people.doc"),
+        ("laplace", "cauchy"),
+        ("lambda: 0.1", "lambda: 7"),
+    ]
+    findings = spec_findings(tmp_path, replaced(SPEC, *pairs, ("[parquet, csv]", "[]")))
+    fields = {finding.field for finding in findings}
+    assert fields == {
+        "charge.epsilon",
+        "source.path",
+        "product.mechanism",
+        "product.refine.lambda",
+        "publish.formats",
+    }
+
+
+def test_a_missing_spec_is_a_finding(tmp_path: Path) -> None:
+    """The path that was asked for is in the message, and the exit code is that of a bad spec."""
+    with pytest.raises(SpecRefused, match=r"no\.yaml: file") as refused:
+        load_spec(tmp_path / "no.yaml")
+    assert refused.value.exit_code == 2
+
+
+def test_a_select_may_span_lines(tmp_path: Path) -> None:
+    """A block scalar keeps its line breaks, and is read as SQL."""
+    select = "  select: |\n    SELECT age,\n      upper(sex) AS sex, job\n    FROM source\n"
+    text = replaced(SPEC, ("source: {path: people.csv}\n", "source:\n  path: people.csv\n" + select))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    assert spec.source.select is not None
+    assert "\n" in spec.source.select
+
+
+def test_the_digest_of_a_spec_stays_the_same() -> None:
+    """What a release is known by in ledgers: were it to change, a run that is charged would not be found again."""
+    assert load_spec(ADULT_TABLES).digest == DIGEST_OF_ADULT_TABLES
+
+
+def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:
+    """Comments, order of keys, spelling of numbers and the folder change nothing; an amount or a path does."""
+    digest = load_spec(write(tmp_path, "people.yaml", SPEC)).digest
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    same = replaced(
+        SPEC,
+        (EPSILON, "epsilon: '1'"),
+        ("delta: 1e-9", "delta: 0.000000001"),
+        ("- [age, sex]", "- {columns: [age, sex]}  # both"),
+        ("{method: negative_l2, lambda: 0.1}", "{lambda: 1e-1, method: negative_l2, integers: true}"),
+    )
+    assert load_spec(write(elsewhere, "other.yaml", same)).digest == digest
+    for old, new in (
+        (EPSILON, "epsilon: 1.1"),
+        ("path: people.csv", "path: ./people.csv"),
+        ("weight: 2", "weight: 3"),
+    ):
+        assert load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (old, new)))).digest != digest
+
+
+def test_a_source_has_one_name_however_it_is_written(tmp_path: Path) -> None:
+    """The ledger binds the real path: links and detours lead to the same name, another table to another."""
+    write(tmp_path, "people.csv", "age\n1\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
+    names = set()
+    for written in ("people.csv", "./people.csv", "../" + tmp_path.name + "/people.csv", "link.csv"):
+        text = replaced(SPEC, ("path: people.csv", f"path: {written}"))
+        names.add(load_spec(write(tmp_path, "people.yaml", text)).source.name)
+    assert names == {source_name(tmp_path / "people.csv")}
+    assert source_name(tmp_path / "a.db", "t") != source_name(tmp_path / "a.db", "u")
+
+
+FORMATS = [("a.csv", "csv"), ("A.CSV.GZ", "csv"), ("a.parquet", "parquet")]
+DATABASES = [("a.duckdb", "duckdb"), ("a.sqlite", "sqlite"), ("a.sqlite3", "sqlite"), ("a.db", "sqlite")]
+
+
+@pytest.mark.parametrize(("name", "form"), [*FORMATS, *DATABASES])
+def test_the_suffix_tells_the_format(tmp_path: Path, name: str, form: str) -> None:
+    """Upper and lower case do not matter."""
+    table = ", table: people" if form in ("duckdb", "sqlite") else ""
+    text = replaced(SPEC, ("path: people.csv", f"path: {name}{table}"))
+    assert load_spec(write(tmp_path, "people.yaml", text)).source.format == form
+
+
+UNFIT = [
+    ("- [age, sex]", "- [age, sxe]", "tables[0].columns[1]", "write 'sex' instead of 'sxe'"),
+    ("mechanism: laplace", "mechanism: gaussian", "charge.delta", "a delta above 0"),
+    ("weight: 2}", "weight: 2}\n  total: invariant", "product.total", "declare the public total"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "says"), UNFIT)
+def test_what_does_not_fit_the_contract_is_a_finding(
+    tmp_path: Path, old: str, new: str, field: str, says: str
+) -> None:
+    """Unknown columns, Gaussian noise without delta, an exact total that is not public."""
+    text = replaced(SPEC, (old, new), ("delta: 1e-9", "delta: 0" if "gaussian" in new else "delta: 1e-9"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field.endswith(field)
+    assert says in str(finding)
+    assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
+    """A table by the id column is refused with the reason."""
+    contract = loaded(
+        tmp_path,
+        ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
+        ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
+    )
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [person]"))))
+    (finding,) = check_spec(spec, contract)
+    assert "never published" in finding.remedy
+
+
+@pytest.mark.parametrize(("select", "findings"), [("person, age", 0), ("*", 0), ("person || age AS person, age", 1)])
+def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str, findings: int) -> None:
+    """An id made up by the select is a finding on source.select; without an id there is nothing to pass."""
+    contract = loaded(
+        tmp_path,
+        ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
+        ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
+    )
+    text = replaced(SPEC, ("path: people.csv", f"path: people.csv, select: 'SELECT {select} FROM source'"))
+    spec = load_spec(write(tmp_path, "people.yaml", text))
+    found = check_spec(spec, contract)
+    assert [(finding.field, bool(finding.remedy)) for finding in found] == [("source.select", True)] * findings
+    assert [finding.field for finding in check_spec(spec, loaded(tmp_path))] == ["source.types"] * findings
+
+
+LARGE = (("bins: {width: 0.4}", "bins: {width: 0.0001}"), ("granularity: month", "granularity: day"))
+
+
+def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) -> None:
+    """The message shows the factors, so that a person sees which column to coarsen; Laplace noise may be sparse."""
+    contract = loaded(tmp_path, *LARGE)
+    for old, new, remedy in (
+        ("laplace", "gaussian", "choose mechanism: laplace"),
+        ("[age, income, moved]", "{columns: [age, income, moved], form: dense}", "drop `form: dense`"),
+    ):
+        text = replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"), (old, new))
+        (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract)
+        assert finding.found.startswith("4 x 15000 x 353 = 21180000 cells")
+        assert "16777216" in finding.allowed
+        assert remedy in finding.remedy
+        assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_a_large_table_is_sparse_by_itself_and_a_small_one_where_it_is_written(tmp_path: Path) -> None:
+    """Under Laplace noise, or what auto then takes; the spec states a form only where it is written."""
+    contract = loaded(tmp_path, *LARGE)
+    large = replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"))
+    for text in (large, replaced(large, ("laplace", "auto"))):
+        spec = load_spec(write(tmp_path, "people.yaml", text))
+        assert check_spec(spec, contract) == []
+        assert [form_of_table(t, spec.product, contract) for t in tables_of(spec.product, contract)] == [
+            "sparse",
+            "dense",
+        ]
+        assert [t["form"] for t in spec.product.model_dump(mode="json")["tables"]] == [None, None]
+    small = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], form: sparse}"))
+    spec = load_spec(write(tmp_path, "people.yaml", small))
+    assert check_spec(spec, contract) == []
+    assert form_of_table(tables_of(spec.product, contract)[0], spec.product, contract) == "sparse"
+    assert spec.product.model_dump(mode="json")["tables"][0]["form"] == "sparse"
+    jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(small))
+    assert spec_findings(tmp_path, replaced(small, ("form: sparse", "form: spares")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "says"),
+    [
+        ("laplace", "gaussian", "product.tables[0].form", "sparse noise is discrete Laplace"),
+        (
+            "{method: negative_l2, lambda: 0.1}",
+            "{method: auto}",
+            "product.refine.method",
+            "none, simplex, or negative",
+        ),
+        ("{method: negative_l2, lambda: 0.1}", "{method: empirical_bayes}", "refine.method", "table 'age_x_sex'"),
+        ("lambda: 0.1", "sparsity: 0.1", "product.refine.sparsity", "none, simplex, or negative_l2"),
+        ("negative_l2, lambda: 0.1", "simplex, consistent: true", "product.refine.consistent", "by itself"),
+    ],
+)
+def test_what_a_sparse_table_cannot_do_is_refused(tmp_path: Path, old: str, new: str, field: str, says: str) -> None:
+    text = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], form: sparse}"), (old, new))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert finding.field.endswith(field)
+    assert says in str(finding)
+    assert finding.where.rpartition(":")[2].isdigit()
+
+
+def test_a_sparse_table_has_no_hierarchy(tmp_path: Path) -> None:
+    groups = "{a: [clerk, care], b: [other, '(null)']}"
+    table = f"- {{columns: [job, sex], form: sparse, hierarchy: {{job: [{{name: kind, groups: {groups}}}]}}}}"
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", table))))
+    findings = {finding.field: str(finding) for finding in check_spec(spec, loaded(tmp_path))}
+    assert "a hierarchy on dense tables only" in findings["product.tables[0].hierarchy"]
+
+
+def test_every_method_that_a_sparse_table_takes_fits(tmp_path: Path) -> None:
+    for refine in ("{method: none}", "{method: simplex}", "{method: negative_l2, lambda: auto}"):
+        text = replaced(
+            SPEC,
+            ("- [age, sex]", "- {columns: [age, sex], form: sparse}"),
+            ("{method: negative_l2, lambda: 0.1}", refine),
+        )
+        assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["total", "Total"])
+def test_a_table_may_not_take_the_name_of_the_measured_total(tmp_path: Path, name: str) -> None:
+    """`measurements/total.parquet` is there already."""
+    text = replaced(SPEC, ("- [age, sex]", "- {columns: [age, sex], name: " + name + "}"))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert "other than total" in finding.allowed
+
+
+def test_a_table_may_not_have_a_column_named_like_a_published_figure(tmp_path: Path) -> None:
+    """Label columns stand beside count, noisy, variance, lower, upper and structural_zero."""
+    contract = loaded(tmp_path, ("- name: sex", "- name: Count"), ("- {sex: [F], job", "- {Count: [F], job"))
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, ("- [age, sex]", "- [age, Count]"))))
+    findings = [finding for finding in check_spec(spec, contract) if "Count" in finding.found]
+    assert "rename it in the contract" in findings[0].remedy
+
+
+def test_laplace_with_a_delta_is_fine(tmp_path: Path) -> None:
+    """The delta stays unused."""
+    assert check_spec(load_spec(write(tmp_path, "people.yaml", SPEC)), loaded(tmp_path)) == []
+
+
+def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
+    """docs/schema holds what spec_schema() says; a sample passes it, a typo in a key does not."""
+    assert json.loads(SCHEMA_FILE.read_text()) == spec_schema()
+    validator = jsonschema.Draft202012Validator(spec_schema())
+    jsonschema.Draft202012Validator.check_schema(spec_schema())
+    validator.validate(yaml.safe_load(SPEC))
+    assert not validator.is_valid(yaml.safe_load(SPEC.replace("account", "acount")))
+    assert not validator.is_valid(yaml.safe_load(SPEC.replace("[age, sex]", "{columns: [age], nmae: x}")))
+
+
+@pytest.mark.parametrize(
+    ("label", "formula"),
+    [
+        *((label, True) for label in ("=1+1", "@SUM(A1)", "+cmd", "-2+3", "-1|x", "=x")),
+        *((label, False) for label in ("-1", "+5", "-", "-3.5", "+10 %", "A=1", "<=50K", "1-2", "-1,5")),
+    ],
+)
+def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_without_a_choice(
+    tmp_path: Path, label: str, formula: bool
+) -> None:
+    """Parquet has no such readers; a number with its sign is none."""
+    contract = loaded(tmp_path, ("values: [F, M]", f"values: [F, {label!r}]"))
+    spec = load_spec(write(tmp_path, "people.yaml", SPEC))
+    found = [finding for finding in check_spec(spec, contract) if finding.field == "publish.formats"]
+    assert ["the first: number 2 of column 'sex'" in finding.found for finding in found] == [True] * formula
+    assert all("formulas: neutralised" in finding.remedy for finding in found)
+    choices = (f"formats: [parquet, csv], formulas: {choice}" for choice in ("accepted", "neutralised"))
+    for formats in ("formats: [parquet]", *choices):
+        other = load_spec(write(tmp_path, "other.yaml", replaced(SPEC, ("formats: [parquet, csv]", formats))))
+        assert not [finding for finding in check_spec(other, contract) if finding.field == "publish.formats"]
+
+
+def test_a_formula_after_a_semicolon_is_refused_since_no_quote_helps(tmp_path: Path) -> None:
+    """Where `;` separates cells, the rest of the label is a cell of its own."""
+    contract = loaded(tmp_path, ("values: [F, M]", "values: [F, 'x; =1+1']"))
+    for choice, refused in (("", True), (", formulas: neutralised", True), (", formulas: accepted", False)):
+        text = replaced(SPEC, ("formats: [parquet, csv]", f"formats: [parquet, csv]{choice}"))
+        found = check_spec(load_spec(write(tmp_path, "people.yaml", text)), contract)
+        assert [finding.found for finding in found if finding.field == "publish.formats"] == [
+            "csv, and 1 labels with a formula after a `;` (the first: number 2 of column 'sex')"
+        ] * refused
+
+
+@pytest.mark.parametrize("choice", ["quoted", "neutralized", "true", "[neutralised]", "''"])
+def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_path: Path, choice: str) -> None:
+    written = f"formats: [parquet, csv], formulas: {choice}"
+    text = replaced(SPEC, ("formats: [parquet, csv]", written))
+    with pytest.raises(SpecRefused) as refused:
+        load_spec(write(tmp_path, "people.yaml", text))
+    (finding,) = refused.value.findings
+    assert (finding.field, finding.allowed) == ("publish.formulas", "one of accepted, neutralised")
+
+
+@pytest.mark.parametrize("delta", ["0.002", "0.5"])
+def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: str) -> None:
+    """At 1/n the whole row of one in n people may be published; a spec without the key keeps its digest."""
+    (written,) = re.findall(r"charge: (\{.*\})", SPEC)
+    charge = re.sub(r"delta: [^,}]+", f"delta: {delta}", written)
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (written, charge))))
+    (finding,) = check_spec(spec, loaded(tmp_path))
+    assert finding.field == "charge.delta"
+    assert finding.found == f"{delta}, above 0.001"
+    assert "large_delta: accepted" in finding.remedy
+    accepted = charge.replace("}", ", large_delta: accepted}")
+    spec = load_spec(write(tmp_path, "people.yaml", replaced(SPEC, (written, accepted))))
+    assert check_spec(spec, loaded(tmp_path)) == []
+    assert "large_delta" in spec.charge.model_dump()
+
+
+def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path) -> None:
+    product = "product: {kind: model, trainer: dp_sgd, label: job, options: {rows_about: 20000}}"
+    text = SPEC[: SPEC.index("product:")] + product + "\n" + SPEC[SPEC.index("publish:") :]
+    text = re.sub(r"delta: [^,}]+", "delta: 1e-4", text)
+    text = re.sub(r"formats: \[[^]]*\]", "formats: [parquet]", text)
+    findings = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
+    assert [each.found for each in findings if each.field == "charge.delta"] == [
+        "0.0001, above one over the 20,000 declared rows"
+    ]

@@ -1,0 +1,190 @@
+"""A period that was charged and not published: completed on its own snapshot, and never charged again unasked."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+from time import time
+
+import pytest
+
+from benchmarks._periodic_place import Periodic, make_periodic, write_rows
+from benchmarks.orchestration import release_plainly
+from contracts.periods.period import read_periods
+from flows.periods.arrivals import arrived
+from flows.periods.publications import attempt_noted, settled
+from flows.periods.states import standings
+from flows.periods.unfinished_charges import PeriodSpent
+from flows.prepare import intake
+from flows.request import read_request
+from privacy.private_table import PrivateTable
+from tasks.charge import charge
+from tasks.products.charge_request import run_key
+from tasks.storage import object_store
+from tasks.storage.object_store import StoreAway
+from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name
+from tests.tasks.storage.object_server import ObjectServer
+
+TODAY = date(2025, 8, 1)
+PERIOD = "2024Q1"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Periodic:
+    return make_periodic(tmp_path)
+
+
+def _charged(place: Periodic, *, supersede: bool = False) -> PrivateTable:
+    """Charge the period and stop, as a killed process does: its snapshot stays."""
+    request = read_request(place.spec, place.workspace, PERIOD)
+    name = run_name(request.spec.release, request.spec.digest)
+    with (
+        closing(place.ledger()) as ledger,
+        hold(place.workspace.runs, name, keep_snapshot=False) as run,
+        run.charge_seen(ledger),
+    ):
+        table = intake(run, request, place.workspace, supersede=supersede)
+        run.run_key = run_key(request.spec, request.contract, table)
+        charge(ledger, request.spec, request.contract, request.plan, table)
+    assert table.path.exists()
+    return table
+
+
+def _asked(place: Periodic, *, supersede: bool = False) -> RunFolder:
+    """Take the period in again, as cron, watch and backfill do without being asked to supersede."""
+    request = read_request(place.spec, place.workspace, PERIOD)
+    name = run_name(request.spec.release, request.spec.digest)
+    with (
+        hold(place.workspace.runs, name, keep_snapshot=False) as run,
+        attempt_noted(request, place.workspace, run),
+    ):
+        assert settled(request, place.workspace, run, supersede=supersede) is None
+        try:
+            intake(run, request, place.workspace, supersede=supersede)
+        except PeriodSpent:
+            assert not run.resumable
+            raise
+    return run
+
+
+def _state(place: Periodic) -> str:
+    [found] = standings(place.spec, read_periods(PERIOD, "quarter"), place.workspace, today=TODAY)
+    return found.state
+
+
+def _epsilons(place: Periodic) -> int:
+    return place.charges()["visits-2024-Q1"]
+
+
+def _late_rows(place: Periodic) -> None:
+    write_rows(place.folder / "visits.csv", [(2024, 1), (2024, 1), (2024, 2)])
+
+
+@pytest.mark.parametrize("becomes", ["changed", "gone"])
+def test_a_charged_period_is_completed_whatever_has_become_of_its_source(place: Periodic, becomes: str) -> None:
+    """The snapshot that was charged for is taken up; other rows would be another run, charged once more."""
+    _charged(place)
+    if becomes == "changed":
+        _late_rows(place)
+    else:
+        (place.folder / "visits.csv").unlink()
+    assert _state(place) == "charged"
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    assert (_epsilons(place), _state(place)) == (1, "published")
+
+
+def test_a_second_charge_of_a_period_is_asked_for(place: Periodic) -> None:
+    """With its snapshot gone and other rows there, the message says what was spent; the rows do not stay."""
+    table = _charged(place)
+    table.path.unlink()
+    _late_rows(place)
+    os.utime(place.folder / "visits.csv", (before := time() - 60, before))
+    with pytest.raises(
+        PeriodSpent, match=r"(?s)a loss of 1 taken from account visits-2024-Q1 .*--supersede"
+    ) as refused:
+        _asked(place)
+    assert refused.value.exit_code == 4
+    assert _epsilons(place) == 1
+    assert not table.path.exists()
+    again = arrived(place.spec, read_periods(PERIOD, "quarter"), place.workspace, today=TODAY, quiet=timedelta())
+    assert again == [], "an attempt on the same rows would end as the last"
+    _charged(place, supersede=True)
+    assert _epsilons(place) == 2
+
+
+def test_the_same_rows_go_on_without_their_snapshot(place: Periodic) -> None:
+    table = _charged(place)
+    table.path.unlink()
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    assert (_epsilons(place), _state(place)) == (1, "published")
+
+
+def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic) -> None:
+    """The period was paid for under another spec; its snapshot stays, in case that comes back."""
+    table, spec = _charged(place), place.spec.read_text()
+    place.spec.write_text(spec.replace("simplex", "none"))
+    (place.folder / "visits.csv").rename(place.folder / "visits.away")
+    with pytest.raises(PeriodSpent):
+        _asked(place)
+    assert table.path.exists()
+    place.spec.write_text(spec)
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    assert _epsilons(place) == 1
+
+
+def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(place: Periodic) -> None:
+    """The second charge was asked for and published; what the first left is spent, and leads to no third."""
+    _charged(place).path.unlink()
+    _late_rows(place)
+    _charged(place, supersede=True)
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    write_rows(place.folder / "visits.csv", [(2024, 1)] * 3)
+    request = read_request(place.spec, place.workspace, PERIOD)
+    found = settled(request, place.workspace, RunFolder(place.folder), supersede=False)
+    assert found is not None
+    assert found.repeated
+    assert (_epsilons(place), _state(place)) == (2, "published")
+
+
+def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(place: Periodic) -> None:
+    """It is charged already; without the snapshot the period is what was published before."""
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    _late_rows(place)
+    table = _charged(place, supersede=True)
+    assert _state(place) == "charged"
+    kept = table.path.rename(table.path.with_name("kept"))
+    assert _state(place) == "published"
+    request = read_request(place.spec, place.workspace, PERIOD)
+    assert settled(request, place.workspace, RunFolder(place.folder), supersede=False) is not None
+    kept.rename(table.path)
+    write_rows(place.folder / "visits.csv", [(2024, 1)] * 3)
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    with closing(place.ledger()) as ledger:
+        assert [(each.number, each.status) for each in ledger.versions()] == [(1, "superseded"), (2, "published")]
+        assert ledger.verify() == []
+    assert _epsilons(place) == 2
+
+
+def test_a_copy_that_fails_again_says_that_the_period_is_paid_and_entered(
+    place: Periodic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is charged a second time, and the line about the charge must not say that nothing was."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setattr(object_store, "ATTEMPTS", 1)
+    server = ObjectServer()
+    place.spec.write_text(place.spec.read_text().replace("to: releases/", f"to: '{server.bucket()}/open'"))
+    release_plainly(place.spec, place.workspace.root, period=PERIOD)
+    request, run = read_request(place.spec, place.workspace, PERIOD), RunFolder(place.folder)
+    server.fails = lambda number: "before"
+    with pytest.raises(StoreAway):
+        settled(request, place.workspace, run, supersede=False)
+    assert "its charge is spent and the version is entered" in CHARGE_STATES[run.charge]
+    assert not run.resumable
+    server.heal()
+    found = settled(request, place.workspace, run, supersede=False)
+    assert found is not None
+    assert (found.repeated, found.copy is not None, _epsilons(place)) == (True, True, 1)
+    server.close()

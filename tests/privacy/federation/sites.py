@@ -1,0 +1,99 @@
+"""A federation for the tests: sites and a coordinator, each with a ledger of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.arrays import Unsigned
+from privacy.federation.coordinator import Attempts, FederatedModel, train_across
+from privacy.federation.in_process import InProcessSites
+from privacy.federation.plan import FederatedPlan, Trust
+from privacy.federation.rounds import Call, Contribution
+from privacy.grant.grant import open_grant
+from privacy.learning.execution import Execution
+from privacy.learning.learners import parameters_of
+from privacy.learning.network import perceptron
+from privacy.learning.optimizer import Sgd
+from privacy.learning.plan import TrainingPlan
+from privacy.learning.rows import PrivateRows
+from privacy.learning.training import initial_state
+from privacy.ledger.errors import AttemptLost
+from privacy.ledger.ledger import Ledger
+from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
+from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
+
+LAYOUT = mixed_layout()
+LEARNER = classifier(network=perceptron(18, 4, outputs=3), optimizer=Sgd(0.5))
+CPU = Execution("cpu", rows_at_once=64)
+NAMES = ("north", "east", "south")
+TRAINING = TrainingPlan(Fraction(1, 2), Fraction(60), 3, Fraction(1), Fraction(2), 1, reserve=2)
+BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=2, colluding=0, sites_per_person=1)
+TRUSTED = replace(BLIND, noise="server", secure_aggregation=False, server="the statistics office")
+PLAN = FederatedPlan(TRAINING, NAMES, (40, 40, 40), BLIND)
+SIZE = parameters_of(LEARNER)
+
+
+def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
+    ledger = place.open()
+    ledger.open_account(terms(RenyiCalculus(Fraction(12)), epsilon=1000))
+    bind(ledger, "2024")
+    ledger.reserve(request(events=events, epsilon=10**14, delta=10**9))
+    return ledger
+
+
+class Site:
+    """A site with a ledger of its own."""
+
+    def __init__(self, place: Place, codes: Unsigned, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
+        self.ledger, self.plan, self.asked, self.silent = a_ledger(place, plan.record_events), plan, 0, False
+        self.rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, lambda: codes)
+        self.grant = open_grant(self.ledger, "run-1", seeded=seeded)
+        self.sent: list[Contribution] = []
+
+    def __call__(self, call: Call) -> Contribution | None:
+        self.asked += 1
+        if self.silent:
+            return None
+        self.sent.append(self.grant.contribute(self.rows, LEARNER, call, plan=self.plan, key="fed", execution=CPU))
+        return self.sent[-1]
+
+    def drawn(self) -> list[dict[str, Any]]:
+        return [entry.body for entry in self.ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
+
+
+class Federation:
+    """Sites and a coordinator, each with a ledger."""
+
+    def __init__(self, places: Callable[[str], Place], plan: FederatedPlan = PLAN) -> None:
+        self.plan = plan
+        self.sites = {
+            name: Site(places(name), mixed_codes(40, seed=place), plan) for place, name in enumerate(plan.sites)
+        }
+        self.ledger = a_ledger(places("coordinator"), plan.person_events)
+        self.names = count()
+
+    def train(self, **changed: Any) -> FederatedModel:
+        given: dict[str, Any] = {"told": lambda summed: None, **changed}
+        return train_across(
+            open_grant(self.ledger, "run-1"),
+            InProcessSites(self.plan, self.sites),
+            LEARNER,
+            LAYOUT,
+            plan=self.plan,
+            key="fed",
+            execution=CPU,
+            attempts=Attempts(lambda: f"{next(self.names):016x}", AttemptLost, **given),
+        )
+
+    def drawn(self) -> list[str]:
+        return [entry.body["key"] for entry in self.ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
+
+
+def call(number: int = 0, attempt: int = 0) -> Call:
+    return Call(number, f"{attempt:016x}", initial_state(LEARNER).parameters)

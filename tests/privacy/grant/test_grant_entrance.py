@@ -1,0 +1,310 @@
+"""What a grant does not let in: code of a caller never sees counts, and no derived sensitivity is false."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.contract.cell_codes import ImpossibleCells
+from contracts.contract.impossible_cells import Clique
+from privacy.accounting.amounts import ATTO
+from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import ZeroConcentrated
+from privacy.grant.arguments.exact_types import rebuilt
+from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.query import Query, Relation
+from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Ledger
+from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.noise.random_bytes import SecureBytes
+from privacy.refine.sparse_depth import Depth
+from tests.privacy.ledger.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
+
+RENYI = RenyiCalculus(Fraction(12))
+ZEROS = np.zeros(3, dtype=np.int64)
+ONE, NIL = Fraction(1), Fraction(0)
+NOISE = GaussianNoise(Fraction(1, 100))
+
+
+def opened(place: Place, **changed: Any) -> tuple[Ledger, Grant]:
+    ledger = ledger_with_account(place, RENYI)
+    made = request(events=(ZeroConcentrated(Fraction(1, 10)),), delta=ATTO // 10**9)
+    ledger.reserve(replace(made, **changed))
+    return ledger, open_grant(ledger, "run-1")
+
+
+class LooseArray(np.ndarray):  # type: ignore[type-arg]
+    """An array with code of its own."""
+
+
+class LooseFraction(Fraction):
+    """A number with code of its own."""
+
+
+class Cheaper(DistanceScore):
+    """A score that understates how far a unit moves it."""
+
+    def sensitivity(self, adjacency: str, rows_per_unit: int) -> Fraction:
+        return Fraction(1, 1000)
+
+
+class Listener(Candidate):
+    """A candidate with code of its own."""
+
+
+class Spy(Coarsening):
+    """A coarsening with code of its own."""
+
+
+class Deep(Depth):
+    """A depth with code of its own."""
+
+
+def distance(prediction: Any = ZEROS, weight: Any = ONE, bias: Any = NIL) -> DistanceScore:
+    score = DistanceScore(ZEROS, ONE, NIL)
+    for name, value in (("prediction", prediction), ("weight", weight), ("bias", bias)):
+        object.__setattr__(score, name, value)
+    return score
+
+
+SCORES: list[tuple[Any, str]] = [
+    (distance(prediction=np.zeros((1000, 3), dtype=np.int64)), "int64 of shape"),
+    (distance(prediction=np.zeros((3, 1), dtype=np.int64)), "int64 of shape"),
+    (distance(prediction=np.zeros(3)), "int64 of shape"),
+    (distance(prediction=np.full(3, -(2**63) + 1)), "within 9007199254740992 of 0"),
+    (distance(prediction=ZEROS.view(LooseArray)), "prediction must be ndarray itself"),
+    (distance(weight=-ONE), "weight must be above 0"),
+    (distance(weight=1.0), "weight must be Fraction itself"),
+    (distance(bias=LooseFraction(1)), "bias must be Fraction itself"),
+    (Cheaper(ZEROS, ONE, NIL), "whose sensitivity is derived"),
+    (MutualInformationScore(2), "declares public"),
+]
+
+
+@pytest.mark.parametrize(("score", "message"), SCORES, ids=[f"{n}-{m[:12]}" for n, (_, m) in enumerate(SCORES)])
+def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_count_is_read(
+    place: Place, score: Any, message: str
+) -> None:
+    _, grant = opened(place)
+    counted = Counted(ZEROS)
+    with pytest.raises(ValueError, match=message):
+        grant.select([Candidate(counted.handle, score)], epsilon=Fraction(1, 100), key="choice")
+    assert counted.opened == 0
+
+
+def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_read(place: Place) -> None:
+    """Each number is within 2^53 and their sum is not within 2^63: one row more would turn the largest score over."""
+    _, grant = opened(place)
+    cells = np.zeros(1024, dtype=np.int64)
+    edge = np.full(1024, -(2**53), dtype=np.int64)
+    edge[0] += 8
+    for prediction in (edge, -edge):
+        counted = Counted(cells)
+        candidate = Candidate(counted.handle, DistanceScore(prediction, ONE, NIL))
+        with pytest.raises(ValueError, match="times its cells"):
+            grant.select([candidate], epsilon=ONE / 10, key="choice")
+        assert counted.opened == 0
+
+
+def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit(place: Place) -> None:
+    """The sensitivity grows with log n: a smaller n than the declared one would understate it."""
+    counted = Counted(np.array([[2, 1], [0, 3]]), ("age", "sex"))
+    _, grant = opened(place, adjacency="add_remove", public_total=6)
+    with pytest.raises(ValueError, match="declares public"):
+        grant.select([Candidate(counted.handle, MutualInformationScore(6))], epsilon=ONE / 10, key="choice")
+    assert counted.opened == 0
+
+
+def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Place) -> None:
+    _, grant = opened(place)
+    counted, score = Counted(ZEROS), DistanceScore(ZEROS, ONE, NIL)
+    asked: list[tuple[Any, str]] = [
+        (lambda: grant.select([Listener(counted.handle, score)], epsilon=ONE / 10, key="k"), "Candidate itself"),
+        (lambda: grant.select([Candidate(counted, score)], epsilon=ONE / 10, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (lambda: grant.select([Candidate(counted.handle, score)], epsilon=0.1, key="k"), "epsilon must be Fraction"),  # type: ignore[arg-type]
+        (lambda: grant.measure(counted, noise=NOISE, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (lambda: grant.measure(counted.handle, noise=GaussianNoise(LooseFraction(1)), key="k"), "Fraction itself"),
+        (lambda: grant.measure(counted.handle, noise=NOISE, key="k", minimum_frequency=5), "MinimumFrequency"),  # type: ignore[arg-type]
+    ]
+    for ask, message in asked:
+        with pytest.raises(ValueError, match=message):
+            ask()
+    assert counted.opened == 0
+
+
+@dataclass(frozen=True)
+class WithTuple:
+    """A frozen value with a part of several."""
+
+    codes: tuple[int, ...]
+
+
+class Chatty(MarginalQuery):
+    """A query with code of its own."""
+
+
+@dataclass(frozen=True)
+class Cheap(Query[int]):
+    """A kind that no sampler is registered for, and that says that it costs nothing."""
+
+    counts: PrivateCounts
+
+    @property
+    def handles(self) -> tuple[PrivateCounts]:
+        return (self.counts,)
+
+    @property
+    def clique(self) -> Clique:
+        return self.counts.clique
+
+    def event(self, relation: Relation) -> Any:
+        return ZeroConcentrated(Fraction(0))
+
+    def identity(self, relation: Relation) -> dict[str, Any]:
+        return {}
+
+
+def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count_is_read(place: Place) -> None:
+    """The registered classes themselves, each part exactly as its class declares it, also behind a frozen value."""
+    _, grant = opened(place)
+    counted = Counted(ZEROS)
+    changed, noise = MarginalQuery(counted.handle, GaussianNoise(ONE / 100)), GaussianNoise(ONE / 100)
+    object.__setattr__(noise, "rho", LooseFraction(1))
+    object.__setattr__(changed, "noise", noise)
+    spied = replace(counted.handle, coarsening=Spy("level", (2,), np.array([0, 0, 1])))
+    queries: list[tuple[Any, str]] = [
+        (Chatty(counted.handle, NOISE), "query must be MarginalQuery itself, not Chatty"),
+        (Cheap(counted.handle), "query must be MarginalQuery itself, not Cheap"),
+        (changed, "query.noise.rho must be Fraction itself, not LooseFraction"),
+        (MarginalQuery(spied, NOISE), "query.counts.coarsening must be Coarsening itself, not Spy"),
+    ]
+    for query, message in queries:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            grant.draw(query, key="k")
+    assert counted.opened == 0
+
+
+def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Place) -> None:
+    _, grant = opened(place)
+    query = MarginalQuery(Counted(ZEROS).handle, NOISE)
+    copied = rebuilt("query", query, (MarginalQuery,))
+    assert copied == query
+    assert copied is not query
+    assert copied.noise is not query.noise
+    drawn, again = grant.draw(query, key="k"), Counted(ZEROS)
+    np.testing.assert_array_equal(grant.measure(again.handle, noise=NOISE, key="k").values, drawn.values)
+    assert again.opened == 0
+
+
+def test_a_part_that_the_walk_does_not_know_is_refused() -> None:
+    """Fails closed: a tuple could hold anything."""
+
+    with pytest.raises(ValueError, match=r"value\.codes must be tuple itself"):
+        rebuilt("value", WithTuple((1, 2)), (WithTuple,))
+
+
+def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:
+    cells = np.array([0, 0, 1])
+    with pytest.raises(ValueError, match="Coarsening itself"):
+        Counted(ZEROS).handle.coarser(Spy("level", (2,), cells))
+    genuine = Coarsening("level", (2,), cells)
+    cells[:] = 0
+    assert genuine.cell_of.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        genuine.cell_of[0] = 1
+
+
+LAPLACE = LaplaceNoise(Fraction(1, 4))
+
+
+def populated() -> tuple[list[int], SparseCounts]:
+    opened: list[int] = []
+
+    def count() -> tuple[Any, Any]:
+        opened.append(1)
+        return np.array([5]), np.array([1000])
+
+    return opened, SparseCounts(("age",), 10, KEYED_HASH, "b" * 64, count)
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        Depth(Fraction(1, 4), 60, 0, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 61, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, Fraction(-1), ImpossibleCells((10,))),
+        Deep(Fraction(1, 4), 60, 1, Fraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, LooseFraction(1030), ImpossibleCells((10,))),
+        Depth(Fraction(1, 4), 60, 1, Fraction(1030), None),  # type: ignore[arg-type]
+    ],
+)
+def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_count_is_read(
+    place: Place, until: Depth
+) -> None:
+    _, grant = opened(place)
+    counted, handle = populated()
+    with pytest.raises(ValueError, match="until"):
+        grant.measure_sparse(handle, noise=LAPLACE, key="k", until=until)
+    assert counted == []
+
+
+def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_made_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question.
+
+    The failure is real: the operating system's randomness is switched off between the counting and the noise.
+    """
+    ledger, grant = opened(place)
+    counted = Counted(ZEROS)
+
+    def fails(self: SecureBytes, size: int) -> None:
+        raise OSError("no randomness; secret 41")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SecureBytes, "take", fails)
+        with pytest.raises(
+            LedgerRefusal, match=r"(?s)failed while noise was drawn \(OSError\).*stays charged"
+        ) as told:
+            grant.measure(counted.handle, noise=NOISE, key="k")
+    assert "41" not in str(told.value)
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None
+    assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
+    with pytest.raises(LedgerRefusal, match="not made again"):
+        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")
+    assert ledger.verify() == []
+
+
+def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
+    """How long a draw, a fit or a count took may depend on the rows; all entries that everybody may read are cut.
+
+    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too.
+    """
+    ledger_with_account(place).close()
+    ledger = place.open(clock=lambda: "2026-03-04T05:06:07Z")
+    ledger.reserve(request("run-1"))
+    open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="k")
+    ledger.allocate_version("run-1")
+    ledger.record_publication("run-1", "0" * 64)
+    ledger.withdraw(request().release, 1, reason="a test")
+    sealed = ledger.record_gate_failure(request("run-2"), ["rows"])
+    assert len({entry.kind for entry in ledger.entries_of("run-1")}) == 5
+    assert {entry.at for entry in ledger.entries_of("run-1")} == {"2026-03-04T05:00:00Z"}
+    assert sealed.at == "2026-03-04T05:06:07Z"
+    assert "05:06" not in json.dumps(ledger.prove("run-1", Signer(bytes(32))))
+
+
+def test_the_handle_still_is_the_only_kind_of_counts() -> None:
+    assert isinstance(Counted(ZEROS).handle, PrivateCounts)

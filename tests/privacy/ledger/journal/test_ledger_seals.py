@@ -1,0 +1,115 @@
+"""Whoever sees the hash of a sealed entry, and can guess the rest of it, cannot tell which guess is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from privacy.ledger.entries import SEALED, Entry
+from privacy.ledger.ledger import Ledger
+from tests.privacy.conftest import Databases
+from tests.privacy.ledger.forged_entries import append
+from tests.privacy.ledger.ledgers import Place, bind, ledger_with_account, request
+
+GATES = ("domain:age", "domain:income", "nulls:age", "rows")
+DICTIONARY = ("file:people.parquet", "file:register.csv", "file:wages.parquet")
+
+
+@pytest.fixture
+def databases(sqlite_databases: Databases) -> Databases:
+    """Entries are the same on either store."""
+    return sqlite_databases
+
+
+@pytest.fixture
+def ledger(place: Place) -> Ledger:
+    return ledger_with_account(place)
+
+
+def _times(around: str) -> Iterator[str]:
+    """All seconds of ten minutes."""
+    middle = datetime.strptime(around, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return ((middle + timedelta(seconds=each)).strftime("%Y-%m-%dT%H:%M:%SZ") for each in range(-300, 300))
+
+
+def _failures() -> Iterator[dict[str, Any]]:
+    """What a spec and a contract, which are public, let a gate's failure say."""
+    asked = request()
+    told = {name: getattr(asked, name) for name in ("release", "account", "spec_digest", "contract_digest")}
+    for number in range(1, len(GATES) + 1):
+        yield from ({**told, "gates": list(gates)} for gates in combinations(GATES, number))
+
+
+def _bindings() -> Iterator[dict[str, Any]]:
+    yield from ({"source": source, "population": "people", "block": "2025"} for source in DICTIONARY)
+
+
+def _guessed(entry: Entry) -> dict[str, Any] | None:
+    """Try each guess against the entry's hash, knowing its place, the hash before it, and roughly when."""
+    bodies = list(_failures() if entry.kind == "gate_failed" else _bindings())
+    for at in _times(entry.at):
+        for body in bodies:
+            if replace(entry, at=at, body=body).hash == entry.hash:
+                return body
+    return None
+
+
+def _without_salt(place: Place, entry: Entry, *also: str) -> None:
+    """Write the same entry as versions did before there were salts."""
+    body = {name: told for name, told in entry.body.items() if name != "salt"}
+    subject = str(body["account" if entry.kind == "gate_failed" else "source"])
+    append(place, entry.kind, subject, body, *also)
+
+
+def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: Place, ledger: Ledger) -> None:
+    """What is entered follows from the charge alone; its hash confirms no guess, and the journal holds with it."""
+    one, other = ledger.record_engine_failure(request()), ledger.record_engine_failure(request())
+    assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
+    assert sorted(one.body) == ["account", "contract_digest", "release", "run_key", "salt", "spec_digest"]
+    assert one.body["salt"] != other.body["salt"]
+    assert one.kind in SEALED
+    assert ledger.verify() == []
+
+
+def test_the_hash_of_a_gate_s_failure_confirms_no_guess(place: Place, ledger: Ledger) -> None:
+    """Of an entry without a salt the same search finds gate and time; both are valid."""
+    new = ledger.record_gate_failure(request(), ["domain:income"])
+    assert _guessed(new) is None
+    _without_salt(place, new)
+    old = ledger.journal()[-1]
+    assert "salt" not in old.body
+    assert (_guessed(old) or {})["gates"] == ["domain:income"]
+    assert ledger.gate_failures("people-2024", before=old.sequence + 1) == 2
+    assert ledger.verify() == []
+
+
+def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(place: Place, ledger: Ledger) -> None:
+    """Of an entry without a salt the same search finds the path. Binding either again changes nothing."""
+    bind(ledger, "2025", source="file:register.csv")
+    new = ledger.journal()[-1]
+    assert (new.kind, new.body["source"]) == ("source_bound", "file:register.csv")
+    assert _guessed(new) is None
+    row = "INSERT INTO sources SELECT 'file:wages.parquet', population, block, begins, ends FROM sources WHERE "
+    old = replace(new, body={**new.body, "source": "file:wages.parquet"})
+    _without_salt(place, old, row + "source = 'file:register.csv'")
+    assert (_guessed(ledger.journal()[-1]) or {})["source"] == "file:wages.parquet"
+    assert ledger.verify() == []
+    before = ledger.journal()
+    for source in ("file:register.csv", "file:wages.parquet"):
+        bind(ledger, "2025", source=source)
+    assert ledger.journal() == before
+
+
+def test_every_sealed_entry_has_32_random_bytes_of_its_own_and_no_other_has(ledger: Ledger) -> None:
+    for _ in range(3):
+        ledger.record_gate_failure(request(), ["rows"])
+    sealed = [entry for entry in ledger.journal() if entry.kind in SEALED]
+    salts = [bytes.fromhex(entry.body["salt"]) for entry in sealed]
+    assert len(set(salts)) == len(sealed) >= 4
+    assert {len(salt) for salt in salts} == {32}
+    assert not any("salt" in entry.body for entry in ledger.journal() if entry.kind not in SEALED)

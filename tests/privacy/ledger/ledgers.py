@@ -1,0 +1,167 @@
+"""Ledgers, accounts and handles for the tests; real ones, wherever a test wants them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, NullPool, create_engine, make_url, text
+
+from contracts.periods.time_blocks import time_block
+from privacy.accounting.amounts import ATTO, PICO
+from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
+from privacy.grant.grant import open_grant
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Clock, Ledger, utc_now
+from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.marginals.counts import PrivateCounts
+from privacy.marginals.sensitivity import LaplaceNoise, Noise, noise_event
+from privacy.private_table import snapshot_mark
+
+CALCULI: tuple[Calculus, ...] = (PureCalculus(), RenyiCalculus(Fraction(12)))
+KEYED_HASH = "c" * 64
+SIGNER = Signer(bytes(range(32)))
+HALF = LaplaceNoise(Fraction(1, 2))
+SOURCE = "file:people.parquet"
+
+
+@dataclass
+class Place:
+    """Where a ledger lives: the URL of its database, and a folder for its draws. Closes what was opened on it."""
+
+    url: str
+    folder: Path
+    opened: list[Ledger] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        return make_url(self.url).get_backend_name()
+
+    def open(self, *, clock: Clock = utc_now) -> Ledger:
+        ledger = Ledger(self.url, draws=self.folder / "draws", clock=clock)
+        self.opened.append(ledger)
+        return ledger
+
+    def open_unseen(self) -> Ledger:
+        """Open it in a workspace that has never seen it: nothing outside the database speaks against the database."""
+        ledger = Ledger(self.url, draws=self.folder / f"unseen-{len(self.opened)}")
+        self.opened.append(ledger)
+        return ledger
+
+    def close(self) -> None:
+        while self.opened:
+            self.opened.pop().close()
+
+    @contextmanager
+    def by_hand(self) -> Iterator[Connection]:
+        """A transaction of somebody who goes round the ledger."""
+        url = make_url(self.url)
+        named = url if self.kind == "sqlite" else url.set(drivername="postgresql+psycopg")
+        engine = create_engine(named, poolclass=NullPool)
+        with engine.begin() as connection:
+            yield connection
+
+    def execute(self, *statements: str) -> None:
+        with self.by_hand() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start a process in which `place` is this place and `arguments` a list of texts."""
+        head = "import sys\nfrom pathlib import Path\nfrom tests.privacy.ledger.ledgers import *\n"
+        given = "place, arguments = Place(sys.argv[1], Path(sys.argv[2])), sys.argv[3:]\n"
+        command = [sys.executable, "-c", head + given + script, self.url, str(self.folder), *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def terms(
+    calculus: Calculus | None = None,
+    *,
+    epsilon: int = 3,
+    block: str = "2024",
+    name: str | None = None,
+    **changed: str,
+) -> AccountTerms:
+    calculus = calculus or PureCalculus()
+    delta = 0 if calculus.kind == "pure" else ATTO // 10**9
+    name = name or f"people-{block}"
+    made = AccountTerms(name, "people", block, "row", "add_remove", calculus, epsilon * PICO, delta)
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def request(run_key: str = "run-1", *, noise: tuple[Noise, ...] = (HALF, HALF), **changed: object) -> ChargeRequest:
+    events = tuple(noise_event(part, adjacency="add_remove", rows_per_unit=1) for part in noise)
+    made = ChargeRequest(
+        run_key=run_key,
+        account="people-2024",
+        source=SOURCE,
+        release="people-tables",
+        spec_digest="a" * 64,
+        contract_digest="b" * 64,
+        snapshot_hash=snapshot_mark(KEYED_HASH, "a" * 64),
+        adjacency="add_remove",
+        unit="row",
+        scope="block",
+        rows_per_unit=1,
+        events=events,
+        epsilon=PICO,
+        delta=0,
+    )
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def laplace(amount: Fraction | float | int) -> tuple[Noise, ...]:
+    """Noise that costs `amount` on a pure account."""
+    return (LaplaceNoise(Fraction(str(amount))),)
+
+
+def bind(ledger: Ledger, block: str, *, source: str = SOURCE, population: str = "people") -> str:
+    """Bind a source; return its name."""
+    ledger.bind_source(source, population, time_block(block))
+    return source
+
+
+def ledger_with_account(place: Place, calculus: Calculus | None = None, *, epsilon: int = 3) -> Ledger:
+    ledger = place.open()
+    ledger.open_account(terms(calculus, epsilon=epsilon))
+    bind(ledger, "2024")
+    return ledger
+
+
+def opened(place: Place, *blocks: str, epsilon: int = 3) -> Ledger:
+    """A ledger with an account for each block."""
+    ledger = place.open()
+    for block in blocks:
+        ledger.open_account(terms(block=block, epsilon=epsilon))
+    return ledger
+
+
+def published(ledger: Ledger, run_key: str, **changed: object) -> None:
+    """Charge, draw nothing, publish, and prove it, as every publication is."""
+    ledger.reserve(request(run_key, **changed))  # type: ignore[arg-type]
+    open_grant(ledger, run_key)
+    ledger.allocate_version(run_key)
+    ledger.record_publication(run_key, "e" * 64)
+    ledger.prove(run_key, SIGNER)
+
+
+class Counted:
+    """A handle on exact counts that remembers how often it was opened."""
+
+    def __init__(
+        self, counts: NDArray[np.int64], clique: tuple[str, ...] = ("age",), keyed_hash: str = KEYED_HASH
+    ) -> None:
+        self.opened = 0
+        self._counts = counts
+        self.handle = PrivateCounts(clique, counts.shape, keyed_hash, "b" * 64, self._count)
+
+    def _count(self) -> NDArray[np.int64]:
+        self.opened += 1
+        return self._counts

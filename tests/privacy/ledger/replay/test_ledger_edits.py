@@ -1,0 +1,489 @@
+"""What an owner of the database may change, and who sees it: `run`, `history --verify`, `verify`, or only a witness.
+
+Each edit is made behind a grown ledger's back, on either store. Then one charges, draws and publishes as `run` does
+(the next release, or the run that the edit is about), checks the journal as `history --verify` does, and checks the
+proof of what was published as `verify` does, beside the version before. The same table stands in docs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sqlalchemy import Connection, text
+
+from privacy.grant.grant import open_grant
+from privacy.ledger import books
+from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.journal.merkle import root
+from privacy.ledger.journal.signing import key_id
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.replay.fold import SignedCheckpoint
+from privacy.ledger.store import schema
+from tasks.records.model.version_statements import Proof, read_statement
+from tasks.verification.inclusion import check_inclusion, check_succession
+from tests.privacy.conftest import Databases
+from tests.privacy.ledger.forged_entries import charge_again
+from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, request, terms
+from tests.privacy.ledger.tampering import (
+    FIRST,
+    KEY,
+    SECOND,
+    SIZE,
+    SMALL,
+    chained,
+    grow,
+    head_of,
+    journal_rows,
+    rewrite,
+    root_at,
+    says,
+    seen_by,
+    unguard,
+    unguarded,
+    with_entry,
+)
+
+DOCS = Path(__file__).parents[4] / "docs" / "ledger.md"
+RUN, HISTORY, VERIFY = "run", "history", "verify"
+Act = Callable[[Place], None]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """An edit of the database.
+
+    Args:
+        name: what is done, as the manual says it.
+        act: does it.
+        seen: who sees it: `run`, `history`, `verify`; empty where only a witness can.
+        tried: the run that is tried afterwards; a new one without it.
+        store: whether the release store still has the versions that were published.
+    """
+
+    name: str
+    act: Act
+    seen: frozenset[str]
+    tried: str = "run-5"
+    store: bool = True
+
+
+def sql(*statements: str) -> Act:
+    """Run statements by hand, past the triggers, which are put back."""
+
+    def act(place: Place) -> None:
+        with unguarded(place) as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    return act
+
+
+def edit(name: str, act: Act | str, seen: str, **more: object) -> Edit:
+    return Edit(name, sql(act) if isinstance(act, str) else act, frozenset(seen.split()), **more)  # type: ignore[arg-type]
+
+
+def of(run: str, change: str, table: str = "charges") -> str:
+    return f"UPDATE {table} SET {change} WHERE run_key = '{run}'"
+
+
+def forget_workspace(place: Place) -> None:
+    """Bring the private folder back to what it was: it has seen nothing of the journal."""
+    books.forget_marks(place.folder / "draws")
+
+
+def closed_and_opened(place: Place) -> None:
+    place.open().close_account("people-2024")
+    place.execute("UPDATE accounts SET status = 'open'")
+
+
+def free_charge(place: Place) -> None:
+    """A charge that no entry reserves, under the key of the run that comes next."""
+    kept = "release, spec_digest, population, begins, ends"
+    asked = "replace(request, 'run-4', 'run-5')"
+    sql(
+        f"INSERT INTO charges (run_key, number, {kept}, request, status) "
+        f"SELECT 'run-5', 99, {kept}, {asked}, 'reserved' FROM charges WHERE run_key = 'run-4'",
+        "INSERT INTO charge_parts VALUES ('run-5', 'people-2024', 250000000000)",
+    )(place)
+
+
+def body_of(number: int, **changed: object) -> Act:
+    def act(place: Place) -> None:
+        body = says(journal_rows(place)[number], **changed)["body"]
+        with unguarded(place) as connection:
+            connection.execute(schema.journal.update().where(schema.journal.c.sequence == number).values(body=body))
+
+    return act
+
+
+RAISED = "UPDATE accounts SET cap = {0}, terms = replace(terms, '3000000000000', '{0}')".format(9 * 10**12)
+UNCHARGED = (
+    "DELETE FROM charge_parts WHERE run_key = 'run-4'",
+    "DELETE FROM charges WHERE run_key = 'run-4'",
+    "UPDATE accounts SET spent = spent - 250000000000",
+)
+
+
+def tail_cut(place: Place) -> None:
+    """The last charge was never made."""
+    rewrite(place, lambda rows: rows[: SIZE - 1], *UNCHARGED)
+
+
+def tail_replaced(place: Place) -> None:
+    """Another entry stands in the last charge's place, well chained."""
+    gate = {"kind": "gate_failed", "subject": "people-2024", "body": '{"account": "people-2024"}'}
+    rewrite(place, lambda rows: chained([*rows[: SIZE - 1], {**rows[-1], **gate}]), *UNCHARGED)
+
+
+def past_rewritten(place: Place) -> None:
+    """Another cap was opened, and all that needs no key is fitted to it; checkpoints name another key."""
+    change = with_entry(1, lambda row: says(row, cap=9 * 10**12, epsilon=9 * 10**12))
+    rows = rewrite(place, lambda rows: chained(change(rows)), RAISED)
+    with unguarded(place) as connection:
+        for size in (FIRST, SECOND):
+            made = f"root = '{root_at(rows, size)}', head = '{rows[size - 1]['hash']}', key_id = 'another'"
+            connection.execute(text(f"UPDATE checkpoints SET {made} WHERE size = {size}"))
+
+
+def past_signed(place: Place) -> None:
+    """The past is rewritten by somebody who holds the key and the workspace: all is signed anew."""
+    past_rewritten(place)
+    forget_workspace(place)
+    rows = journal_rows(place)
+    with unguarded(place) as connection:
+        for row in connection.execute(schema.checkpoints.select()).all():
+            size, last, frontier = head_of(rows[: row.size])
+            value = {"ledger": rows[0]["hash"], "size": size, "root": root(frontier), "head": last, "at": row.at}
+            signed = {"signature": SIGNER.sign("checkpoint", value), "key_id": KEY_ID}
+            connection.execute(schema.checkpoints.update().where(schema.checkpoints.c.size == size).values(**signed))
+
+
+def removed(number: int) -> Act:
+    return lambda place: (rewrite(place, lambda rows: chained([*rows[:number], *rows[number + 1 :]])), None)[1]
+
+
+def last_charge_rolled_back(place: Place) -> None:
+    """An older copy of the database, from before the last charge: nothing was published since."""
+    older(place, SIZE - 1, UNCHARGED)
+
+
+def publication_rolled_back(place: Place) -> None:
+    """An older copy of the database, from before the last publication."""
+    older(
+        place,
+        SECOND - 3,
+        (
+            *UNCHARGED,
+            "DELETE FROM checkpoints WHERE size = 12",
+            "DELETE FROM versions WHERE run_key = 'run-3'",
+            "DELETE FROM charge_parts WHERE run_key = 'run-3'",
+            "DELETE FROM charges WHERE run_key = 'run-3'",
+            "UPDATE accounts SET spent = spent - 250000000000",
+        ),
+    )
+
+
+def older(place: Place, size: int, statements: tuple[str, ...]) -> None:
+    rewrite(place, lambda rows: rows[:size], *statements)
+
+
+def with_workspace(act: Act) -> Act:
+    def both(place: Place) -> None:
+        act(place)
+        forget_workspace(place)
+
+    return both
+
+
+def another_ledger(place: Place) -> None:
+    """Another identity: the whole journal chained anew on another beginning."""
+    rewrite(place, lambda rows: chained(with_entry(0, lambda row: says(row, id="0" * 32))(rows)))
+    with unguarded(place) as connection:
+        connection.execute(schema.checkpoints.delete())
+
+
+def triggers_dropped(place: Place) -> None:
+    with place.by_hand() as connection:
+        unguard(connection)
+
+
+def trigger_hollowed(place: Place) -> None:
+    with place.by_hand() as connection:
+        if place.kind == "sqlite":
+            connection.execute(text("DROP TRIGGER journal_refuses_DELETE"))
+            connection.execute(
+                text("CREATE TRIGGER journal_refuses_DELETE BEFORE DELETE ON journal BEGIN SELECT 1; END")
+            )
+        else:
+            connection.execute(text("ALTER TABLE journal DISABLE TRIGGER journal_refuses_DELETE"))
+
+
+def unique_dropped(place: Place) -> None:
+    with place.by_hand() as connection:
+        if place.kind == "postgresql":
+            connection.execute(text("ALTER TABLE journal DROP CONSTRAINT journal_previous_key"))
+        else:
+            rebuilt_without(connection, "journal", ", \n\tUNIQUE (previous)")
+
+
+def rebuilt_without(connection: Connection, table: str, constraint: str) -> None:
+    """SQLite drops no constraint, but who writes its schema table does."""
+    made = str(connection.execute(text(f"SELECT sql FROM sqlite_master WHERE name = '{table}'")).scalar())
+    assert constraint in made
+    connection.execute(text("PRAGMA writable_schema = ON"))
+    connection.execute(
+        text("UPDATE sqlite_master SET sql = :sql WHERE name = :name AND type = 'table'"),
+        {"sql": made.replace(constraint, ""), "name": table},
+    )
+    connection.execute(
+        text("DELETE FROM sqlite_master WHERE type = 'index' AND name LIKE 'sqlite_autoindex_journal%'")
+    )
+    connection.execute(text("PRAGMA writable_schema = OFF"))
+
+
+def dated(at: str) -> Act:
+    """The last entry is dated otherwise, and chained anew: no checkpoint has seen it."""
+
+    def act(place: Place) -> None:
+        rewrite(place, lambda rows: chained([*rows[:-1], {**rows[-1], "at": at}]))
+        forget_workspace(place)
+
+    return act
+
+
+KEY_ID = key_id(KEY)
+EDITS = (
+    # balances and terms
+    edit("an account's spent set to 0", "UPDATE accounts SET spent = 0", "run history"),
+    edit("an account's cap raised", "UPDATE accounts SET cap = cap * 2", "run history"),
+    edit("its cap raised, in its terms too", RAISED, "run history"),
+    edit(
+        "its relation changed",
+        "UPDATE accounts SET terms = replace(terms, 'add_remove', 'replace_one')",
+        "run history",
+    ),
+    edit(
+        "its calculus changed",
+        'UPDATE accounts SET terms = replace(terms, \'"pure"\', \'"renyi","order":"9"\')',
+        "run history",
+    ),
+    edit("its days moved", "UPDATE accounts SET begins = begins + 400, ends = ends + 400", "run history"),
+    edit("its population renamed", "UPDATE accounts SET population = 'firms'", "run history"),
+    edit("an open account closed", "UPDATE accounts SET status = 'closed'", "run history"),
+    edit("a closed account opened", closed_and_opened, "run history"),
+    edit(
+        "a second account put beside it",
+        "INSERT INTO accounts SELECT 'new', population, begins, ends, terms, cap, 0, status FROM accounts",
+        "run history",
+    ),
+    # sources and populations
+    edit("a source bound to another population", "UPDATE sources SET population = 'firms'", "run history"),
+    edit("a source's days moved", "UPDATE sources SET begins = begins + 1, ends = ends + 1", "run history"),
+    edit(
+        "a source bound by hand",
+        "INSERT INTO sources SELECT 'copy', population, block, begins, ends FROM sources",
+        "run history",
+        tried="copy",
+    ),
+    edit("an old charge's population changed", of("run-1", "population = 'firms'"), "run history", tried="open"),
+    # charges and parts
+    edit(
+        "an opened charge called reserved, to return it",
+        of("run-1", "status = 'reserved'"),
+        "run history",
+        tried="return run-1",
+    ),
+    edit("a returned charge called reserved", of("run-2", "status = 'reserved'"), "run history", tried="run-2"),
+    edit("a reserved charge called returned", of("run-4", "status = 'returned'"), "run history", tried="run-4"),
+    edit("a charge put in by hand", free_charge, "run history"),
+    edit(
+        "a charge's request changed",
+        of("run-1", "request = replace(request, '1/2', '1/9')"),
+        "run history",
+        tried="run-1",
+    ),
+    edit("a charge's noise called seeded", of("run-1", "security = 'seeded'"), "run history", tried="run-1"),
+    edit("a charge's part lowered", of("run-4", "amount = 1", "charge_parts"), "run history", tried="run-4"),
+    edit("a charge's part raised", of("run-1", "amount = amount * 2", "charge_parts"), "run history", tried="run-1"),
+    edit("a charge's part deleted", "DELETE FROM charge_parts WHERE run_key = 'run-1'", "run history", tried="run-1"),
+    # draws and versions
+    edit("a draw deleted, to draw again", "DELETE FROM draws", "run history", tried="run-1"),
+    edit("a draw's digest changed", of("run-1", f"sha256 = '{'0' * 64}'", "draws"), "run history", tried="run-1"),
+    edit(
+        "a draw's event changed",
+        of("run-1", "event = replace(event, '1/2', '1/9')", "draws"),
+        "run history",
+        tried="run-1",
+    ),
+    edit("a version's status changed", of("run-1", "status = 'withdrawn'", "versions"), "history"),
+    edit("a version's manifest changed", of("run-1", f"manifest = '{'0' * 64}'", "versions"), "history"),
+    # the journal
+    edit("an entry's text changed", body_of(SIZE - 1, epsilon=1), "run history"),
+    edit("an older entry's text changed", body_of(4, epsilon=1), "history"),
+    edit("an entry removed, all chained anew", removed(4), "run history"),
+    edit("the tail cut off", tail_cut, "run history"),
+    edit("the tail replaced by another", tail_replaced, "run history"),
+    edit("a lawless charge appended", lambda place: (charge_again(place, "run-9", 1), None)[1], "history"),
+    edit("an entry dated years back", dated("2019-01-01T00:00:00Z"), "history"),
+    edit("the journal's head changed", "UPDATE journal_head SET size = size - 1", "run history"),
+    edit("the head's frontier changed", "UPDATE journal_head SET frontier = '[]'", "run history"),
+    edit("a Merkle subtree changed", f"UPDATE journal SET subtrees = '{'0' * 64}' WHERE sequence = 3", "run history"),
+    edit("the past rewritten", past_rewritten, "run history"),
+    # checkpoints and statements
+    edit("the last checkpoint deleted", "DELETE FROM checkpoints WHERE size = 12", "history"),
+    edit("all checkpoints deleted", "DELETE FROM checkpoints", "history verify"),
+    edit("a checkpoint's root changed", f"UPDATE checkpoints SET root = '{'0' * 64}'", "run history"),
+    edit(
+        "a stated balance changed",
+        "UPDATE statements SET balances = replace(balances, ',1250000000000,', ',1,')",
+        "run history",
+    ),
+    edit("the statement of balances deleted (harmless)", "DELETE FROM statements", ""),
+    # the database's own rules
+    edit("the triggers dropped", triggers_dropped, "history"),
+    edit("a trigger that does nothing", trigger_hollowed, "history"),
+    edit("a unique constraint dropped", unique_dropped, "history"),
+    edit("an index dropped", "DROP INDEX ix_journal_kind", "history"),
+    # whole copies
+    edit("the database rolled back, nothing published since", last_charge_rolled_back, "run history"),
+    edit("the database rolled back past a publication", publication_rolled_back, "run history"),
+    edit("database and workspace rolled back past a publication", with_workspace(publication_rolled_back), "history"),
+    edit("database and workspace rolled back, nothing published since", with_workspace(last_charge_rolled_back), ""),
+    edit("another ledger in its place", another_ledger, "history verify"),
+    edit("the past rewritten, by who holds key and workspace", past_signed, "history verify"),
+    edit("key, workspace and release store: all of it rewritten", past_signed, "", store=False),
+)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
+    """The grown ledger of each store, once made."""
+    return {}
+
+
+@pytest.fixture
+def edited(
+    databases: Databases, template: dict[str, Place], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """A copy of a grown ledger, with its private folder."""
+    kind = type(databases).__name__
+    if kind not in template:
+        template[kind] = Place(databases.new(tables=True), tmp_path_factory.mktemp(kind))
+        grow(template[kind])
+        template[kind].close()
+    folder = tmp_path_factory.mktemp("edited")
+    shutil.copytree(template[kind].folder, folder, dirs_exist_ok=True)
+    place = Place(databases.copy(template[kind].url), folder)
+    yield place
+    place.close()
+    databases.drop(place.url)
+
+
+def run(ledger: Ledger, tried: str) -> object:
+    """Do what a command does to this run; return the proof of a new version."""
+    if tried == "open":
+        return ledger.open_account(terms(block="2024-Q4"))
+    if tried.startswith("return "):
+        return ledger.return_charge(tried.removeprefix("return "))
+    if tried == "run-1":
+        ledger.reserve(request("run-1"))
+        return open_grant(ledger, "run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
+    key, source = ("run-5", "copy") if tried == "copy" else (tried, SOURCE)
+    ledger.reserve(request(key, noise=SMALL, source=source))
+    open_grant(ledger, key)
+    ledger.allocate_version(key)
+    ledger.record_publication(key, "f" * 64)
+    return ledger.prove(key, SIGNER)
+
+
+def seen_of(place: Place) -> list[SignedCheckpoint]:
+    rows = journal_rows(place)
+    return [seen_by(rows, FIRST), seen_by(rows, SECOND, "other v1")]
+
+
+def proof_fails(proof: object, before: SignedCheckpoint) -> bool:
+    """Check a proof as `verify` does, beside the version before."""
+    read, findings = read_statement(Proof, json.loads(json.dumps(proof)), where="PROOF.json")
+    assert read is not None
+    findings += check_inclusion(read, public_key=KEY, where="PROOF.json")
+    last = SimpleNamespace(checkpoint=before)
+    return bool(findings + check_succession(read, last, where="PROOF.json", earlier="v1"))  # type: ignore[arg-type]
+
+
+def test_a_ledger_that_nobody_edited_is_refused_by_nobody(edited: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The case in which no column may say anything."""
+    assert who_sees(edited, Edit("nothing", lambda place: None, frozenset()), monkeypatch) == set()
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_an_edit_of_the_database_is_seen_by_whom_the_manual_says(
+    edited: Place, edit: Edit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert who_sees(edited, edit, monkeypatch) == edit.seen
+
+
+def who_sees(place: Place, edit: Edit, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    monkeypatch.setattr(books, "EVERY", 2)  # so that a ledger of 13 entries begins at its signed statement
+    published = seen_of(place)
+    edit.act(place)
+    published = published if edit.store else seen_of(place)
+    seen, proof = set(), None
+    reader = Ledger(place.url, draws=place.folder / "draws", public_key=KEY)
+    place.opened.append(reader)
+    if reader.verify(published, public_key=KEY):
+        seen.add(HISTORY)
+    ledger = Ledger(place.url, draws=place.folder / "draws", signer=SIGNER)
+    place.opened.append(ledger)
+    try:
+        proof = run(ledger, edit.tried)
+    except LedgerCorrupt:
+        seen.add(RUN)
+    if proof is not None and edit.tried == "run-5" and proof_fails(proof, published[0]):
+        seen.add(VERIFY)
+    return seen
+
+
+def test_the_manual_s_table_is_what_was_tried() -> None:
+    """Every edit stands in docs/ledger.md once, with the same marks."""
+    lines = [line.strip().strip("|").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    told = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if len(cells) == 5}
+    for edit in EDITS:
+        marks = ["yes" if who in edit.seen else "" for who in (RUN, HISTORY, VERIFY)]
+        alone = "" if edit.seen or "harmless" in edit.name else "yes"
+        assert told[edit.name] == [*marks, alone], edit.name
+
+
+READ_WHEN_OPENED = {
+    "charge_reserved": "block contract_digest events parts population run_key spec_digest release",
+    "grant_opened": "security",
+    "noise_drawn": "event key number sha256",
+}
+
+
+@pytest.mark.parametrize("kind", READ_WHEN_OPENED)
+def test_an_entry_about_a_run_that_lacks_a_field_is_corruption_when_its_charge_is_opened(
+    sqlite_place: Place, kind: str
+) -> None:
+    """Chained anew, so that its hash is right; whichever field is gone, no other error comes out."""
+    grow(sqlite_place)
+    number, row = next((n, row) for n, row in enumerate(journal_rows(sqlite_place)) if row["kind"] == kind)
+    for name in READ_WHEN_OPENED[kind].split():
+        body = {key: value for key, value in json.loads(row["body"]).items() if key != name}
+        lacking = {**row, "body": json.dumps(body, sort_keys=True)}
+        rewrite(sqlite_place, lambda rows, lacking=lacking: chained([*rows[:number], lacking, *rows[number + 1 :]]))  # type: ignore[misc]
+        with pytest.raises(LedgerCorrupt):
+            open_grant(sqlite_place.open_unseen(), "run-1")
+
+
+def test_a_charge_whose_request_in_the_database_lacks_a_field_is_corruption(sqlite_place: Place) -> None:
+    grow(sqlite_place)
+    sqlite_place.execute("UPDATE charges SET request = replace(request, '\"unit\"', '\"units\"')")
+    with pytest.raises(LedgerCorrupt, match="cannot be read"):
+        open_grant(sqlite_place.open_unseen(), "run-1")

@@ -1,0 +1,266 @@
+"""The ledger's databases: who waits for whom, what a killed process leaves, and what is said when none answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import traceback
+from contextlib import nullcontext
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import make_url, text
+
+from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable
+from privacy.ledger.ledger import Ledger
+from privacy.ledger.store.database import Store
+from tests.privacy.conftest import NewPlace
+from tests.privacy.ledger.ledgers import Place, laplace, ledger_with_account, request
+from tests.privacy.ledger.tampering import unguard
+
+PASSWORD = "Geheimnis-7"
+
+
+# --- no answer ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        (f"postgresql://sudare:{PASSWORD}@127.0.0.1:1/ledger", "does not answer: connection"),
+        (f"postgres://sudare:{PASSWORD}@127.0.0.1:1/ledger", "does not answer: connection"),
+        (f"postgresql://sudare:{PASSWORD}@/ledger?host={{folder}}/missing", "does not answer"),
+        (f"mysql://sudare:{PASSWORD}@localhost/ledger", "begins with mysql://; allowed: sqlite:///"),
+        (f"oracle+nothing://sudare:{PASSWORD}@localhost/ledger", "allowed: sqlite:///"),
+        (f"postgresql://sudare:{PASSWORD}@localhost:port/ledger", "cannot be read; allowed: sqlite:///"),
+        (PASSWORD, "cannot be read"),
+        ("", "cannot be read"),
+        ("sqlite://", "names no plain file"),
+        ("sqlite:///:memory:", "names no plain file"),
+        ("sqlite:///{folder}/ledger.sqlite?mode=ro", "names no plain file"),
+        ("sqlite:///file:{folder}/ledger.sqlite?uri=true", "names no plain file"),
+        (f"postgresql://sudare@127.0.0.1:1/ledger?password={PASSWORD}", "a password among its options"),
+        (f"postgresql://sudare@127.0.0.1:1/ledger?sslpassword={PASSWORD}", "a password among its options"),
+        (f"postgresql://sudare:half@{PASSWORD}@127.0.0.1:1/ledger", "has an @ in its password"),
+        (f"postgresql://sudare:half@{PASSWORD}/with@127.0.0.1:1/ledger", "has an @ in its password"),
+        ("sqlite:///{folder}/missing/ledger.sqlite", "unable to open database file"),
+        ("sqlite:///{folder}", "unable to open database file"),
+        ("sqlite:///{folder}/text.sqlite", "file is not a database"),
+    ],
+)
+def test_a_ledger_that_does_not_answer_is_a_fault_said_quickly_and_without_the_password(
+    tmp_path: Path, url: str, named: str
+) -> None:
+    (tmp_path / "text.sqlite").write_text("no ledger, " * 100)
+    begun = time.monotonic()
+    with pytest.raises(LedgerUnavailable, match=named) as unavailable:
+        Ledger(url.format(folder=tmp_path), draws=tmp_path / "draws")
+    assert time.monotonic() - begun < 5
+    assert unavailable.value.exit_code == 1
+    assert PASSWORD not in str(unavailable.value)
+    assert PASSWORD not in "".join(traceback.format_exception(unavailable.value))
+    assert not (tmp_path / "draws").exists()
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_store_s_repr_shows_no_password(new_place: NewPlace, databases: object) -> None:
+    place = new_place()
+    url = make_url(place.url)
+    if place.kind == "postgresql":
+        url = url.set(username="postgres", password=PASSWORD)
+    store = Store(url.render_as_string(hide_password=False))
+    assert PASSWORD not in repr(store)
+    assert str(url.database) in repr(store)
+    store.close()
+
+
+def test_the_options_of_a_url_are_kept_beside_ours(postgres_databases: object, tmp_path: Path) -> None:
+    url = make_url(postgres_databases.new(tables=True))  # type: ignore[attr-defined]
+    url = url.update_query_dict({"options": "-c application_name=theirs -c statement_timeout=70s"})
+    store = Store(url.render_as_string(hide_password=False))
+    with store.reading() as connection:
+        shown = [
+            connection.execute(text(f"SHOW {name}")).scalar()
+            for name in ("application_name", "statement_timeout", "lock_timeout")
+        ]
+    store.close()
+    assert shown == ["theirs", "70s", "1min"]
+
+
+def test_a_password_with_an_at_sign_is_written_as_a_url_writes_it(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="does not answer") as unavailable:
+        Store(f"postgresql://sudare:half%40{PASSWORD}@127.0.0.1:1/ledger")
+    assert PASSWORD not in str(unavailable.value)
+
+
+def test_a_new_ledger_may_be_in_a_database_with_other_tables(new_place: NewPlace) -> None:
+    place = new_place(tables=False)
+    place.execute("CREATE TABLE theirs (id INTEGER)")
+    assert ledger_with_account(place).verify() == []
+
+
+# --- many processes -----------------------------------------------------------------------------------------
+
+OPENER = "print(place.open().journal()[0].hash)"
+
+
+def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: NewPlace) -> None:
+    place = new_place(tables=False)
+    processes = [place.start(OPENER) for _ in range(3)]
+    hashes = {process.communicate(timeout=60)[0].strip() for process in processes}
+    ledger = place.open()
+    assert hashes == {ledger.journal()[0].hash}
+    assert len(ledger.journal()) == 1
+    assert ledger.verify() == []
+
+
+def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place) -> None:
+    ledger = ledger_with_account(place)
+    before = ledger.journal()
+    other = place.open()
+    with ledger._store.writing() as transaction:
+        ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+        begun = time.monotonic()
+        assert other.journal() == before
+        assert other.account("people-2024").spent == 0
+        assert other.verify() == []
+        assert place.open().journal() == before
+        assert time.monotonic() - begun < 5
+    assert len(other.journal()) == len(before) + 1
+
+
+def test_writers_wait_for_one_another(place: Place) -> None:
+    ledger = ledger_with_account(place)
+    waiting = threading.Thread(target=lambda: place.open().reserve(request("second", noise=laplace(2))))
+    with ledger._store.writing() as transaction:
+        waiting.start()
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert [entry.kind for entry in ledger.journal()[-2:]] == ["source_bound", "charge_reserved"]
+
+
+def test_what_fails_inside_a_transaction_leaves_nothing(place: Place) -> None:
+    ledger = ledger_with_account(place)
+    before = ledger.journal()
+
+    def failing() -> None:
+        with ledger._store.writing() as transaction:
+            ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
+    assert ledger.journal() == before
+    ledger.reserve(request())
+    assert ledger.verify() == []
+
+
+KILLED = """
+import time
+from privacy.ledger.store.ledger_rows import set_account
+ledger = place.open()
+with ledger._store.writing() as transaction:
+    set_account(transaction.connection, "people-2024", spent=1)
+    ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place) -> None:
+    ledger = ledger_with_account(place)
+    before = ledger.journal()
+    process = place.start(KILLED)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    process.stdout.close()
+    begun = time.monotonic()
+    assert ledger.journal() == before
+    assert ledger.account("people-2024").spent == 0
+    assert ledger.reserve(request()).amount == ledger.account("people-2024").spent
+    assert time.monotonic() - begun < 10
+    assert ledger.verify() == []
+
+
+def test_a_second_entry_after_the_same_one_is_refused_by_the_database(place: Place) -> None:
+    """Even a writer that went round the lock cannot fork the chain."""
+    ledger = ledger_with_account(place)
+    copy = (
+        "INSERT INTO journal (sequence, previous, hash, kind, at, body, subject, subtrees) "
+        "SELECT sequence + 9, previous, 'other', kind, at, body, subject, subtrees FROM journal WHERE sequence = 1"
+    )
+    with pytest.raises(LedgerConflict), ledger._store.writing() as transaction:
+        transaction.connection.execute(text(copy))
+    with pytest.raises(LedgerConflict), ledger._store.writing() as transaction:
+        with transaction.at_once():
+            transaction.connection.execute(text(copy))
+    assert ledger.verify() == []
+
+
+def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place) -> None:
+    """Nothing is written after it."""
+    ledger_with_account(place).close()
+    place.execute("DELETE FROM journal_head")
+    ledger = place.open()
+    with pytest.raises(LedgerCorrupt, match="journal_head"):
+        ledger.reserve(request())
+    assert [finding.field for finding in ledger.verify()] == ["head"]
+
+
+def test_a_ledger_whose_first_entry_is_gone_is_corrupt(place: Place) -> None:
+    ledger_with_account(place).close()
+    with place.by_hand() as connection:
+        unguard(connection)
+        connection.execute(text("DELETE FROM journal WHERE sequence = 0"))
+    with pytest.raises(LedgerCorrupt, match="journal entry 0 is missing"):
+        place.open()
+
+
+def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_databases: object, tmp_path: Path) -> None:
+    place = Place(postgres_databases.new(tables=True), tmp_path)  # type: ignore[attr-defined]
+    ledger = ledger_with_account(place)
+    hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+    place.execute(f"{hang_up} pg_backend_pid()")
+    assert ledger.reserve(request()).status == "reserved"
+
+    def charge_and_be_hung_up_on(*, at_once: bool) -> None:
+        with ledger._store.writing() as transaction:
+            place.execute(f"{hang_up} pg_backend_pid()")
+            with transaction.at_once() if at_once else nullcontext():
+                ledger._journal.append(transaction, "source_bound", {"source": "s"}, subject="s")
+
+    for at_once in (False, True):
+        with pytest.raises(LedgerUnavailable, match="does not answer"):
+            charge_and_be_hung_up_on(at_once=at_once)
+    assert ledger.verify() == []
+    place.close()
+
+
+def test_money_columns_hold_integers_only() -> None:
+    from sqlalchemy import BigInteger
+
+    from privacy.ledger.store import schema
+
+    money = (schema.accounts.c.cap, schema.accounts.c.spent, schema.parts.c.amount)
+    assert all(isinstance(column.type, BigInteger) for column in money)
+
+
+def test_the_environment_leads_to_no_other_server(
+    postgres_databases: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database driver alone would follow PGHOSTADDR, to where nothing listens."""
+    url = postgres_databases.new(tables=True)  # type: ignore[attr-defined]
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.9")
+    ledger = Ledger(url, draws=tmp_path)
+    assert ledger.verify() == []
+    ledger.close()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))

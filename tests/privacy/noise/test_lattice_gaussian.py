@@ -1,0 +1,113 @@
+"""Gaussian noise for vectors of floats: its law, its lattice, and outputs that do not tell what it was added to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log, sqrt
+from time import process_time
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from privacy.noise.lattice_gaussian import (
+    LARGEST_STEPS,
+    LATTICE_BITS,
+    add_noise,
+    lattice_of,
+    on_lattice,
+    rounding_slack,
+)
+from privacy.noise.limits import NoiseRefused
+from privacy.noise.random_bytes import SecureBytes, SeededBytes
+from privacy.noise.rounded_gaussian import BLOCK, rounded_gaussian
+from tests.privacy.noise.noise_statistics import FALSE_ALARM
+
+N = 400_000
+THREE_QUARTERS = Fraction(3, 4)
+
+
+def ks_rejects(draws: NDArray[np.float32], deviation: float) -> bool:
+    """Dvoretzky-Kiefer-Wolfowitz at FALSE_ALARM against N(0, deviation^2)."""
+    ordered = np.sort(draws.astype(np.float64))
+    exact, n = norm.cdf(ordered / deviation), ordered.size
+    distance = max((np.arange(1, n + 1) / n - exact).max(), (exact - np.arange(n) / n).max())
+    return bool(distance > sqrt(log(2 / FALSE_ALARM) / (2 * n)))
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("deviation", [Fraction(1), Fraction(13, 1000), Fraction(250)])
+def test_the_noise_has_its_scale(deviation: Fraction) -> None:
+    """n = 400,000, false alarm 1e-9; a scale that is 10 % off, either way, is rejected."""
+    noisy = np.zeros(N, np.float32)
+    add_noise(noisy, standard_deviation=deviation, source=SeededBytes(1))
+    assert not ks_rejects(noisy, float(deviation))
+    assert ks_rejects(noisy, float(deviation) * 1.1)
+    assert ks_rejects(noisy, float(deviation) / 1.1)
+
+
+@pytest.mark.parametrize("exact", [0.0, 0.1, -1 / 3, 12345.678, 3e9])
+def test_an_output_is_a_function_of_whole_numbers_that_are_added_up_exactly(exact: float) -> None:
+    """Rounded entry plus rounded normal, in whole numbers of Python, then one rounding to float32; two blocks."""
+    size, deviation = BLOCK + 40_001, THREE_QUARTERS
+    noisy, lattice = np.full(size, exact, np.float32), Fraction(1, 2 << LATTICE_BITS)
+    add_noise(noisy, standard_deviation=deviation, source=SeededBytes(3))
+    whole, source = [], SeededBytes(3)
+    for start in range(0, size, BLOCK):
+        part = min(BLOCK, size - start)
+        whole += rounded_gaussian(part, standard_deviation=deviation / lattice, source=source).tolist()
+    start_at = round(Fraction(float(np.float32(exact))) / lattice)
+    expected = np.array([np.float32((start_at + each) * float(lattice)) for each in whole])
+    np.testing.assert_array_equal(noisy, expected)
+
+
+def test_the_lattice_is_the_largest_power_of_two_that_is_fine_enough() -> None:
+    """Also where the nearest double of the deviation is a power of two and the deviation is below it."""
+    below = 1 - Fraction(1, 2**80)
+    assert float(below) == 1
+    for deviation in (Fraction(1), below, Fraction(13, 10), Fraction(1, 10**20), Fraction(10**20), Fraction(2, 3)):
+        lattice = Fraction(lattice_of(deviation))
+        assert lattice <= deviation / 2**LATTICE_BITS < 2 * lattice
+
+
+def test_entries_far_off_are_cut_and_never_moved_apart() -> None:
+    """No entry that float32 holds overflows; and cutting keeps every difference or makes it smaller."""
+    exact = np.array([3e38, -3e38, 1e9, 0.0, 1.0], np.float32)
+    steps = on_lattice(exact, lattice_of(Fraction(1)))
+    assert steps.tolist() == [int(LARGEST_STEPS), -int(LARGEST_STEPS), 10**9 << LATTICE_BITS, 0, 1 << LATTICE_BITS]
+    add_noise(exact, standard_deviation=Fraction(1), source=SeededBytes(4))
+    assert np.isfinite(exact).all()
+
+
+def test_rounding_moves_no_vector_farther_than_its_bound() -> None:
+    """Each entry moves by half a step at most, so two vectors come at most g sqrt(n) farther apart."""
+    generator = np.random.default_rng(4)
+    exact = generator.normal(0, 3, 10_001).astype(np.float32)
+    moved = on_lattice(exact, lattice_of(Fraction(2))) * lattice_of(Fraction(2)) - exact
+    assert 0 < np.linalg.norm(moved) <= rounding_slack(exact.size, Fraction(2)) / 2
+
+
+def test_what_is_not_a_float32_vector_is_refused() -> None:
+    source = SecureBytes()
+    for wrong in (np.zeros(3), np.zeros((2, 2), np.float32), np.zeros(6, np.float32)[::2]):
+        with pytest.raises(NoiseRefused, match="float32"):
+            add_noise(wrong, standard_deviation=Fraction(1), source=source)
+    for deviation in (Fraction(0), Fraction(-1), Fraction(1, 10**21), Fraction(10**21), 1.0, float("nan")):
+        with pytest.raises(NoiseRefused, match="standard_deviation"):
+            add_noise(np.zeros(3, np.float32), standard_deviation=deviation, source=source)  # type: ignore[arg-type]
+    given = np.array([1.0, np.inf, 77.5], np.float32)
+    with pytest.raises(NoiseRefused, match="finite") as refused:
+        add_noise(given, standard_deviation=Fraction(1), source=source)
+    assert "77" not in str(refused.value)
+    np.testing.assert_array_equal(given, np.array([1.0, np.inf, 77.5], np.float32))
+
+
+def test_noise_for_a_large_network_takes_a_fraction_of_a_tenth_of_a_second() -> None:
+    """1.6 million entries take about 13 ms of one core's time; five times that is allowed here."""
+    source, noisy, times = SecureBytes(), np.zeros(1_600_000, np.float32), []
+    for _ in range(5):
+        start = process_time()
+        add_noise(noisy, standard_deviation=Fraction(1), source=source)
+        times.append(process_time() - start)
+    assert sorted(times)[2] < 0.065

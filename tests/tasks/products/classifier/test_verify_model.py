@@ -1,0 +1,401 @@
+"""Versions of models: what is published, that it verifies; forged weights, records and charges are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jsonschema import Draft202012Validator
+
+from contracts.contract.contract import Contract
+from contracts.errors import SpecRefused
+from contracts.release.classifier import ModelProduct
+from privacy.classifiers.classifier_model import read_classifier
+from privacy.classifiers.inputs import model_layout
+from privacy.classifiers.safetensors import from_safetensors, to_safetensors
+from privacy.grant.durable_draws import DurableDraws
+from tasks.records.record_schema import record_schema
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, edit, forge, load
+from tests.worlds.classifiers import (
+    TERMS,
+    anonymized_learning,
+    anonymizing_first,
+    dp_sgd,
+    learning_first,
+    with_product,
+)
+from tests.worlds.versions import Version, broken, publish_version
+
+WEIGHTS = "model/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(dp_sgd(), tmp_path_factory.mktemp("wards"))
+
+
+@pytest.fixture
+def version(published: Version, tmp_path: Path) -> Version:
+    return published.copy(tmp_path / "v")
+
+
+def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version) -> None:
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+    assert [check.rule for check in report.checks] == list(range(1, 12))
+    record = load(published.folder / "record.json")
+    Draft202012Validator(record_schema()).validate(record)
+    assert {WEIGHTS, "model/inputs.json", "model/card.md"} < set(published.files)
+    joint = record["groups"]["product"]["fields"]["guarantees"]["value"]["joint"]
+    assert joint["epsilon"] == record["groups"]["guarantee"]["fields"]["epsilon"]["value"]
+    page = (published.folder / "record.html").read_text()
+    parameters = record["groups"]["product"]["fields"]["network"]["value"]["parameters"]
+    assert f"{parameters} weights and biases" in page
+    assert "a classifier, published with differential privacy" in page
+
+
+def test_the_published_weights_classify_by_the_published_inputs_alone(published: Version) -> None:
+    """Whoever has the folder and nothing of ours encodes a row as inputs.json says, and gets the model's answer."""
+    record, inputs = load(published.folder / "record.json"), load(published.folder / "model" / "inputs.json")
+    contract = Contract.model_validate(record["replay"]["contract"])
+    layout = model_layout(contract, ModelProduct.model_validate(record["replay"]["product"]))
+    data = (published.folder / WEIGHTS).read_bytes()
+    model = read_classifier(data, layout, "ward", None)
+    codes = np.array([[0, 1, 2, 0, 1, 2, 1, 0]], dtype=np.uint8)
+    vector = np.zeros(inputs["widths"][0])
+    for each in inputs["inputs"]:
+        code = int(codes[0, [column.name for column in contract.columns].index(each["column"])])
+        start, stop = each["entries"]
+        if "numbers" not in each:
+            vector[start + code] = 1
+        elif code < len(each["numbers"]):
+            vector[start] = float(each["numbers"][code])
+        else:
+            vector[stop - 1] = 1
+    tensors, _ = from_safetensors(data)
+    logits = tensors["layers.0.weight"].astype(np.float64) @ vector + tensors["layers.0.bias"]
+    mine = np.exp(logits) / np.exp(logits).sum()
+    assert np.allclose(mine, model.probabilities(codes)[0], atol=1e-6)
+    assert inputs["label"]["cells"] == list(contract.column("ward").labels)
+
+
+def other_weights(folder: Path) -> None:
+    tensors, about = from_safetensors((folder / WEIGHTS).read_bytes())
+    (folder / WEIGHTS).write_bytes(to_safetensors({**tensors, "layers.0.bias": tensors["layers.0.bias"] + 1}, about))
+
+
+def told(name: str, value: Any) -> Callable[[Json], object]:
+    return lambda record: record["groups"]["product"]["fields"][name].update(value=value)
+
+
+def replayed(**changed: Any) -> Callable[[Json], object]:
+    return lambda record: record["replay"]["model"].update(changed)
+
+
+def restated(record: Json) -> None:
+    """State the digest of the weights that are there, as a forger would."""
+    files = {each["path"]: each["sha256"] for each in record["groups"]["output"]["fields"]["files"]["value"]}
+    record["replay"]["model"]["sha256"] = files[WEIGHTS]
+
+
+FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], object], str]] = {
+    "other weights": (9, other_weights, lambda record: None, "SHA-256"),
+    "other weights, stated": (9, other_weights, restated, "noisy values"),
+    "another card": (
+        9,
+        lambda f: (f / "model/card.md").write_text("# Safe"),
+        lambda r: None,
+        "the bytes that follow",
+    ),
+    "another range": (9, lambda f: None, lambda r: replayed(range=["-9", "9", "-9", "9"])(r), "range"),
+    "a range of two numbers": (5, lambda f: None, lambda r: replayed(range=["-9", "9"])(r), "range"),
+    "another network told": (5, lambda f: None, told("network", {"widths": [1, 2]}), "widths"),
+    "another label told": (5, lambda f: None, told("label", "floor"), "product.label"),
+    "a smaller joint guarantee told": (
+        5,
+        lambda f: None,
+        told("guarantees", {"joint": {"epsilon": "0.1", "delta": "0"}}),
+        "joint.epsilon",
+    ),
+    "another width": (5, lambda f: None, replayed(widths=[13, 4]), "widths"),
+    "another place of the weights": (5, lambda f: None, replayed(weights="model/card.md"), "replay.model.weights"),
+    "a seed": (5, lambda f: None, lambda r: r["replay"].update(seed="0" * 32), "product.seed"),
+    "no checkpoint": (
+        5,
+        lambda f: None,
+        lambda r: [d.update(measurements=None) for d in r["replay"]["draws"]],
+        "product.measured",
+    ),
+    "inputs of another contract": (
+        9,
+        lambda f: edit(f / "model/inputs.json", lambda i: i["label"]["cells"].reverse()),
+        lambda r: None,
+        "the bytes that follow",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+    rule, files, record, says = FORGERIES[name]
+    files(version.folder)
+    forge(version, record=record)
+    report = verify(version.folder, public_key=version.key)
+    assert rule in broken(report), report.findings
+    assert says in "\n".join(map(str, report.findings))
+
+
+def test_options_that_another_model_would_have_been_trained_by_are_caught_by_deep(version: Version) -> None:
+    """The optimizer's rate stands in the learner's digest alone."""
+
+    def change(record: Json) -> None:
+        record["replay"]["product"]["options"]["learning_rate"] = 0.5
+        record["groups"]["product"]["fields"]["options"]["value"]["learning_rate"] = 0.5
+
+    forge(version, record=change)
+    assert verify(version.folder, public_key=version.key).ok
+    assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
+
+
+@pytest.mark.parametrize(
+    ("product", "where", "says"),
+    [
+        ("trainer: dp_sdg, label: ward", "product.trainer", "do you mean 'dp_sgd'"),
+        ("trainer: dp_sgd, label: wrad", "product.label", "write 'ward'"),
+        ("trainer: dp_sgd, label: age", "product.label", "a column of numbers"),
+        ("trainer: dp_sgd, label: one", "product.label", "2 to 1000 cells"),
+        ("trainer: dp_sgd, label: ward, columns: [age, bill]", "product.columns", "the label among them"),
+        ("trainer: dp_sgd, label: ward, columns: [ward]", "product.columns", "at least one other column"),
+        (f"trainer: dp_sgd, label: ward, options: {{{TERMS}, colour: 3}}", "product.options.colour", "colour"),
+        ("trainer: dp_sgd, label: ward, options: {rows_about: 100, batch: 200}", "product.options.batch", "rows"),
+    ],
+)
+def test_products_that_cannot_be_meant_are_refused_before_any_charge(
+    tmp_path: Path, product: str, where: str, says: str
+) -> None:
+    scenario = with_product(f"{{kind: model, {product}}}")
+    with pytest.raises(SpecRefused) as refused:
+        scenario.run(tmp_path)
+    assert where in str(refused.value)
+    assert says in str(refused.value)
+
+
+def test_csv_and_a_relation_without_poisson_samples_are_refused(tmp_path: Path) -> None:
+    product = dp_sgd().product
+    with pytest.raises(SpecRefused, match="csv with a model"):
+        with_product(product, formats="[csv]").run(tmp_path / "csv")
+    replaced = "{unit: {kind: row, scope: block}, adjacency: replace_one, ZEROS}"
+    with pytest.raises(SpecRefused, match="add_remove"):
+        with_product(product, privacy=replaced).run(tmp_path / "replaced")
+
+
+APPROACHES = {each.__name__: each for each in (anonymizing_first, learning_first, anonymized_learning)}
+
+
+@pytest.fixture(scope="module")
+def approaches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in APPROACHES.items()}
+
+
+@pytest.mark.parametrize("name", APPROACHES)
+def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str, Version], name: str) -> None:
+    """The account is charged the joint one; the one of a parameter by itself is smaller, and reported only."""
+    published = approaches[name]
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+    record = load(published.folder / "record.json")
+    Draft202012Validator(record_schema()).validate(record)
+    told = record["groups"]["product"]["fields"]["guarantees"]["value"]
+    joint = told["joint"]["epsilon"]
+    assert joint == record["groups"]["guarantee"]["fields"]["epsilon"]["value"]
+    alone = told["per_parameter"]["epsilon"]
+    if name == "anonymizing_first":
+        assert alone == "none"
+        assert record["replay"]["seed"] is not None
+        assert any("trains again" in text for text in verify(published.folder, public_key=published.key).cannot_tell)
+    else:
+        assert float(alone) < float(joint) / 3
+        assert record["replay"]["seed"] is None
+
+
+def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: dict[str, Version]) -> None:
+    record = load(approaches["learning_first"].folder / "record.json")
+    told = record["groups"]["product"]["fields"]
+    assert float(told["guarantees"]["value"]["per_parameter"]["epsilon"]) == pytest.approx(0.3, rel=1e-6)
+    limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
+    assert told["clamped"]["value"] == limits
+    (draw,) = record["replay"]["draws"]
+    parameters = told["network"]["value"]["parameters"]
+    assert (draw["event"]["move"], draw["event"]["times"]) == (2**16, parameters)
+
+
+def test_a_smaller_epsilon_of_a_parameter_than_follows_is_caught(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+
+    def change(record: Json) -> None:
+        record["groups"]["product"]["fields"]["guarantees"]["value"]["per_parameter"]["epsilon"] = "0.001"
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {5}
+    assert "per_parameter" in "\n".join(map(str, report.findings))
+
+
+def test_a_model_whose_weights_leave_the_range_that_they_were_clamped_to_is_caught(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+    other_weights(version.folder)
+    forge(version, record=restated)
+    report = verify(version.folder, public_key=version.key)
+    assert 9 in broken(report)
+    assert "biases outside of the range -0.25 to 0.5" in "\n".join(map(str, report.findings))
+
+
+def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weights(
+    approaches: dict[str, Version],
+) -> None:
+    """So little epsilon clamps some number of each kind at both ends of its own range, which the plan calls noise."""
+    tensors, about = from_safetensors((approaches["learning_first"].folder / "model/model.safetensors").read_bytes())
+    limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
+    assert {name: about[name] for name in limits} == limits
+    weights = np.concatenate([each.ravel() for name, each in tensors.items() if name.endswith("weight")])
+    biases = np.concatenate([each.ravel() for name, each in tensors.items() if name.endswith("bias")])
+    assert (weights.min(), weights.max()) == (-1.0, 1.0)
+    assert biases.min() >= -0.25
+    assert biases.max() <= 0.5
+
+
+def first_draw(**changed: Any) -> Callable[[Json], object]:
+    return lambda record: record["replay"]["draws"][0].update(changed)
+
+
+def everywhere(kind: str, **changed: Any) -> tuple[Callable[[Json], object], Callable[[list[Json]], object]]:
+    """Change the events of all draws in the record, in the journal and in what was planned."""
+
+    def in_record(record: Json) -> None:
+        for draw in record["replay"]["draws"]:
+            draw["event"].update(changed)
+
+    def in_journal(entries: list[Json]) -> None:
+        for entry in entries:
+            for event in entry["body"].get("events", []) if isinstance(entry["body"], dict) else []:
+                event.update(changed)
+            if entry["kind"] == "noise_drawn":
+                entry["body"]["event"].update(changed)
+
+    return in_record, in_journal
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "says"),
+    [
+        ("learning_first", {"times": 1}, "times"),
+        ("learning_first", {"move": 1}, "move"),
+        ("anonymized_learning", {"moves": [1]}, "moves"),
+    ],
+)
+def test_a_sensitivity_that_is_understated_everywhere_is_caught(
+    approaches: dict[str, Version], tmp_path: Path, name: str, changed: Json, says: str
+) -> None:
+    """Even where record, journal and charge agree: it is derived anew from the layers."""
+    version = approaches[name].copy(tmp_path / "v")
+    record, journal = everywhere(name, **changed)
+    forge(version, record=record, journal=journal)
+    report = verify(version.folder, public_key=version.key)
+    assert 6 in broken(report), report.findings
+    assert f"event.{says}" in "\n".join(map(str, report.findings))
+
+
+def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[str, Version], tmp_path: Path) -> None:
+    version = approaches["learning_first"].copy(tmp_path / "v")
+    (path,) = (version.folder / "measurements").iterdir()
+    table = pq.read_table(path)
+    values = table.column("value").to_numpy().copy()
+    values[0] = (values[0] + 1) % 2**16
+    pq.write_table(pa.Table.from_arrays([pa.array(values)], schema=table.schema), path, compression="zstd")
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert {8, 9} <= broken(report), report.findings
+
+
+def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
+    approaches: dict[str, Version], tmp_path: Path
+) -> None:
+    """What has to be estimated first is checked by doing it again."""
+    version = approaches["anonymizing_first"].copy(tmp_path / "v")
+    other_weights(version.folder)
+    forge(version, record=restated)
+    assert verify(version.folder, public_key=version.key).ok
+    assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
+
+
+def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    """Ctrl-C after the first of two checkpoints: nothing is drawn twice, nothing is charged twice."""
+    scenario = anonymized_learning()
+    draw, stopped = DurableDraws.drawn, []
+
+    def once(self: DurableDraws, asked: Any, *rest: Any, **named: Any) -> Any:
+        if asked.key.endswith("/00001") and not stopped:
+            stopped.append(asked.key)
+            raise KeyboardInterrupt
+        return draw(self, asked, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DurableDraws, "drawn", once)
+        with pytest.raises(KeyboardInterrupt):
+            scenario.run(tmp_path)
+        made = publish_version(scenario, tmp_path)
+    record = load(made.folder / "record.json")
+    assert [draw["parameters"]["interval"] for draw in record["replay"]["draws"]] == [0, 1]
+    assert verify(made.folder, public_key=made.key, deep=True).ok
+
+
+@pytest.mark.parametrize(
+    ("product", "where", "says"),
+    [
+        ("trainer: learning_first, label: ward, options: {parameter_epsilon: 10}", "charge.epsilon", "joint epsilon"),
+        (
+            "trainer: learning_first, label: ward, options: {lowest: 1, highest: 1}",
+            "product.options",
+            "lowest must lie below highest",
+        ),
+        (
+            "trainer: learning_first, label: ward, options: {noise: gaussian, parameter_epsilon: 1}",
+            "product.options.parameter_epsilon",
+            "laplace",
+        ),
+        ("trainer: anonymized_learning, label: ward", "product", "rows_about"),
+        (
+            "trainer: anonymized_learning, label: ward, options: {rows_about: 3000, checkpoints: 3}",
+            "product",
+            "a multiple",
+        ),
+        ("trainer: anonymizing_first, label: ward, options: {generator: amm}", "product.generator", "no generator"),
+        (
+            "trainer: anonymizing_first, label: ward, options: {generator: mst, generator_options: {time_limit: 3}}",
+            "product.options.generator_options",
+            "drop it",
+        ),
+        (
+            "trainer: anonymizing_first, label: ward, options: {generator: mst, generator_options: {colour: 3}}",
+            "product.options.generator_options",
+            "colour",
+        ),
+    ],
+)
+def test_what_the_approaches_cannot_do_is_refused_before_any_charge(
+    tmp_path: Path, product: str, where: str, says: str
+) -> None:
+    with pytest.raises(SpecRefused) as refused:
+        with_product(f"{{kind: model, {product}}}").run(tmp_path)
+    assert where in str(refused.value)
+    assert says in str(refused.value)

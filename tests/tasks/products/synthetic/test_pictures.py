@@ -1,0 +1,284 @@
+"""Columns of pictures: read by their contract, refused where they mean nothing, released, and verified."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
+from contracts.errors import GateBroken, SpecRefused
+from contracts.release.spec import Source
+from flows.request import read_request
+from privacy.learning.layout import row_layout
+from privacy.marginals.seeds import PostProcessingSeed
+from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_rows import SnapshotRows
+from tasks.ingest import ingest
+from tasks.sample import sample
+from tasks.validate import validate
+from tasks.verify import verify
+from tests.tasks.intake import KEY
+from tests.tasks.records.charts.test_page_pictures import picture
+from tests.tasks.verification.forgery import edit, forge, load
+from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH, PictureScenario, as_table, drawn
+from tests.worlds.tables import CONTRACT, SPEC
+from tests.worlds.versions import Version, broken, publish_version
+
+PLACES = HEIGHT * WIDTH
+DATA = "data/shapes.parquet"
+
+
+def contract_at(folder: Path, *, gates: str = "[]", properties: str = PICTURE + SHAPE) -> Contract:
+    text = CONTRACT.format(
+        api="v3.1.0",
+        id="shapes",
+        title="Shapes",
+        version="1.0.0",
+        description="",
+        table="shapes",
+        privacy=f"          {{unit: {{kind: row, scope: block}}, adjacency: add_remove, gates: {gates}}}",
+        properties=properties,
+    )
+    (folder / "shapes.odcs.yaml").write_text(text)
+    return load_contract(folder / "shapes.odcs.yaml")
+
+
+def taken_in(table: pa.Table, contract: Contract, folder: Path, select: str | None = None) -> PrivateTable:
+    pq.write_table(table, folder / "shapes.parquet")
+    source = Source(path=folder / "shapes.parquet", select=select)
+    return ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB")
+
+
+def _made(folder: Path) -> Path:
+    """A folder for another table."""
+    (folder / "other").mkdir()
+    return folder / "other"
+
+
+def codes_of(table: PrivateTable, contract: Contract) -> np.ndarray:
+    codes = SnapshotRows(table, contract).rows(["picture"])._read()
+    assert codes.shape[1] == PLACES
+    return codes
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_pictures_arrive_as_they_were_delivered(tmp_path: Path, fixed: bool) -> None:
+    """Lists of fixed size and others; the snapshot keeps arrays of small numbers, and takes itself up again."""
+    contract, (levels, which) = contract_at(tmp_path), drawn(300)
+    table = taken_in(as_table(levels, which, fixed=fixed), contract, tmp_path)
+    assert (codes_of(table, contract) == levels).all()
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        kinds = dict(row[:2] for row in connection.execute("DESCRIBE codes").fetchall())
+    assert kinds["picture"] == f"UTINYINT[{PLACES}]"
+    again = taken_in(as_table(levels, which, fixed=fixed), contract, tmp_path)
+    assert again.keyed_hash == table.keyed_hash
+
+
+def test_a_picture_that_does_not_fit_is_read_by_the_null_policy_and_stops_nothing(tmp_path: Path) -> None:
+    """Law 3: another size, none at all, levels outside, levels that are missing or no whole numbers."""
+    contract = contract_at(tmp_path)
+    whole = [float(place % 16) for place in range(PLACES)]
+    rows = [whole, whole[:-1], [*whole, 1.0], None, [99.0, -3.0, None, 1.5, float("nan"), *whole[5:]]]
+    table = pa.table({"picture": pa.array(rows, pa.list_(pa.float64())), "shape": ["bar"] * 5})
+    made = taken_in(table, contract, tmp_path)
+    found = codes_of(made, contract)
+    assert found[0].tolist() == [int(level) for level in whole]
+    assert (found[1:4] == 2).all()
+    assert found[4].tolist() == [15, 0, 2, 2, 2, *(int(level) for level in whole[5:])]
+    outcomes = {each.name: each.passed for each in validate(made, contract, folder=tmp_path / "run")}
+    assert outcomes["nulls:picture"] is outcomes["type:picture"] is False
+    assert outcomes["domain:shape"] is True
+
+
+def test_whole_pictures_hold_every_check_and_a_level_outside_breaks_the_domain_alone(tmp_path: Path) -> None:
+    contract, (levels, which) = contract_at(tmp_path), drawn(50)
+    made = taken_in(as_table(levels, which), contract, tmp_path)
+    assert all(each.passed for each in validate(made, contract, folder=tmp_path / "run"))
+    levels[7, 3] = 16
+    other = taken_in(as_table(levels, which), contract, tmp_path)
+    outcomes = {each.name: each.passed for each in validate(other, contract, folder=tmp_path / "run")}
+    assert [name for name, passed in outcomes.items() if not passed] == ["domain:picture"]
+
+
+def test_a_gate_on_the_size_stops_the_release_without_a_value(tmp_path: Path) -> None:
+    """Whoever wants varying sizes to stop a release declares that gate; the message names column and policy."""
+    contract = contract_at(tmp_path, gates="['type:picture']")
+    rows = [[1] * PLACES, [7] * 3]
+    made = taken_in(
+        pa.table({"picture": pa.array(rows, pa.list_(pa.uint8())), "shape": ["bar", "box"]}), contract, tmp_path
+    )
+    with pytest.raises(GateBroken) as refused:
+        validate(made, contract, folder=tmp_path / "run")
+    (finding,) = refused.value.findings
+    assert "picture" in finding.where
+    assert finding.field == "gate type:picture"
+    assert finding.allowed == f"{PLACES} whole numbers in every row that has a value"
+    assert "7" not in finding.found
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (pa.array([[[1, 2]], [[3, 4]]]), r"values of type BIGINT\[\]\[\]"),
+        (pa.array([[True], [False]]), r"values of type BOOLEAN\[\]"),
+        (pa.FixedSizeListArray.from_arrays(pa.array(range(12)), 6), "lists of 6 numbers"),
+    ],
+)
+def test_a_column_that_holds_no_such_lists_is_refused_by_its_type(
+    tmp_path: Path, values: pa.Array, found: str
+) -> None:
+    contract = contract_at(tmp_path)
+    with pytest.raises(GateBroken, match=found) as refused:
+        taken_in(pa.table({"picture": values, "shape": ["bar", "box"]}), contract, tmp_path)
+    (finding,) = refused.value.findings
+    assert (finding.field, finding.allowed) == ("column 'picture'", f"lists of {PLACES} numbers")
+    assert not (tmp_path / "run" / "snapshot.duckdb").exists()
+
+
+@pytest.mark.parametrize("values", [pa.nulls(2), pa.array([float("nan"), None]), pa.array([3, 4])], ids=str)
+def test_what_a_column_is_stored_as_where_nobody_has_a_picture_is_not_refused(
+    tmp_path: Path, values: pa.Array
+) -> None:
+    """Whether anybody has one may be a matter of one person; a number is one more picture that does not fit."""
+    contract = contract_at(tmp_path)
+    table = taken_in(pa.table({"picture": values, "shape": ["bar", "box"]}), contract, tmp_path)
+    missing = taken_in(pa.table({"picture": pa.array([[], []]), "shape": ["bar", "box"]}), contract, _made(tmp_path))
+    assert (codes_of(table, contract) == codes_of(missing, contract)).all()
+
+
+def test_a_select_may_project_and_rename(tmp_path: Path) -> None:
+    contract, (levels, which) = contract_at(tmp_path), drawn(20)
+    table = as_table(levels, which).rename_columns(["scan", "shape"])
+    made = taken_in(table, contract, tmp_path, "SELECT scan AS picture, shape FROM source WHERE shape <> 'dot'")
+    assert (codes_of(made, contract) == levels[which != 2]).all()
+
+
+def test_a_layout_has_an_entry_a_place(tmp_path: Path) -> None:
+    layout = row_layout(contract_at(tmp_path))
+    column = layout.column("picture")
+    assert (column.kind, column.length, layout.width, layout.code_width) == ("array", PLACES, PLACES + 3, PLACES + 1)
+    assert column.table[:, 0].tolist() == [level / 15 for level in range(16)]
+
+
+def refusals(folder: Path, product: str, formats: str = "[parquet]", charge: str = "1e-9") -> str:
+    contract_at(folder)
+    spec = SPEC.format(
+        release="shapes",
+        source="{path: shapes.parquet}",
+        account="shapes",
+        epsilon="1",
+        delta=charge,
+        product=product,
+        store="releases",
+        formats=formats,
+    ).replace("contract.odcs.yaml", "shapes.odcs.yaml")
+    (folder / "spec.yaml").write_text(spec)
+    with pytest.raises(SpecRefused) as refused:
+        read_request(folder / "spec.yaml")
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("generator", ["aim", "mst", "privbayes", "independent"])
+def test_generators_that_measure_marginals_refuse_pictures_in_the_plan(tmp_path: Path, generator: str) -> None:
+    said = refusals(tmp_path, f"{{kind: synthetic, generator: {generator}}}")
+    assert f"'picture' holds pictures, which '{generator}' cannot make" in said
+    assert "class_gaussian" in said
+
+
+def test_tables_and_csv_refuse_pictures(tmp_path: Path) -> None:
+    tables = "{kind: tables, mechanism: laplace, tables: [[shape], [shape, picture]]}"
+    said = refusals(tmp_path, tables)
+    assert "product.tables[1].columns[1]" in said
+    assert "a picture has no cells to count" in said
+    gaussians = "{kind: synthetic, generator: class_gaussian, options: {label: shape}}"
+    assert "csv with 'picture', a column of pictures" in refusals(tmp_path, gaussians, "[parquet, csv]")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(PictureScenario(), tmp_path_factory.mktemp("shapes"))
+
+
+@pytest.fixture
+def version(published: Version, tmp_path: Path) -> Version:
+    return published.copy(tmp_path / "v")
+
+
+def test_a_version_of_pictures_verifies(published: Version) -> None:
+    report = verify(published.folder, public_key=published.key, deep=True)
+    assert report.ok, report.findings
+
+
+def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(published: Version) -> None:
+    """Each label's mean picture is nearest to the form that rows of that label were drawn from."""
+    table = pq.read_table(published.folder / DATA)
+    assert str(table.schema.field("picture").type) == f"fixed_size_list<element: uint8>[{PLACES}]"
+    levels = table.column("picture").combine_chunks().flatten().to_numpy().reshape(-1, PLACES)
+    assert levels.max() <= 15
+    shapes = np.array(table.column("shape").to_pylist())
+    real, which = drawn(3000)
+    for number, shape in enumerate(SHAPES):
+        mine = levels[shapes == shape].mean(axis=0)
+        distances = [np.linalg.norm(mine - real[which == other].mean(axis=0)) for other in range(3)]
+        assert np.argmin(distances) == number, shape
+    croissant = load(published.folder / "croissant.json")
+    (rows,) = [each for each in croissant["recordSet"] if each["name"] == DATA.removesuffix(".parquet")]
+    (field,) = [each for each in rows["field"] if each["name"] == "picture"]
+    assert (field["dataType"], field["isArray"], field["arrayShape"]) == ("sc:Integer", True, str(PLACES))
+
+
+def test_the_page_shows_a_contact_sheet_of_published_pictures(published: Version) -> None:
+    """A row a label, from the first rows of the data, on white; the highest level is nearly white."""
+    page = (published.folder / "record.html").read_text()
+    (source,) = re.findall(r'<img src="(data:image/png;base64,[^"]+)"', page)
+    pixels, _ = picture(source)
+    assert pixels.shape == (3 * (HEIGHT + 2) - 2, 12 * (WIDTH + 2) - 2)
+    table = pq.read_table(published.folder / DATA).slice(0, 8192)
+    levels = table.column("picture").combine_chunks().flatten().to_numpy().reshape(-1, HEIGHT, WIDTH)
+    first_box = levels[table.column("shape").to_pylist().index("box")].astype(int)
+    assert (pixels[HEIGHT + 2 : 2 * HEIGHT + 2, :WIDTH] == first_box * 254 // 15).all()
+    assert (pixels[HEIGHT : HEIGHT + 2] == 255).all()
+
+
+def change_a_place(folder: Path) -> None:
+    table = pq.read_table(folder / DATA)
+    levels = table.column("picture").combine_chunks().flatten().to_numpy().copy()
+    levels[3 * PLACES + 4] = (levels[3 * PLACES + 4] + 1) % 16
+    kind = table.schema.field("picture").type
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(levels), type=kind)
+    pq.write_table(table.set_column(0, table.schema.field("picture"), lists), folder / DATA, compression="zstd")
+
+
+def test_a_changed_place_of_a_picture_is_found(version: Version) -> None:
+    change_a_place(version.folder)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}, report.findings
+    assert "column picture, row 4, place 5" in str(report.findings[0])
+
+
+def test_pictures_of_another_size_in_the_contract_are_found(version: Version) -> None:
+    def turn(record: dict) -> None:
+        domain = record["replay"]["contract"]["columns"][0]["domain"]
+        domain["height"] = HEIGHT + 1
+
+    edit(version.folder / "record.json", turn)
+    forge(version)
+    assert {5} <= broken(verify(version.folder, public_key=version.key))
+
+
+def test_further_pictures_come_from_the_model_as_parquet_alone(published: Version, tmp_path: Path) -> None:
+    seed, to = PostProcessingSeed(5), tmp_path / "more.parquet"
+    sample(published.folder, rows=40, where={"shape": ["bar"]}, seed=seed, to=to)
+    assert set(pq.read_table(to).column("shape").to_pylist()) == {"bar"}
+    with pytest.raises(SpecRefused, match="a column of pictures"):
+        sample(published.folder, rows=4, where={}, seed=seed, to=tmp_path / "more.csv")
+    with pytest.raises(Exception, match="a column of pictures"):
+        sample(published.folder, rows=4, where={"picture": ["3"]}, seed=seed, to=tmp_path / "other.parquet")

@@ -1,0 +1,236 @@
+"""A release at several resolutions, from the spec to a version that verify replays, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from privacy.grant.grant import open_grant
+from privacy.ledger.ledger import Ledger
+from tasks.products.tables.table_refinement import refine
+from tasks.records.record_schema import record_schema
+from tasks.verify import verify
+from tests.tasks.verification.forgeries import event, processed
+from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
+from tests.worlds.hierarchies import mesh, nested
+from tests.worlds.tables import counted, made_up_rows
+from tests.worlds.versions import Version, broken, publish_version
+
+SCENARIOS = {"mesh": mesh, "nested": nested}
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+    """A mesh of 64 x 64 cells with pure noise; places and months with Gaussian noise, a flat table and CSV."""
+    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in SCENARIOS.items()}
+
+
+def counts(version: Version, file: str, column: str = "count") -> np.ndarray:
+    values: np.ndarray = pq.read_table(version.folder / file)[column].to_numpy()
+    return values
+
+
+def table(version: Version) -> Any:
+    return load(version.folder / "record.json")["replay"]["tables"][0]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[str, Version], name: str) -> None:
+    """Every level has its data and its measurements, in its own cells; all of it is verified."""
+    version = trees[name]
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    jsonschema.Draft202012Validator(record_schema()).validate(load(version.folder / "record.json"))
+    stated = table(version)
+    total = counts(version, stated["data"]).sum()
+    for level in stated["levels"]:
+        assert counts(version, level["data"]).sum() == total
+        assert counts(version, level["data"]).min() >= 0
+        assert len(counts(version, level["measurements"], "noisy")) == len(counts(version, level["data"]))
+    cells = {"mesh": [4, 16, 64, 256, 1024, 4096], "nested": [6, 18, 105]}[name]
+    assert [len(counts(version, each["data"])) for each in (*stated["levels"], stated)] == cells
+
+
+def test_the_blocks_of_the_mesh_are_the_sums_of_its_cells(trees: dict[str, Version]) -> None:
+    """Summed by hand, from the published files alone."""
+    fine = counts(trees["mesh"], "data/mesh.parquet").reshape(64, 64)
+    for size in (2, 4, 8, 16, 32):
+        blocks = fine.reshape(64 // size, size, 64 // size, size).sum(axis=(1, 3))
+        np.testing.assert_array_equal(counts(trees["mesh"], f"data/mesh.{size}x{size}.parquet"), blocks.reshape(-1))
+
+
+def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict[str, Version]) -> None:
+    """And groups of places and months add up, by label."""
+    version = trees["nested"]
+    replay = load(version.folder / "record.json")["replay"]
+    total = replay["total"]["value"]
+    assert replay["total"]["kind"] == "estimated"
+    assert counts(version, "data/sex.parquet").sum() == counts(version, "data/moves.parquet").sum() == total
+    fine = pq.read_table(version.folder / "data/moves.parquet").to_pandas().astype({"place": str, "moved": str})
+    coarse = pq.read_table(version.folder / "data/moves.region_x_year.parquet").to_pandas()
+    inside = fine[
+        fine.place.isin(["Aoba", "Izumi", "Natori", "Sakata", "Tsuruoka"]) & fine.moved.str.startswith("2024")
+    ]
+    there = coarse[(coarse.place == "Tohoku") & (coarse.moved == "2024")]
+    assert inside["count"].sum() == there["count"].item()
+    csv = (version.folder / "data/moves.region_x_year.csv").read_text().splitlines()
+    assert csv[0] == "place,moved,count,lower,upper"
+    assert len(csv) == 1 + 6
+
+
+def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: dict[str, Version]) -> None:
+    version = trees["mesh"]
+    record = load(version.folder / "record.json")
+    told = processed(record, "mesh")
+    assert [level["level"] for level in told["levels"]] == ["32x32", "16x16", "8x8", "4x4", "2x2", "mesh"]
+    assert told["total_from"] == "levels"
+    for level in told["levels"]:
+        assert float(level["variance_when_consistent"]) < float(level["variance"])
+    draws = record["groups"]["ledger"]["fields"]["draws"]["value"]
+    assert [draw["level"] for draw in draws] == ["32x32", "16x16", "8x8", "4x4", "2x2", "none"]
+    assert all(draw["l1_sensitivity"] == 1 for draw in draws)
+    assert {d["coarsening"]["level"] for d in record["replay"]["draws"][:-1]} == {d["level"] for d in draws[:-1]}
+    page = (version.folder / "record.html").read_text(encoding="utf-8")
+    assert "Its resolutions, which all add up" in page
+    assert 'href="data/mesh.16x16.parquet"' in page
+    assert "estimated from its noisy levels" in page
+
+
+def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: Path) -> None:
+    """Again from the opened grant, with other rows: nothing is drawn again, and the refined levels are the same."""
+    scenario = mesh()
+    first = scenario.run(tmp_path)
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
+    grant, contract = open_grant(ledger, first.run_key), first.contract
+    rows = made_up_rows(contract, 10)
+    measured = [
+        grant.measure(counted(contract, draw.clique, rows).coarser(draw.coarsening), noise=draw.noise, key=draw.key)
+        for draw in first.plan.draws
+    ]
+    (table,), (before,) = refine(first.spec.product, first.plan, contract, measured), first.tables
+    entries = ledger.entries_of(first.run_key)
+    ledger.close()
+    assert [entry.kind for entry in entries].count("noise_drawn") == len(measured) == 6
+    for again, known in zip(
+        (*table.refined.coarser, table.refined), (*before.refined.coarser, before.refined), strict=True
+    ):
+        np.testing.assert_array_equal(again.values, known.values)
+        np.testing.assert_array_equal(again.intervals.upper, known.intervals.upper)
+
+
+def forged(version: Version, folder: Path, **changes: Any) -> tuple[Version, set[int], str]:
+    copy = version.copy(folder / "v")
+    files = changes.pop("files", lambda at: None)
+    files(copy.folder)
+    forge(copy, **changes)
+    report = verify(copy.folder, public_key=copy.key)
+    assert not report.ok
+    return copy, broken(report), "\n".join(map(str, report.findings))
+
+
+def test_a_forged_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
+    """Two rows moved between two blocks, every checksum and signature made to agree."""
+
+    def files(folder: Path) -> None:
+        path = folder / "data" / "mesh.32x32.parquet"
+        before = pq.read_table(path)["count"].to_numpy()
+        set_cell(path, "count", 0, before[0] + 2)
+        set_cell(path, "count", 1, before[1] - 2)
+        digest = digest_of(path, "count")
+        edit(folder / "record.json", lambda r: r["replay"]["tables"][0]["levels"][0].update(sha256=digest))
+
+    _, rules, says = forged(trees["mesh"], tmp_path, files=files)
+    assert rules == {9}
+    assert "data/mesh.32x32.parquet: column count, row 1" in says
+
+
+def test_a_forged_noisy_value_of_a_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
+    def files(folder: Path) -> None:
+        path = folder / "measurements" / "mesh.16x16.parquet"
+        set_cell(path, "noisy", 3, int(pq.read_table(path)["noisy"][3].as_py()) + 40)
+
+    _, rules, says = forged(trees["mesh"], tmp_path, files=files)
+    assert {8, 9} <= rules
+    assert "measurements/mesh.16x16.parquet: SHA-256 of column noisy" in says
+
+
+def csv_forged(folder: Path) -> None:
+    path = folder / "data" / "moves.region_x_year.csv"
+    lines = path.read_text().splitlines()
+    for row, by in ((1, -1), (2, 1)):
+        place, moved, count, *ends = lines[row].split(",")
+        lines[row] = ",".join([place, moved, str(int(count) + by), *ends])
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_forged_csv_of_a_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
+    _, rules, says = forged(trees["nested"], tmp_path, files=csv_forged)
+    assert rules == {9}
+    assert "data/moves.region_x_year.csv" in says
+
+
+def regrouped(record: Any) -> None:
+    """Say that Natori lies in the other prefecture."""
+    groups = record["replay"]["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"]
+    groups[0][1].remove("Natori")
+    groups[1][1].append("Natori")
+
+
+def lost(record: Any) -> None:
+    record["replay"]["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"][0][1].remove("Natori")
+
+
+RECORDS = {
+    "other groups": (regrouped, {6}, "coarsening"),
+    "a label in no group": (lost, {5}, "no group has the label 'Natori'"),
+    "a level less": (lambda r: r["replay"]["tables"][0]["levels"].pop(), {5}, "levels"),
+    "another file": (
+        lambda r: r["replay"]["tables"][0]["levels"][0].update(data="data/sex.parquet"),
+        {5},
+        "levels.data",
+    ),
+    "another digest of the sums": (
+        lambda r: r["replay"]["draws"][1]["coarsening"].update(sha256="0" * 64),
+        {6},
+        "coarsening",
+    ),
+    "a draw of the table itself": (lambda r: r["replay"]["draws"][1].update(coarsening=None), {6}, "coarsening"),
+    "another shape": (lambda r: r["replay"]["draws"][1].update(shape=[6]), {6}, "shape"),
+    "another method": (lambda r: r["replay"]["tables"][0].update(method="simplex"), {5}, "hierarchy"),
+    "no hierarchy": (
+        lambda r: r["replay"]["product"]["tables"][0].update(hierarchy=None),
+        {5},
+        "levels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_that_tells_another_hierarchy_is_caught(
+    trees: dict[str, Version], tmp_path: Path, name: str
+) -> None:
+    change, rules, says = RECORDS[name]
+    _, found, text = forged(trees["nested"], tmp_path, record=change)
+    assert rules <= found
+    assert says in text
+
+
+def test_a_level_with_less_noise_than_it_cost_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
+    """The event of a coarse draw says twice the sensitivity's share: costs no longer follow from it."""
+    record, journal = event(0, lambda e: e.update(inverse_scale="1/5"))
+    _, found, _ = forged(trees["mesh"], tmp_path, record=record, journal=journal)
+    assert {7, 8} <= found
+
+
+def test_a_file_of_a_level_that_is_gone_is_missed(trees: dict[str, Version], tmp_path: Path) -> None:
+    version = trees["mesh"].copy(tmp_path / "v")
+    (version.folder / "measurements" / "mesh.8x8.parquet").unlink()
+    report = verify(version.folder, public_key=version.key)
+    assert 1 in broken(report)
+    skipped = [skip for check in report.checks for skip in check.skipped]
+    assert any("data/mesh.parquet: its measurements" in skip for skip in skipped)

@@ -1,0 +1,488 @@
+"""Sparse tables from the spec to a version that verify replays, and forged ones that it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jsonschema import Draft202012Validator
+
+from contracts.contract.odcs import load_contract
+from contracts.errors import SpecRefused
+from contracts.release.spec import load_spec
+from contracts.release.spec_checks import check_spec
+from privacy.grant.grant import open_grant
+from privacy.ledger.draw_files import listing_digest
+from privacy.ledger.ledger import Ledger
+from privacy.refine import sparse_depth
+from tasks.records.record_schema import record_schema
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_published, edit, forge, load
+from tests.worlds.sparse_tables import small, sparse
+from tests.worlds.versions import Version, broken, publish_version
+
+LARGE = "c0_x_c1_x_c2"
+SMALL = "c0_x_c1"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(sparse(), tmp_path_factory.mktemp("large"))
+
+
+@pytest.fixture(scope="module")
+def zeros(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(small(), tmp_path_factory.mktemp("small"))
+
+
+def marks(path: Path) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in pq.read_schema(path).metadata.items()}
+
+
+def stated(version: Version, table: str) -> tuple[Json, Json]:
+    """The draw and the table of a name in the record's replay block."""
+    replay = load(version.folder / "record.json")["replay"]
+    draw = next(each for each in replay["draws"] if each["key"] == f"table:{table}")
+    return draw, next(each for each in replay["tables"] if each["name"] == table)
+
+
+def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: Version) -> None:
+    """3,000 rows in 10^9 cells: the table is sparse by itself, its small margin is dense; both are replayed."""
+    report = verify(large.folder, public_key=large.key)
+    assert report.ok, report.findings
+    draw, table = stated(large, LARGE)
+    assert draw["listed"]["cells"] == 10**9
+    dense_draw, dense_table = stated(large, "c0")
+    assert "listed" not in dense_draw
+    assert "listed" not in dense_table
+    noisy = pl.read_parquet(large.folder / f"measurements/{LARGE}.parquet")
+    data = pl.read_parquet(large.folder / f"data/{LARGE}.parquet")
+    assert (noisy.height, data.height) == (draw["listed"]["rows"], table["listed"]["rows"])
+    assert noisy["noisy"].min() >= draw["listed"]["threshold"] >= 1
+    assert data["count"].min() > 0
+    drawn = pq.read_table(large.folder / "measurements/total.parquet")["noisy"][0].as_py()
+    assert data["count"].sum() == drawn
+    assert (data["lower"] <= data["count"]).all()
+    assert (data["upper"] >= data["count"]).all()
+    assert noisy.height < 200_000
+
+
+def test_files_say_what_the_cells_are_that_they_do_not_list(large: Version) -> None:
+    draw, _ = stated(large, LARGE)
+    threshold = draw["listed"]["threshold"]
+    measured = marks(large.folder / f"measurements/{LARGE}.parquet")
+    assert measured["sudare_form"] == "sparse"
+    assert (measured["sudare_cells"], measured["sudare_threshold"]) == (str(10**9), str(threshold))
+    assert measured["sudare_absent"] == f"the noisy count of a cell that is not listed is below {threshold}"
+    refined = marks(large.folder / f"data/{LARGE}.parquet")
+    assert refined["sudare_absent"] == "the refined count of a cell that is not listed is 0"
+    assert "sudare_form" not in marks(large.folder / "data/c0.parquet")
+    labels = dict.fromkeys(("c0", "c1", "c2"), pl.String)
+    csv = pl.read_csv(large.folder / f"data/{LARGE}.csv", schema_overrides=labels)
+    assert csv.rows() == pl.read_parquet(large.folder / f"data/{LARGE}.parquet").rows()
+
+
+def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(large: Version) -> None:
+    record = load(large.folder / "record.json")
+    Draft202012Validator(record_schema()).validate(record)
+    entries = {entry["table"]: entry for entry in record["groups"]["product"]["fields"]["tables"]["value"]}
+    draw, table = stated(large, LARGE)
+    listed = entries[LARGE]["listed"]
+    assert entries[LARGE]["form"] == "sparse"
+    assert not {"form", "listed"} & set(entries["c0"])
+    assert (listed["cells"], listed["threshold"]) == (10**9, draw["listed"]["threshold"])
+    assert (listed["listed_noisy"], listed["listed_refined"]) == (draw["listed"]["rows"], table["listed"]["rows"])
+    assert listed["absent_noisy"] == f"the noisy count is below {draw['listed']['threshold']}"
+    assert listed["absent_interval"][1] >= draw["listed"]["threshold"] - 1
+    assert "too high on average" in entries[LARGE]["known_bias"]
+    assert "Not fixed, but released" in record["groups"]["output"]["fields"]["row_count_origin"]["value"]
+    assert "no cell is left out for its true count" in record["groups"]["product"]["fields"]["suppression"]["value"]
+    rows = {file["path"]: file["rows"] for file in record["groups"]["output"]["fields"]["files"]["value"]}
+    assert rows[f"measurements/{LARGE}.parquet"] == draw["listed"]["rows"]
+    catalogue = load(large.folder / "croissant.json")
+    told = {part["name"]: part["description"] for part in catalogue["recordSet"]}
+    assert "reached the threshold" in told[f"measurements/{LARGE}"]
+    assert "count of every other cell" in told[f"data/{LARGE}"]
+
+
+def test_the_page_explains_a_sparse_table(large: Version) -> None:
+    page = (large.folder / "record.html").read_text(encoding="utf-8")
+    draw, _ = stated(large, LARGE)
+    assert "1,000,000,000 cells" in page
+    assert f"Every other cell reads below {draw['listed']['threshold']:,}" in page
+    assert "a sparse table lists some, and says what the others are" in page
+    falls, rows = exp(-float(Fraction(draw["event"]["inverse_scale"]))), draw["listed"]["rows"]
+    empty = 10**9 * falls ** draw["listed"]["threshold"] / (1 + falls)
+    assert f"{rows:,} cells; were all cells empty, noise alone would list about {round(empty):,}." in page
+    assert len(page) < 300_000
+
+
+REFINED = [
+    "{method: none}",
+    "{method: simplex}",
+    "{method: simplex, integers: false}",
+    "{method: negative_l2, lambda: 0.3, integers: false}",
+    "{method: negative_l2, lambda: auto}",
+]
+
+
+@pytest.mark.parametrize("refine", REFINED)
+def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refine: str
+) -> None:
+    """Structural zeros; the first threshold is set where 2 empty cells are expected, so that it has to be lowered."""
+    monkeypatch.setattr(sparse_depth, "FALSE_HITS", 2)
+    version = publish_version(small(refine, epsilon="1"), tmp_path)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    _, table = stated(version, SMALL)
+    noisy = pl.read_parquet(version.folder / f"measurements/{SMALL}.parquet")
+    data = pl.read_parquet(version.folder / f"data/{SMALL}.parquet")
+    impossible = noisy.filter(pl.col("structural_zero")).select("c0", "c1")
+    assert data.join(impossible, on=["c0", "c1"], how="semi").height == 0
+    entry = load(version.folder / "record.json")["groups"]["product"]["fields"]["tables"]["value"][0]
+    assert "38 cells declared impossible" not in str(entry["steps"])
+    assert "26 cells declared impossible" in str(entry["steps"])
+    if refine == "{method: none}":
+        kept = noisy.filter(~pl.col("structural_zero"))
+        assert data["count"].to_list() == kept["noisy"].to_list()
+        assert "Whoever reads absent cells as 0" in entry["known_bias"]
+    else:
+        drawn = pq.read_table(version.folder / "measurements/total.parquet")["noisy"][0].as_py()
+        assert data["count"].sum() == pytest.approx(drawn)
+        assert entry["total"] == drawn
+    assert (table["chosen"] is not None) == ("auto" in refine)
+
+
+def test_a_public_total_is_kept_under_replace_one(tmp_path: Path) -> None:
+    version = publish_version(small("{method: simplex}", total="invariant"), tmp_path)
+    assert verify(version.folder, public_key=version.key).ok
+    assert pl.read_parquet(version.folder / f"data/{SMALL}.parquet")["count"].sum() == 400
+
+
+def test_a_table_without_a_listed_cell_is_published_and_replayed(tmp_path: Path) -> None:
+    """One row, one cell in 10^9, little noise budget: nothing reaches the first threshold, or next to nothing."""
+    scenario = sparse(tables="[[c0, c1, c2]]", refine="{method: simplex}", rows=1, epsilon="0.5")
+    scenario.spec = scenario.spec.replace("epsilon: 0.5", "epsilon: 0.5")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_depth, "default_threshold", lambda cells, scale, *, false_hits: 10**6)
+        version = publish_version(scenario, tmp_path)
+        report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert pq.read_table(version.folder / f"data/{LARGE}.parquet").num_rows == 0
+    assert (version.folder / f"data/{LARGE}.csv").read_text() == "c0,c1,c2,count,lower,upper\n"
+
+
+def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) -> None:
+    """Killed after the draw: the grant replays the file, and the version has its digest."""
+    scenario = small()
+    scenario.seeded = False
+    first = scenario.run(tmp_path)
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
+    grant = open_grant(ledger, first.run_key)
+    draw = first.plan.draw(f"table:{SMALL}")
+    assert draw.sparse is not None
+    from tests.worlds.tables import MadeUpCounts, made_up_rows
+
+    counts = MadeUpCounts(first.contract, made_up_rows(first.contract, scenario.rows))
+    total = int(first.total.values) if first.total is not None else None
+    again = grant.measure_sparse(
+        counts.sparse(draw.clique),
+        noise=draw.noise,
+        key=draw.key,
+        until=draw.sparse.depth(total),  # type: ignore[arg-type]
+    )
+    ledger.close()
+    drawn = first.tables[0].measurement
+    assert again.sha256 == drawn.sha256
+    assert np.array_equal(again.table.codes, drawn.table.codes)  # type: ignore[union-attr]
+
+
+def test_a_domain_beyond_64_bits_is_refused_and_names_its_columns(tmp_path: Path) -> None:
+    scenario = sparse((10_000,) * 5, tables="[[c0, c1, c2, c3, c4]]")
+    (tmp_path / "contract.odcs.yaml").write_text(scenario.contract)
+    (tmp_path / "spec.yaml").write_text(scenario.spec)
+    contract, spec = load_contract(tmp_path / "contract.odcs.yaml"), load_spec(tmp_path / "spec.yaml")
+    (finding,) = check_spec(spec, contract)
+    assert finding.found.startswith("c0 x c1 x c2 x c3 x c4: 10000 x 10000")
+    assert "2^63 - 1" in finding.allowed
+    with pytest.raises((SpecRefused, ValueError)):
+        scenario.run(tmp_path / "run")
+
+
+# --- forgeries by a publisher with the right key ------------------------------------------------------------------
+
+
+def table_of(path: Path) -> tuple[pa.Table, np.ndarray]:
+    """A sparse Parquet file of the small table, and the codes of its cells."""
+    table = pq.read_table(path)
+    digits = [
+        table.column(name).cast(pa.string()).to_numpy(zero_copy_only=False).astype(int) - 1 for name in ("c0", "c1")
+    ]
+    return table, digits[0] * 30 + digits[1]
+
+
+def restated(version: Version, *, measured: bool = True) -> None:
+    """Write the digests and numbers of the files as they stand everywhere, then sign all of it again."""
+    noisy, codes = table_of(version.folder / f"measurements/{SMALL}.parquet")
+    data, kept = table_of(version.folder / f"data/{SMALL}.parquet")
+
+    def record(value: Json) -> None:
+        draw = next(each for each in value["replay"]["draws"] if each["key"] == f"table:{SMALL}")
+        table = next(each for each in value["replay"]["tables"] if each["name"] == SMALL)
+        told = value["groups"]["product"]["fields"]["tables"]["value"][0]["listed"]
+        draw["listed"]["rows"] = told["listed_noisy"] = noisy.num_rows
+        table["listed"]["rows"] = told["listed_refined"] = data.num_rows
+        table["sha256"] = listing_digest(kept, data.column("count").to_numpy(), {"cells": 600})
+        if measured:
+            draw["sha256"] = digest(draw["listed"]["threshold"])
+            value["groups"]["integrity"]["fields"]["draw_digests"]["value"][draw["key"]] = draw["sha256"]
+
+    def digest(threshold: int) -> str:
+        terms = {"cells": 600, "threshold": threshold}
+        return listing_digest(codes, noisy.column("noisy").to_numpy(), terms)
+
+    def journal(entries: list[Json]) -> None:
+        threshold = stated(version, SMALL)[0]["listed"]["threshold"]
+        for entry in entries:
+            if measured and entry["kind"] == "noise_drawn" and entry["body"]["key"] == f"table:{SMALL}":
+                entry["body"]["sha256"] = digest(threshold)
+
+    forge(version, record=record, journal=journal)
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    table = pq.read_table(path)
+    as_published(change(table).replace_schema_metadata(table.schema.metadata), path)
+
+
+def with_value(column: str, row: int, by: int) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        values = table.column(column).to_numpy().copy()
+        values[row] += by
+        return table.set_column(table.column_names.index(column), table.schema.field(column), pa.array(values))
+
+    return change
+
+
+def moved(table: pa.Table) -> pa.Table:
+    """Raise the first noisy count by one, with its interval."""
+    for column in ("noisy", "lower", "upper"):
+        table = with_value(column, 0, 1)(table)
+    return table
+
+
+def below(table: pa.Table) -> pa.Table:
+    """Lower the first noisy count to 0, with its interval: what a populated cell below the threshold would show."""
+    by = -int(table.column("noisy")[0].as_py())
+    for column in ("noisy", "lower", "upper"):
+        table = with_value(column, 0, by)(table)
+    return table
+
+
+def dropped(table: pa.Table) -> pa.Table:
+    return table.slice(1)
+
+
+def swapped(table: pa.Table) -> pa.Table:
+    return table.take([1, 0, *range(2, table.num_rows)])
+
+
+def doubled(table: pa.Table) -> pa.Table:
+    return table.take([0, 0, *range(1, table.num_rows)])
+
+
+MEASURED, DATA = f"measurements/{SMALL}.parquet", f"data/{SMALL}.parquet"
+
+
+@pytest.mark.parametrize("name", ["zeros", "large"])
+def test_the_forger_s_tools_alone_change_nothing(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
+    version = request.getfixturevalue(name).copy(tmp_path / "v")
+    if name == "zeros":
+        rewrite(version.folder / MEASURED, lambda table: table)
+        restated(version)
+    else:
+        forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+
+
+CHANGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], bool, set[int], str]] = {
+    "a noisy value, and nothing entered anew": (MEASURED, moved, False, {8}, "when it was drawn"),
+    "a noisy value below the threshold, entered anew": (MEASURED, below, True, {8}, "the threshold"),
+    "a listed cell dropped, and nothing entered anew": (MEASURED, dropped, False, {8}, "when it was drawn"),
+    "listed cells in another order": (MEASURED, swapped, True, {8}, "row-major order"),
+    "a cell that is listed twice": (MEASURED, doubled, True, {8}, "each once"),
+    "a narrower interval": (MEASURED, with_value("upper", 2, -1), True, {8}, "column upper, row 3"),
+    "a refined value": (DATA, with_value("count", 1, 7), True, {9}, "column count, row 2"),
+    "a refined cell dropped": (DATA, dropped, True, {9}, "replayed by negative_l2"),
+    "a refined interval": (DATA, with_value("lower", 0, -1), True, {9}, "column lower, row 1"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_forged_list_is_caught_by_the_rule_it_breaks(zeros: Version, tmp_path: Path, name: str) -> None:
+    file, change, measured, rules, says = CHANGED[name]
+    version = zeros.copy(tmp_path / "v")
+    rewrite(version.folder / file, change)
+    restated(version, measured=measured)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) >= rules, report.findings
+    assert not report.ok
+    assert says in "\n".join(map(str, report.findings))
+    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
+
+
+def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Path) -> None:
+    """The threshold in record, file and journal stays: whatever lies below it must not be there."""
+    version = zeros.copy(tmp_path / "v")
+    table, codes = table_of(version.folder / MEASURED)
+    absent = int(np.setdiff1d(np.arange(600), codes)[0])
+    event = stated(version, SMALL)[0]["event"]
+    assert event["kind"] == "discrete_laplace"
+    width = table.column("noisy")[0].as_py() - table.column("lower")[0].as_py()
+    row = {
+        "c0": [str(absent // 30 + 1)],
+        "c1": [str(absent % 30 + 1)],
+        "noisy": [0],
+        "variance": [table.column("variance")[0].as_py()],
+        "lower": [-width],
+        "upper": [width],
+        "structural_zero": [False],
+    }
+    place = int((codes < absent).sum())
+    plain = table.cast(pa.schema([(f.name, pa.string() if f.name in ("c0", "c1") else f.type) for f in table.schema]))
+    extra = pa.table(row, schema=plain.schema.remove_metadata())
+    whole = pa.concat_tables(
+        [plain.slice(0, place).replace_schema_metadata(None), extra, plain.slice(place).replace_schema_metadata(None)]
+    )
+    as_published(whole.replace_schema_metadata(table.schema.metadata), version.folder / MEASURED)
+    restated(version)
+    report = verify(version.folder, public_key=version.key)
+    assert 8 in broken(report)
+    assert "whatever is below it must not be listed" in "\n".join(map(str, report.findings))
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_path: Path, by: int) -> None:
+    """Stated in record, file and journal alike, with the rows that it would list: the replay ends elsewhere."""
+    version = zeros.copy(tmp_path / "v")
+    threshold = stated(version, SMALL)[0]["listed"]["threshold"] + by
+    if threshold < 1:
+        threshold = stated(version, SMALL)[0]["listed"]["threshold"] + 2
+    path = version.folder / MEASURED
+    table = pq.read_table(path)
+    kept = table.filter(pa.compute.greater_equal(table.column("noisy"), threshold))
+    metadata = dict(table.schema.metadata)
+    metadata[b"sudare_threshold"] = str(threshold).encode()
+    metadata[b"sudare_absent"] = f"the noisy count of a cell that is not listed is below {threshold}".encode()
+    as_published(kept.replace_schema_metadata(metadata), path)
+
+    def change(record: Json) -> None:
+        for draw in record["replay"]["draws"]:
+            if "listed" in draw:
+                draw["listed"]["threshold"] = threshold
+        record["groups"]["product"]["fields"]["tables"]["value"][0]["listed"]["threshold"] = threshold
+
+    edit(version.folder / "record.json", change)
+    restated(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}, report.findings
+    assert "threshold must be where the draw of these cells ends" in "\n".join(map(str, report.findings))
+
+
+def test_a_threshold_in_the_record_alone_is_caught(zeros: Version, tmp_path: Path) -> None:
+    version = zeros.copy(tmp_path / "v")
+
+    def change(record: Json) -> None:
+        for draw in record["replay"]["draws"]:
+            if "listed" in draw:
+                draw["listed"]["threshold"] += 1
+
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert {5, 8} <= broken(report), report.findings
+
+
+RECORDS: dict[str, tuple[Callable[[Any], object], int, str]] = {
+    "a dense draw, they say": (lambda r: draw_of(r).pop("listed"), 6, "form"),
+    "a dense table, they say": (lambda r: r["replay"]["tables"][0].pop("listed"), 6, "form"),
+    "a smaller domain": (lambda r: draw_of(r)["listed"].update(cells=599), 6, "listed.cells"),
+    "another end of the interval of unlisted cells": (
+        lambda r: r["replay"]["tables"][0]["listed"].update(absent_upper=0),
+        9,
+        "absent_upper",
+    ),
+    "another threshold for people": (lambda r: told_of(r)["listed"].update(threshold=99), 5, "listed.threshold"),
+    "another form for people": (lambda r: told_of(r).update(form="dense"), 5, "form"),
+    "another interval for people": (
+        lambda r: told_of(r)["listed"].update(absent_interval=[0, 0]),
+        5,
+        "absent_interval",
+    ),
+    "more rows than there are": (lambda r: draw_of(r)["listed"].update(rows=10**9), 8, "at most 67108864"),
+}
+
+
+def draw_of(record: Json) -> Json:
+    draws: list[Json] = record["replay"]["draws"]
+    return next(draw for draw in draws if draw["key"] == f"table:{SMALL}")
+
+
+def told_of(record: Json) -> Json:
+    entries: list[Json] = record["groups"]["product"]["fields"]["tables"]["value"]
+    return entries[0]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_that_says_otherwise_is_caught(zeros: Version, tmp_path: Path, name: str) -> None:
+    change, rule, says = RECORDS[name]
+    version = zeros.copy(tmp_path / "v")
+    forge(version, record=change)
+    report = verify(version.folder, public_key=version.key)
+    assert rule in broken(report), report.findings
+    assert says in "\n".join(map(str, report.findings))
+
+
+def test_metadata_that_calls_absent_cells_something_else_is_caught(zeros: Version, tmp_path: Path) -> None:
+    version = zeros.copy(tmp_path / "v")
+    for name in (MEASURED, DATA):
+        table = pq.read_table(version.folder / name)
+        changed = {**table.schema.metadata, b"sudare_absent": b"unknown"}
+        as_published(table.replace_schema_metadata(changed), version.folder / name)
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {8, 9}
+    assert "metadata sudare_absent" in "\n".join(map(str, report.findings))
+
+
+def test_the_csv_copy_is_compared_with_the_list(zeros: Version, tmp_path: Path) -> None:
+    version = zeros.copy(tmp_path / "v")
+    path = version.folder / f"data/{SMALL}.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *lines[2:], ""]))
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {9}
+    assert f"data/{SMALL}.csv" in {finding.where for finding in report.findings}
+
+
+def test_nothing_private_is_written_beside_the_list(tmp_path: Path) -> None:
+    """The draws' folder holds one file a draw; the sparse one is as long as its list."""
+    scenario = small()
+    scenario.seeded = False
+    facts = scenario.run(tmp_path)
+    files = sorted((tmp_path / "draws" / facts.run_key).iterdir())
+    assert [file.name for file in files] == ["000000.draw", "000001.draw", "000002.draw"]
+    header, _, rest = files[1].read_bytes().partition(b"\n")
+    assert json.loads(header)["listing"]["cells"] == 600
+    assert len(rest) == 16 * json.loads(header)["shape"][0]

@@ -1,0 +1,153 @@
+"""Data files once more in parts: what is written, what engines read, and forged parts that verify refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.records.files import tidy_tables as tidy
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, edit_table, forge, load, set_cell
+from tests.worlds.synthetic_rows import SyntheticScenario
+from tests.worlds.tables import first
+from tests.worlds.versions import Version, broken, publish_version
+
+ROWS_A_PART = 4
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
+    """A version whose files have row groups of a few rows, and so several parts each; verify knows the size too."""
+    scenario = first()
+    scenario.spec = scenario.spec.replace("formats: [parquet]", "formats: [parquet, csv, parts]")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tidy, "PIECE", ROWS_A_PART)
+        yield publish_version(scenario, tmp_path_factory.mktemp("parts"))
+
+
+@pytest.fixture
+def version(published: Version, tmp_path: Path) -> Version:
+    return published.copy(tmp_path / "v")
+
+
+def listed(version: Version) -> list[Json]:
+    files: list[Json] = load(version.folder / "record.json")["groups"]["output"]["fields"]["files"]["value"]
+    return [file for file in files if "/part-" in file["path"]]
+
+
+def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> None:
+    """An engine that reads the folder gets the file; each part says where it is from, and nothing else counts it."""
+    assert verify(published.folder, public_key=published.key).ok
+    parts = listed(published)
+    for whole in ("age", "age_x_sex"):
+        file = pq.ParquetFile(published.folder / "data" / f"{whole}.parquet")
+        mine = [part for part in parts if part["path"].startswith(f"data/{whole}/")]
+        assert len(mine) == file.num_row_groups == -(-file.metadata.num_rows // ROWS_A_PART) > 1
+        assert sum(part["rows"] for part in mine) == file.metadata.num_rows
+        folder = str(published.folder / "data" / whole / "*.parquet")
+        together = duckdb.sql(f"select * from read_parquet('{folder}')").to_arrow_table()
+        assert together.to_pylist() == file.read().to_pylist()
+    marks = pq.read_schema(published.folder / parts[0]["path"]).metadata
+    assert marks[b"sudare_release"] == b"town"
+    croissant = load(published.folder / "croissant.json")
+    assert {part["path"] for part in parts} <= {each["contentUrl"] for each in croissant["distribution"]}
+    assert not [each["name"] for each in croissant["recordSet"] if "part-" in each["name"]]
+    output = load(published.folder / "record.json")["groups"]["output"]["fields"]
+    assert output["formats"]["value"] == ["parquet", "csv", "parts"]
+    assert output["partitioning"]["value"].endswith(f"in parts, a row group each: {len(parts)} files")
+
+
+def other_value(folder: Path) -> None:
+    set_cell(folder / "data" / "age" / "part-00001.parquet", "count", 0, 10**6)
+
+
+def lost_part(folder: Path) -> None:
+    (folder / "data" / "age" / "part-00000.parquet").unlink()
+
+
+def exchanged(folder: Path) -> None:
+    one, other = (folder / "data" / "age_x_sex" / f"part-0000{place}.parquet" for place in range(2))
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+
+
+def one_more(folder: Path) -> None:
+    parts = sorted((folder / "data" / "age").iterdir())
+    shutil.copy(parts[-1], parts[-1].with_name(f"part-{len(parts):05d}.parquet"))
+
+
+def fewer_rows(folder: Path) -> None:
+    edit_table(folder / "data" / "age" / "part-00000.parquet", lambda table: table.slice(1))
+
+
+def other_columns(folder: Path) -> None:
+    edit_table(folder / "data" / "age" / "part-00000.parquet", lambda table: table.drop_columns(["upper"]))
+
+
+def no_parquet(folder: Path) -> None:
+    (folder / "data" / "age" / "part-00000.parquet").write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (other_value, "those of the whole file"),
+        (exchanged, "those of the whole file"),
+        (lost_part, "part-00000 to data/age/"),
+        (one_more, "part-00000 to data/age/"),
+        (fewer_rows, "in one group"),
+        (other_columns, "those of the whole file, with its marks"),
+        (no_parquet, "readable Parquet"),
+    ],
+)
+def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
+    version: Version, change: Callable[[Path], None], says: str
+) -> None:
+    change(version.folder)
+    there = {path.relative_to(version.folder).as_posix() for path in version.folder.rglob("*")}
+
+    def as_they_stand(record: Json) -> None:
+        files = record["groups"]["output"]["fields"]["files"]
+        files["value"] = [file for file in files["value"] if file["path"] in there]
+
+    if change is lost_part:
+        gone = {"path": "data/age/part-00000.parquet"}
+        for name, keep in (("record.json", as_they_stand), ("croissant.json", lambda entry: _without(entry, gone))):
+            value = load(version.folder / name)
+            keep(value)
+            (version.folder / name).write_text(json.dumps(value))
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert 9 in broken(report)
+    assert says in "\n".join(map(str, report.findings))
+
+
+def _without(entry: Json, file: dict[str, str]) -> None:
+    entry["distribution"] = [each for each in entry["distribution"] if each["contentUrl"] != file["path"]]
+
+
+def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
+    (version.folder / "data" / "sex").mkdir()
+    source = version.folder / "data" / "age" / "part-00000.parquet"
+    shutil.copy(source, version.folder / "data" / "sex" / "part-00000.parquet")
+    forge(version)
+    assert 5 in broken(verify(version.folder, public_key=version.key))
+
+
+def test_synthetic_rows_in_parts_verify(tmp_path: Path) -> None:
+    version = publish_version(SyntheticScenario(formats="[parquet, parts]"), tmp_path)
+    assert verify(version.folder, public_key=version.key).ok
+    [part] = listed(version)
+    assert part["path"] == "data/stays/part-00000.parquet"
+    whole = pq.read_table(version.folder / "data" / "stays.parquet")
+    assert pq.read_table(version.folder / part["path"]).equals(whole)
+    edit_table(version.folder / part["path"], lambda table: table.take(list(range(table.num_rows))[::-1]))
+    forge(version)
+    assert broken(verify(version.folder, public_key=version.key)) == {9}

@@ -1,0 +1,273 @@
+"""What an engine is sent makes the rows that ingest makes, and what it would read differently is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from time import monotonic, sleep
+
+import duckdb
+import pytest
+
+from contracts.errors import SpecRefused
+from contracts.release.spec import load_spec
+from contracts.sql.code_sql import identifier
+from contracts.sql.portable.compiler import sql_of
+from contracts.sql.portable.staging import SOURCE, stage_of, staged
+from privacy.private_table import PrivateTable
+from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tasks.storage.engines.spark import EngineFailed, SparkWorker
+from tasks.storage.engines.stage import StagedTable, ingest_in_engine
+from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.workspace.run_folder import RunBusy, hold, is_held
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tests.contracts.samples import loaded, write
+from tests.tasks.intake import KEY, SECRET, take_in
+from tests.tasks.storage.engines.engine_rows import KINDS, UNITS, people_contract, write_people
+
+
+def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
+    """The keyed choice, in the SQL that engines get: the same codes as often, for three thousand rows of units with
+    more rows than they may have; under another key other rows."""
+    source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
+    table = take_in(source, contract, tmp_path)
+    names = ", ".join(identifier(column.name) for column in contract.columns)
+    with duckdb.connect(str(table.path), read_only=True) as connection:
+        kept = Counter(connection.execute(f"SELECT {names} FROM codes").fetchall())
+    assert sum(kept.values()) < 3 * UNITS
+    codes = ", ".join(stage_of(contract).codes.values())
+    with duckdb.connect() as connection:
+        rows = f"read_parquet('{tmp_path}/people/*.parquet', file_row_number = true)"
+        connection.execute(
+            f"CREATE VIEW {SOURCE} AS SELECT *, dense_rank() OVER (ORDER BY filename) AS sudare_file, "
+            f"file_row_number AS sudare_row FROM {rows} ORDER BY hash(wage)"
+        )
+
+        def chosen(key: bytes) -> Counter[tuple[int, ...]]:
+            sql = sql_of(staged(contract, KINDS, keys=choice_keys(key)), "duckdb")
+            return Counter(connection.execute(f"SELECT {codes} FROM ({sql})").fetchall())
+
+        assert chosen(KEY) == kept
+        assert chosen(bytes(32)) != kept
+
+
+@pytest.mark.parametrize("answer", [[[0, 5], [3, 6]], [[0, 5], [None, 7]], [[0, None]], []])
+def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: Path, answer: list[list[int]]) -> None:
+    """A file of the stage that did not arrive, a cast that failed: the sum is not the number of rows written."""
+
+    class Worker:
+        def query(self, sql: str) -> list[list[int]]:
+            return answer
+
+    contract = loaded(tmp_path)
+    stage = StagedTable(Worker(), contract, 12)  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match="did not count every row"):
+        stage.counted_cells((contract.columns[0].name,))
+    if len(answer) == 2 and None not in answer[1]:
+        whole = StagedTable(Worker(), contract, 11)  # type: ignore[arg-type]
+        assert [each.tolist() for each in whole.counted_cells((contract.columns[0].name,))] == [[0, 3], [5, 6]]
+
+
+def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
+    """Spark's error would quote a row's value; other dialects are as Ibis writes them."""
+    expression = staged(people_contract(tmp_path), KINDS, keys=choice_keys(KEY))
+    casts = re.compile(r"\b(TRY_)?CAST\(")
+    assert {found.group(1) for found in casts.finditer(sql_of(expression, "pyspark"))} == {"TRY_"}
+    assert {found.group(1) for found in casts.finditer(sql_of(expression, "duckdb"))} == {None}
+
+
+def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_path: Path) -> None:
+    """Dense and sparse counts come from the engine alone; references to it are not pickled and show nothing."""
+    contract = loaded(tmp_path)
+
+    class Counting:
+        """Three rows in cell 1."""
+
+        def counted_cells(self, clique):  # type: ignore[no-untyped-def]
+            import numpy as np
+
+            return np.array([1]), np.array([3])
+
+        def broken_checks(self) -> frozenset[str]:
+            return frozenset()
+
+        def marked_rows(self) -> tuple[int, dict[str, int]]:
+            return 3, {}
+
+        def close(self) -> None: ...
+
+    table = PrivateTable(tmp_path / "none", "f" * 64, contract.digest, "people", Counting())
+    counts = SnapshotCounts(table, contract)
+    name = contract.columns[0].name
+    assert counts.marginal((name,))._count().sum() == 3
+    assert counts.marginal((name,))._count()[1] == 3
+    assert [each.tolist() for each in counts.sparse((name,))._count()] == [[1], [3]]
+    assert "Counting" not in repr(table)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("{path: people.csv, engine: spark}", "`engine` for csv"),
+        ("{path: people.duckdb, table: t, engine: spark}", "`engine` for duckdb"),
+        ("{path: people.parquet, engine: spark, select: SELECT age FROM source}", "`select` beside `engine`"),
+        ("{path: people.parquet, engine: hive}", "spark"),
+    ],
+)
+def test_an_engine_is_refused_where_it_would_not_read_alike(tmp_path: Path, source: str, says: str) -> None:
+    from tests.contracts.samples import SPEC
+
+    text = SPEC.replace(next(line for line in SPEC.splitlines() if line.startswith("source:")), f"source: {source}")
+    with pytest.raises(SpecRefused, match=says):
+        load_spec(write(tmp_path, "spec.yaml", text))
+
+
+def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
+    """The key came later: no release changes its name through it; with it a spec is another one."""
+    from tests.contracts.samples import SPEC
+
+    line = next(line for line in SPEC.splitlines() if line.startswith("source:"))
+    plain = load_spec(write(tmp_path, "a.yaml", SPEC.replace(line, "source: {path: p.parquet}"))).digest
+    null = load_spec(write(tmp_path, "b.yaml", SPEC.replace(line, "source: {path: p.parquet, engine: null}"))).digest
+    spark = load_spec(
+        write(tmp_path, "c.yaml", SPEC.replace(line, "source: {path: p.parquet, engine: spark}"))
+    ).digest
+    assert plain == null != spark
+
+
+def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings, a Python that is not there, and one without pyspark; what it said is in a private file, and keys
+    in our environment are not in its own."""
+    monkeypatch.setenv("SUDARE_SIGNING_KEY", SECRET)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    source, contract = write_people(tmp_path / "people", rows=50), people_contract(tmp_path)
+    with pytest.raises(SpecRefused, match=r"spark\.python in sudare\.toml"):
+        ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=None)
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    with pytest.raises(EngineFailed, match=r"correct `spark\.python`"):
+        SparkWorker(SparkSettings(tmp_path / "no-python"), folder)
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nenv >&2\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(EngineFailed, match="ModuleNotFoundError"):
+        SparkWorker(SparkSettings(bare), folder)
+    log = folder / "spark.private.log"
+    assert "pyspark" in log.read_text()
+    assert "PATH=" in log.read_text()
+    assert SECRET not in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+FAKE_SPARK = """
+import os
+
+class SparkSession:
+    version = "0"
+
+    class builder:
+        @staticmethod
+        def appName(name):
+            return SparkSession.builder
+
+        config = staticmethod(lambda name, value: SparkSession.builder)
+
+        @staticmethod
+        def getOrCreate():
+            return SparkSession()
+
+    def sql(self, text):
+        os.system("env >&2")
+        os.write(2, f"WARN Java: {text}\\n".encode())
+        raise RuntimeError(f"[PARSE_SYNTAX_ERROR] == SQL == {text}")
+
+    def stop(self):
+        pass
+"""
+ORDERS = {
+    "SPARK_REMOTE": "sc://elsewhere",
+    "SPARK_LOCAL_IP": "10.0.0.1",
+    "SPARK_LOCAL_DIRS": "/elsewhere",
+    "SPARK_HOME": "/elsewhere",
+    "PYSPARK_SUBMIT_ARGS": "--master spark://elsewhere pyspark-shell",
+    "PYSPARK_GATEWAY_PORT": "1",
+    "PYSPARK_GATEWAY_SECRET": "elsewhere",
+    "MASTER": "spark://elsewhere",
+    "HADOOP_CONF_DIR": "/elsewhere",
+    "JAVA_TOOL_OPTIONS": "-Dspark.master=elsewhere",
+    "JDK_JAVA_OPTIONS": "-Dspark.master=elsewhere",
+}
+
+
+def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where rows go is told by variables, nor a key by what Spark says of an error; here in Spark's stead a
+    module that says all of it. `make test-spark` does the same with Spark."""
+    for name, value in ORDERS.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "pyspark" / "sql").mkdir(parents=True)
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "pyspark" / "sql" / "__init__.py").write_text(FAKE_SPARK)
+    start = f"import runpy, sys; sys.path.insert(0, '{tmp_path}'); runpy.run_path(sys.argv[2], run_name='__main__')"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
+    python.chmod(0o755)
+    worker, key = SparkWorker(SparkSettings(python), tmp_path), "0123456789abcdef" * 4
+    with pytest.raises(EngineFailed, match="RuntimeError"):
+        worker.query(f"SELECT sha2(concat('{key}', age), 256) FROM sudare_stage")
+    worker.close()
+    log = (tmp_path / "spark.private.log").read_text()
+    assert key not in log
+    assert log.count("SELECT sha2(concat('********', age), 256) FROM sudare_stage") == 2, "of Java and of Python"
+    assert "SPARK_LOCAL_IP=127.0.0.1" in log
+    assert "elsewhere" not in log
+    assert not any(f"{name}=" in log for name in ORDERS if name != "SPARK_LOCAL_IP")
+
+
+DEAF = """#!/bin/sh
+echo $$ >&2
+echo '{"answer": "4"}'
+exec sleep 600
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from tasks.storage.engines.spark import SparkWorker
+from tasks.storage.workspace.spark_settings import SparkSettings
+from tasks.storage.workspace.run_folder import hold
+with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
+    SparkWorker(SparkSettings(Path(sys.argv[2])), run.path, held=run.lock)
+    print("started", flush=True)
+    input()
+"""
+
+
+def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_write(tmp_path: Path) -> None:
+    """After SIGKILL the worker goes on with what it was asked for; until it ends no other run gets the folder."""
+    deaf = tmp_path / "deaf"
+    deaf.write_text(DEAF)
+    deaf.chmod(0o755)
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-c", HOLDER, str(runs), str(deaf)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"started\n"
+    worker = int((runs / "people" / "spark.private.log").read_text().split()[0])
+    holder.kill()
+    holder.communicate()
+    assert is_held(runs, "people")
+    with pytest.raises(RunBusy), hold(runs, "people", keep_snapshot=False):
+        pass
+    os.kill(worker, signal.SIGKILL)
+    began = monotonic()
+    while is_held(runs, "people") and monotonic() - began < 30:
+        sleep(0.05)
+    with hold(runs, "people", keep_snapshot=False):
+        pass

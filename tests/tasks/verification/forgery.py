@@ -1,0 +1,214 @@
+"""Forged versions: what a publisher who owns the signing key and the ledger can make look consistent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.canonical import readable_json
+from privacy.ledger.entries import GENESIS, Entry
+from privacy.ledger.journal.merkle import appended, inclusion_proof, leaf, root
+from privacy.ledger.journal.signing import Signer, key_id
+from tasks.records.descriptions.description_files import descriptions
+from tasks.records.page.page import prepare, public_pages
+from tests.worlds.versions import Version
+
+Json = dict[str, Any]
+
+
+def load(path: Path) -> Json:
+    value: Json = json.loads(path.read_bytes())
+    return value
+
+
+def edit(path: Path, change: Callable[[Json], object]) -> None:
+    """Change a JSON file and write it in its canonical form again."""
+    value = load(path)
+    change(value)
+    path.write_bytes(readable_json(value))
+
+
+def forge(
+    version: Version,
+    *,
+    record: Callable[[Json], object] = lambda record: None,
+    journal: Callable[[list[Json]], object] = lambda entries: None,
+    manifest: Callable[[Json], object] = lambda manifest: None,
+    signer: Signer | None = None,
+) -> None:
+    """Change record and journal, then make every digest, chain and signature consistent again.
+
+    Args:
+        version: the version; its data files may have been changed before.
+        record: changes record.json.
+        journal: changes the run's entries (kind and body matter; sequence and previous are made anew).
+        manifest: changes the manifest before it is signed.
+        signer: signs; the publisher's own key unless another is given.
+    """
+    folder, signer = version.folder, signer or version.signer
+    before = (folder / "record.json").read_bytes()
+    _restate_files(folder)
+    edit(folder / "record.json", record)
+    if (folder / "record.json").read_bytes() != before:
+        describe_again(folder)
+    manifest_sha256 = sign_manifest(folder, signer, manifest)
+    entries = [proven["entry"] for proven in load(folder / "PROOF.json")["entries"]]
+    journal(entries)
+    for entry in entries:
+        if entry["kind"] == "version_published" and isinstance(entry["body"], dict):
+            entry["body"]["manifest"] = manifest_sha256
+            entry["body"]["earlier"] = []  # nothing was signed before in the journal that is made up here
+    (folder / "PROOF.json").write_bytes(readable_json(prove(entries, signer)))
+
+
+def as_forged(version: Version) -> Version:
+    """Put a version under the journal that `forge` makes up, words and all, so that a forgery changes no more."""
+    forge(version)
+    proven = [each["entry"] for each in load(version.folder / "PROOF.json")["entries"]]
+    entries = [Entry(**entry) for entry in proven if entry["kind"] not in ("account_opened", "version_published")]
+    listed = [
+        {"sequence": each.sequence, "kind": each.kind, "previous": each.previous, "hash": each.hash}
+        for each in entries
+    ]
+    with_words(version, lambda record: told(record, "integrity.journal_entries", listed))
+    return version
+
+
+def with_words(version: Version, change: Callable[[Json], object]) -> None:
+    """Change the record, render pages and descriptions again, and sign everything again."""
+    folder = version.folder
+    edit(folder / "record.json", change)
+    record = load(folder / "record.json")
+    views = prepare(record, lambda name: (folder / name).read_bytes())
+    for name, content in public_pages(record, views).items():
+        (folder / name).write_bytes(content)
+    describe_again(folder)
+    forge(version)
+
+
+def describe_again(folder: Path) -> None:
+    """Make the files that are made from the record again, as far as it can still be told."""
+    try:
+        made = descriptions(load(folder / "record.json"))
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        return
+    for name, content in made.items():
+        (folder / name).write_bytes(content)
+
+
+def prove(entries: list[Json], signer: Signer) -> Json:
+    """Chain the entries into a journal of their own, and prove each under a signed checkpoint."""
+    chained: list[Entry] = []
+    for place, entry in enumerate(entries):
+        previous = chained[-1].hash if chained else GENESIS
+        chained.append(Entry(place, previous, entry["kind"], entry["at"], entry["body"]))
+    frontier: tuple[str, ...] = ()
+    completed: list[tuple[str, ...]] = []
+    for size, made in enumerate(chained):
+        frontier, subtrees = appended(frontier, size, made.hash)
+        completed.append(subtrees)
+
+    def node(level: int, index: int) -> str:
+        return completed[((index + 1) << level) - 1][level - 1] if level else leaf(chained[index].hash)
+
+    size, last = len(chained), chained[-1].hash
+    checkpoint = {
+        "ledger": chained[0].hash,
+        "size": size,
+        "root": root(frontier),
+        "head": last,
+        "at": "2026-01-01T00:00:00Z",
+    }
+    return {
+        "schema": "sudare-proof/1",
+        "earlier": [],
+        "entries": [{"entry": e.to_json(), "path": list(inclusion_proof(node, e.sequence, size))} for e in chained],
+        "checkpoint": checkpoint,
+        "key_id": key_id(signer.public_key),
+        "signature": signer.sign("checkpoint", checkpoint),
+    }
+
+
+def sign_manifest(folder: Path, signer: Signer, change: Callable[[Json], object] = lambda manifest: None) -> str:
+    """State and sign the files as they stand; return the SHA-256 of the new manifest."""
+    stated = load(folder / "MANIFEST.json")
+    del stated["signature"]
+    stated["key_id"] = key_id(signer.public_key)
+    stated["files"] = {name: _statement(folder / name) for name in _names(folder)}
+    change(stated)
+    content = readable_json({**stated, "signature": signer.sign("manifest", stated)})
+    (folder / "MANIFEST.json").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _names(folder: Path) -> list[str]:
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return sorted(set(names) - {"MANIFEST.json", "PROOF.json"})
+
+
+def _statement(path: Path) -> Json:
+    return {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+
+
+def _restate_files(folder: Path) -> None:
+    """Write the data files' new digests into the record and the catalogue entry."""
+
+    def in_record(record: Json) -> None:
+        for file in record["groups"]["output"]["fields"]["files"]["value"]:
+            file |= _statement(folder / file["path"])
+
+    def in_catalogue(catalogue: Json) -> None:
+        for file in catalogue["distribution"]:
+            file["sha256"] = _statement(folder / file["contentUrl"])["sha256"]
+
+    edit(folder / "record.json", in_record)
+    edit(folder / "croissant.json", in_catalogue)
+
+
+def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a Parquet file, and write it as it is published."""
+    as_published(change(pq.read_table(path)), path)
+
+
+def as_published(table: pa.Table, path: Path) -> None:
+    """Write a Parquet file as versions hold it: the same compression, and dictionaries for labels alone."""
+    labels = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=labels)
+
+
+def set_cell(path: Path, column: str, row: int, value: Any) -> None:
+    """Overwrite one value of a Parquet file; rows count from 0."""
+
+    def change(table: pa.Table) -> pa.Table:
+        place = table.column_names.index(column)
+        values = table.column(column).to_numpy().copy()
+        values[row] = value
+        return table.set_column(place, table.schema.field(column), pa.array(values))
+
+    edit_table(path, change)
+
+
+def digest_of(path: Path, column: str) -> str:
+    """SHA-256 of a column as the record states it."""
+    values = pq.read_table(path).column(column).to_numpy()
+    form = "<f8" if values.dtype == np.float64 else "<i8"
+    return hashlib.sha256(values.astype(form).tobytes()).hexdigest()
+
+
+def told(record: Json, path: str, value: Any) -> None:
+    """Overwrite one field for people ("guarantee.epsilon")."""
+    section, _, name = path.partition(".")
+    record["groups"][section]["fields"][name]["value"] = value
+
+
+def of_kind(entries: list[Json], kind: str) -> Json:
+    """Return the body of the first entry of a kind."""
+    body: Json = next(entry["body"] for entry in entries if entry["kind"] == kind)
+    return body

@@ -1,0 +1,161 @@
+"""The auditors' record: signed, committed to by the published one, and no other passes for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from contracts.canonical import readable_json
+from contracts.errors import SpecRefused
+from privacy.ledger.journal.signing import Signer, key_id
+from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.model.auditor_statements import PURPOSE, commitment
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, forge, load, told
+from tests.worlds.tables import second
+from tests.worlds.versions import Version, broken, publish_version
+
+NAME = "record.auditor.json"
+
+
+@pytest.fixture(scope="module")
+def guild(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return publish_version(second(), tmp_path_factory.mktemp("guild"))
+
+
+@pytest.fixture
+def version(guild: Version, tmp_path: Path) -> Version:
+    return guild.copy(tmp_path / "v")
+
+
+@pytest.fixture
+def sealed(guild: Version, tmp_path: Path) -> Path:
+    """A copy of the auditors' record."""
+    name, number = guild.folder.parts[-2:]
+    path = tmp_path / NAME
+    path.write_bytes((guild.folder.parents[2] / "records" / name / number / NAME).read_bytes())
+    return path
+
+
+def sign_again(path: Path, change: Callable[[Json], object], signer: Signer) -> None:
+    value = {key: part for key, part in load(path).items() if key != "signature"}
+    change(value)
+    value["key_id"] = key_id(signer.public_key)
+    path.write_bytes(readable_json({**value, "signature": signer.sign(PURPOSE, value)}))
+
+
+def test_the_record_of_the_version_passes(guild: Version, sealed: Path) -> None:
+    """Rule 12 is checked when it is asked for, and only then; it holds for the version's own record."""
+    report = verify(guild.folder, public_key=guild.key, auditor=sealed)
+    assert report.ok, report.findings
+    assert [check.rule for check in report.checks] == [*range(1, 11), 12]
+    assert len(verify(guild.folder, public_key=guild.key).checks) == 10
+
+
+def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path) -> None:
+    """Exact times and outcomes are in it; the commitment is to record and salt, and the salt is nowhere published."""
+    value, public = load(sealed), load(guild.folder / "record.json")
+    fields = value["record"]["groups"]["identity"]["fields"]
+    assert fields["finished"]["value"] == "2027-08-09T10:00:00Z"
+    assert public["groups"]["identity"]["fields"]["finished"]["value"] == "withheld"
+    assert public["auditor_commitment"] == commitment(bytes.fromhex(value["salt"]), value["record"])
+    assert all(value["salt"].encode() not in (guild.folder / name).read_bytes() for name in guild.files)
+
+
+def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
+    """The clock stood at 11:12 past ten: no file of the version and no time of a file says so; one that does fails.
+
+    A time here is an ISO 8601 one; that of the contract, which people declare, is left out.
+    """
+    declared = b"2027-08-01T09:30"
+    finer = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:(?:(?!00)\d\d|00:(?!00)\d\d)")
+    for name in guild.files:
+        content = (guild.folder / name).read_bytes().replace(declared, b"")
+        assert not finer.search(content), name
+    assert finer.search((guild.folder / "PROOF.json").read_bytes().replace(b"T10:00:00Z", b"T10:11:12Z"))
+    around = (guild.folder, guild.folder.parent, guild.folder.parent / "latest", *guild.folder.rglob("*"))
+    assert {path.lstat().st_mtime % 3600 for path in around} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda v: v["record"]["groups"]["identity"]["fields"]["started"].update(value="2027-01-01T00:00:00Z"),
+            "commitment",
+        ),
+        (lambda v: v.update(salt="0" * 64), "auditor_commitment"),
+        (
+            lambda v: v["record"]["groups"]["guarantee"]["fields"]["epsilon"].update(value="1"),
+            "groups.guarantee.epsilon",
+        ),
+        (lambda v: v["record"]["groups"].pop("limits"), "groups.limits.known_limits"),
+        (lambda v: v["record"].update(declared=[]), "declared"),
+        (lambda v: v.update(version=9), "version"),
+        (lambda v: v.update(release="other"), "release"),
+        (lambda v: v["record"].update(groups=[]), "a complete record"),
+    ],
+)
+def test_another_record_by_the_right_key_is_caught(
+    version: Version, sealed: Path, change: Callable[[Json], object], says: str
+) -> None:
+    """Whoever owns the key can sign another complete record, but the published one does not commit to it."""
+    sign_again(sealed, change, version.signer)
+    report = verify(version.folder, public_key=version.key, auditor=sealed)
+    assert broken(report) == {12}
+    assert says in "\n".join(map(str, report.findings))
+
+
+def test_a_published_record_that_was_changed_afterwards_is_caught(version: Version, sealed: Path) -> None:
+    """Signed anew, chained anew, and true by every other rule: the auditors' record tells of the change."""
+    forge(version, record=lambda record: told(record, "accountability.contact", "nobody@example.org"))
+    assert verify(version.folder, public_key=version.key).ok
+    report = verify(version.folder, public_key=version.key, auditor=sealed)
+    assert broken(report) == {12}
+    assert "groups.accountability.contact" in str(report.findings)
+
+
+def test_a_changed_or_foreign_file_is_caught(version: Version, sealed: Path) -> None:
+    """A flipped byte, another signer, another purpose, JSON that is none: findings, never a traceback."""
+    original = sealed.read_bytes()
+    for content in (original.replace(b'"started"', b'"startef"', 1), b"{}\n", b"no JSON", b"[]\n"):
+        sealed.write_bytes(content)
+        report = verify(version.folder, public_key=version.key, auditor=sealed)
+        assert 12 in {check.rule for check in report.checks if not check.passed}
+        assert {finding.where for finding in report.findings} <= {NAME, "record.json"}
+    sealed.write_bytes(original)
+    sign_again(sealed, lambda value: None, Signer(bytes(32)))
+    assert "signature" in str(verify(version.folder, public_key=version.key, auditor=sealed).findings)
+    value = load(sealed)
+    unsigned = {key: part for key, part in value.items() if key != "signature"}
+    unsigned["key_id"] = key_id(version.key)
+    sealed.write_bytes(readable_json({**unsigned, "signature": version.signer.sign("manifest", unsigned)}))
+    assert broken(verify(version.folder, public_key=version.key, auditor=sealed)) == {12}
+
+
+def test_a_file_that_is_not_there_is_refused(version: Version, tmp_path: Path) -> None:
+    """A wrong path is a wrong path, as for the key."""
+    with pytest.raises(SpecRefused, match="auditors' record"):
+        verify(version.folder, public_key=version.key, auditor=tmp_path / "nothing.json")
+
+
+def test_a_record_that_is_there_keeps_its_salt_and_another_is_replaced(sealed: Path, tmp_path: Path) -> None:
+    """The same public record: the same bytes again. A record of somebody else, or of another run, gives way."""
+    record = load(sealed)["record"]
+    auditors = AuditorCopies(tmp_path / "records", Signer(bytes(32)))
+    first, _ = auditors.seal(record)
+    path = auditors.place(record) / NAME
+    content = path.read_bytes()
+    assert auditors.seal(record)[0] == first
+    assert path.read_bytes() == content
+    path.write_bytes(sealed.read_bytes())
+    second_time, _ = auditors.seal(record)
+    assert second_time != first
+    assert json.loads(path.read_bytes())["key_id"] == key_id(Signer(bytes(32)).public_key)
+    assert auditors.seal({**record, "declared": []})[0] != second_time
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

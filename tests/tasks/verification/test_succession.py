@@ -1,0 +1,287 @@
+"""A version beside the one before it: whoever cut or rewrote the journal between them is found, and nobody else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.canonical import readable_json
+from privacy.ledger.journal.signing import Signer
+from privacy.ledger.ledger import Ledger
+from tasks.records.model.version_statements import Proof
+from tasks.verification.inclusion import JournalledRun, read_run
+from tasks.verification.outcomes import VerificationReport
+from tasks.verification.succession import Surroundings, Witness, check_before
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, edit, load, prove
+from tests.worlds.tables import first
+from tests.worlds.versions import SEED, Version, broken, publish_version
+
+SIGNER = Signer(SEED)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ledger and a store with v1 and v2 of one release."""
+    folder = tmp_path_factory.mktemp("twice")
+    publish_version(first(), folder)
+    publish_version(replace(first(), spec=first().spec.replace("epsilon: 1.0", "epsilon: 0.5")), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(published: Path, tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    copy = tmp_path / "copy"
+    shutil.copytree(published, copy, symlinks=True)
+    for path in (copy, *copy.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    return copy
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Iterator[Ledger]:
+    opened = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws")
+    yield opened
+    opened.close()
+
+
+def version(folder: Path, number: int) -> Version:
+    return Version(folder / "releases" / "town" / f"v{number}", SIGNER)
+
+
+def proof_of(folder: Path, number: int) -> Path:
+    return version(folder, number).folder / "PROOF.json"
+
+
+def checked(folder: Path, number: int) -> VerificationReport:
+    return verify(version(folder, number).folder, public_key=SIGNER.public_key)
+
+
+def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path) -> None:
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+    size, root = (load(proof_of(folder, 1))["checkpoint"][name] for name in ("size", "root"))
+    assert [(each["size"], each["root"]) for each in load(proof_of(folder, 2))["earlier"]] == [(size, root)]
+
+
+# --- a journal that was cut or rewritten ----------------------------------------------------------------------
+
+
+def regrow(folder: Path, *, before: int, change: Callable[[Json], object] = lambda proof: None) -> None:
+    """Prove v2 in another journal, with `before` other entries before its own; signed with the publisher's key."""
+    path = proof_of(folder, 2)
+    ledger = load(path)["checkpoint"]["ledger"]
+    other: Json = {"kind": "gate_failed", "at": "2026-01-01T00:00:00Z", "body": {}}
+    proof = prove([other] * before + [proven["entry"] for proven in load(path)["entries"]], SIGNER)
+    proof["entries"] = proof["entries"][before:]
+    proof["checkpoint"]["ledger"] = ledger
+    change(proof)
+    proof["signature"] = SIGNER.sign("checkpoint", proof["checkpoint"])
+    path.write_bytes(readable_json(proof))
+
+
+def accused(folder: Path, field: str) -> str:
+    """Check that v2 fails rule 4 alone, once, in this field, and v1 does not; return what stands there."""
+    report = checked(folder, 2)
+    assert broken(report) == {4}
+    (finding,) = report.findings
+    assert (finding.where, finding.field) == ("PROOF.json", field)
+    assert "the journal was cut, rewritten or swapped" in finding.remedy
+    assert checked(folder, 1).ok
+    return finding.found
+
+
+def test_a_proof_that_leaves_the_checkpoint_before_out_is_found(folder: Path) -> None:
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    assert accused(folder, "earlier") == "no earlier checkpoint"
+
+
+def test_a_journal_that_was_cut_and_grown_anew_is_found_though_the_publisher_signs_it(folder: Path) -> None:
+    regrow(folder, before=20)
+    assert accused(folder, "earlier") == "no earlier checkpoint"
+
+
+def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: Path) -> None:
+    """Its own root at that size is another one; the root that was published is not one of it."""
+    honest = load(proof_of(folder, 2))
+    before = honest["checkpoint"]["size"] - len(honest["entries"])
+    regrow(folder, before=before, change=lambda proof: proof.update(earlier=honest["earlier"]))
+    assert "other roots" in accused(folder, "earlier[0]")
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder: Path, before: int) -> None:
+    regrow(folder, before=before, change=lambda proof: proof["checkpoint"].update(ledger="f" * 64))
+    assert accused(folder, "checkpoint.ledger") == "f" * 64
+
+
+# --- who is no witness ----------------------------------------------------------------------------------------
+
+
+def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger) -> None:
+    """Its checkpoint has seen more than theirs: the later proof of v1 says nothing about that of v2."""
+    run_key = ledger.versions("town")[0].run_key
+    later = ledger.prove(run_key, SIGNER)
+    assert later["checkpoint"]["size"] >= load(proof_of(folder, 2))["checkpoint"]["size"]
+    proof_of(folder, 1).write_bytes(readable_json(later))
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+
+
+def garble(folder: Path) -> None:
+    proof_of(folder, 1).write_bytes(b"no JSON")
+
+
+def remove(folder: Path) -> None:
+    proof_of(folder, 1).unlink()
+
+
+def sign_otherwise(folder: Path) -> None:
+    other = Signer(bytes(32))
+    entries = [proven["entry"] for proven in load(proof_of(folder, 1))["entries"]]
+    proof_of(folder, 1).write_bytes(readable_json(prove(entries, other)))
+
+
+def sign_nothing(folder: Path) -> None:
+    edit(proof_of(folder, 1), lambda proof: proof["checkpoint"].update(root="0" * 64))
+
+
+def be_of_another_release(folder: Path) -> None:
+    entries = [proven["entry"] for proven in load(proof_of(folder, 1))["entries"]]
+    entries[-1]["body"]["release"] = "village"
+    proof_of(folder, 1).write_bytes(readable_json(prove(entries, SIGNER)))
+
+
+@pytest.mark.parametrize("spoil", [garble, remove, sign_otherwise, sign_nothing, be_of_another_release])
+def test_a_version_before_that_does_not_hold_itself_is_no_witness(
+    folder: Path, spoil: Callable[[Path], None]
+) -> None:
+    """Whoever can put a folder beside a version cannot make it fail; the folder fails where it is verified itself."""
+    spoil(folder)
+    report = checked(folder, 2)
+    assert report.findings == ()
+    [note] = report.notes
+    assert note.startswith("v1, which lies beside this version, was not asked: it")
+    assert not checked(folder, 1).ok
+
+
+def test_a_later_version_is_no_witness_of_an_earlier_one(folder: Path) -> None:
+    edit(proof_of(folder, 1), lambda proof: proof.update(earlier=[]))
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    assert checked(folder, 1).ok
+
+
+def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    for name in ("v01", "v1.5", ".staging-v1", "w1", "v3"):
+        shutil.copytree(store / "v1", store / name)
+    shutil.rmtree(store / "v1")
+    report = checked(folder, 2)
+    assert report.findings == ()
+    assert report.notes == ("v3, which lies beside this version, was not asked: it holds town v1",)
+    edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
+    (finding,) = checked(folder, 2).findings  # its own entry names the checkpoint that the proof leaves out
+    assert (finding.where, finding.field, finding.found) == ("PROOF.json", "earlier", "no earlier checkpoint")
+    assert "which the entry version_published names" in finding.allowed
+
+
+# --- balances of the accounts, names and latest ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("returnable", "found"), [(0, 1), (10**12, 0)])
+def test_an_account_never_holds_less_than_the_charge_before_left_on_it(
+    folder: Path, returnable: int, found: int
+) -> None:
+    """v2 says that less stood there than v1 left. Only what could still be given back explains that."""
+    proofs = [Proof.model_validate(load(proof_of(folder, number))) for number in (1, 2)]
+    runs = [run for run, _ in (read_run(proof, where="PROOF.json") for proof in proofs) if run is not None]
+    [left], [part] = (run.charge.parts for run in runs)
+    assert (left.returnable, part.before) == (0, left.after)
+
+    def stating(run: JournalledRun, **changed: int) -> JournalledRun:
+        taken = run.charge.parts[0].model_copy(update=changed)
+        return replace(run, charge=run.charge.model_copy(update={"parts": (taken,)}))
+
+    around = Surroundings([Witness(1, proofs[0], stating(runs[0], returnable=returnable))])
+    assert check_before(proofs[1], runs[1], around, where="PROOF.json") == []
+    lower = stating(runs[1], before=left.after - 1)
+    findings = check_before(proofs[1], lower, around, where="PROOF.json")
+    assert (len(findings), around.notes) == (found, [])
+    assert all("at least 1, what v1 left on it" in finding.allowed for finding in findings)
+    later = Surroundings([Witness(1, proofs[0], replace(around.older[0].run, reserved_at=lower.reserved_at + 1))])
+    assert check_before(proofs[1], lower, later, where="PROOF.json") == []  # it was charged after this one
+
+
+def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_charge(tmp_path: Path) -> None:
+    """Two charges at once, and the first is given back: the second said that this could come."""
+    scenario = first()
+    facts = scenario.run(tmp_path)
+    opened = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
+    request = facts.charge.request
+    for key in ("waiting", "after it"):
+        opened.reserve(replace(request, run_key=key))
+    [waiting], [later] = (opened.entries_of(key)[0].body["parts"] for key in ("waiting", "after it"))
+    assert (waiting["returnable"], later["returnable"]) == (0, waiting["amount"])
+    opened.return_charge("waiting")
+    assert opened.verify() == []
+    opened.close()
+
+
+def test_a_folder_that_is_called_like_another_version_is_found(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    (store / "v2").rename(store / "v7")
+    report = verify(store / "v7", public_key=SIGNER.public_key)
+    assert broken(report) == {1}
+    [finding] = report.findings
+    assert (finding.field, finding.found, finding.allowed) == ("the folder's name", "v7, which holds town v2", "v2")
+    (store / "v7").rename(store / "a copy of mine")
+    assert verify(store / "a copy of mine", public_key=SIGNER.public_key).ok
+
+
+def test_latest_that_leads_to_an_older_version_is_said(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    latest = store / "latest"
+    honest = [verify(store / name, public_key=SIGNER.public_key) for name in ("latest", "v1", "v2")]
+    assert [(report.ok, report.notes) for report in honest] == [(True, ())] * 3
+    latest.unlink()
+    latest.symlink_to("v1")
+    for name in ("latest", "v1", "v2"):
+        report = verify(store / name, public_key=SIGNER.public_key)
+        assert report.ok
+        [note] = report.notes
+        assert note.startswith("latest leads to v1, although v2 lies beside it")
+
+
+def test_latest_that_leads_to_another_release_is_found(folder: Path) -> None:
+    store = folder / "releases" / "town"
+    shutil.copytree(folder / "releases" / "town" / "v1", folder / "releases" / "village" / "v1")
+    (store / "latest").unlink()
+    (store / "latest").symlink_to("../village/v1")
+    report = verify(store / "latest", public_key=SIGNER.public_key)
+    assert [(f.where, f.field) for f in report.findings] == [("latest", "where it leads")]
+    beside = verify(store / "v2", public_key=SIGNER.public_key)
+    assert beside.ok
+    assert [note.startswith("latest, beside this version, leads elsewhere") for note in beside.notes] == [True]
+
+
+# --- a version that was withdrawn -----------------------------------------------------------------------------
+
+
+def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path, ledger: Ledger) -> None:
+    """Its withdrawal is the journal's to tell; the proof is of what was published."""
+    run_key = ledger.versions("town")[0].run_key
+    ledger.withdraw("town", 1, reason="a column was mislabelled")
+    assert checked(folder, 1).ok
+    again = ledger.prove(run_key, SIGNER)
+    assert [proven["entry"]["kind"] for proven in again["entries"]][-1] == "version_published"
+    assert again["entries"][-1]["entry"]["body"]["run_key"] == run_key
+    proof_of(folder, 1).write_bytes(readable_json(again))
+    for number in (1, 2):
+        assert checked(folder, number).findings == ()
+    assert ledger.verify(public_key=SIGNER.public_key) == []

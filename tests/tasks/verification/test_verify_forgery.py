@@ -1,0 +1,188 @@
+"""Verify against the publisher: whoever owns the key and the ledger can sign anything, but not make it add up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.canonical import readable_json
+from contracts.release.tables.product import Refine
+from privacy.accounting.events import DiscreteLaplace
+from tasks.verify import verify
+from tests.tasks.verification.forgeries import FORGERIES, MEASURED, Change
+from tests.tasks.verification.forgery import (
+    Json,
+    digest_of,
+    edit,
+    forge,
+    load,
+    of_kind,
+    prove,
+    set_cell,
+    sign_manifest,
+)
+from tests.worlds.versions import Version, broken
+
+
+@pytest.mark.parametrize("name", ["town", "guild", "extract"])
+def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], tmp_path: Path, name: str) -> None:
+    """Re-signed and re-chained without a change, a version passes: what is caught below is caught for its content."""
+    version = versions[name].copy(tmp_path / "v")
+    forge(version)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(
+    versions: dict[str, Version], tmp_path: Path, name: str
+) -> None:
+    forgery = FORGERIES[name]
+    version = versions[forgery.of].copy(tmp_path / "v")
+    forgery.files(version.folder)
+    forge(version, record=forgery.record, journal=forgery.journal, manifest=forgery.manifest)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == forgery.rules, report.findings
+    assert not report.ok
+    assert forgery.says in "\n".join(map(str, report.findings))
+    assert forgery.where <= {finding.where for finding in report.findings}
+    assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["distribution"][0].update(sha256="0" * 64),
+        lambda c: c["distribution"][0].update(contentUrl="data/other.parquet"),
+        lambda c: c["distribution"].pop(),
+        lambda c: c.update(distribution={}),
+        lambda c: c.pop("distribution"),
+        lambda c: c["distribution"].append(1),
+    ],
+)
+def test_a_catalogue_entry_that_describes_other_files_is_caught(
+    versions: dict[str, Version], tmp_path: Path, change: Change
+) -> None:
+    version = versions["guild"].copy(tmp_path / "v")
+    edit(version.folder / "croissant.json", change)
+    digest = sign_manifest(version.folder, version.signer)
+    entries = [proven["entry"] for proven in load(version.folder / "PROOF.json")["entries"]]
+    of_kind(entries, "version_published")["manifest"] = digest
+    (version.folder / "PROOF.json").write_bytes(readable_json(prove(entries, version.signer)))
+    report = verify(version.folder, public_key=version.key)
+    assert {check.rule for check in report.checks if not check.passed} == {10}
+    assert {finding.where for finding in report.findings} == {"croissant.json"}
+
+
+def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version], tmp_path: Path) -> None:
+    """A publisher who invents noisy values, and post-processes them honestly, passes; the report says so."""
+    version = versions["town"].copy(tmp_path / "v")
+    path = version.folder / MEASURED
+    noisy = pq.read_table(path).column("noisy").to_numpy()
+    moved = {"noisy": (noisy[0] + 1, noisy[1] - 1)}
+    for column in ("noisy", "lower", "upper"):
+        values = pq.read_table(path).column(column).to_numpy()
+        moved[column] = (values[0] + 1, values[1] - 1)
+    for column, (zeroth, after) in moved.items():
+        set_cell(path, column, 0, zeroth)
+        set_cell(path, column, 1, after)
+    rewrite_refinement(version)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
+    assert any("noisy values" in line for line in report.cannot_tell)
+
+
+def rewrite_refinement(version: Version) -> None:
+    """Refine the town's ages again from what stands among its measurements, and state it everywhere."""
+    from privacy.refine.tables import refine_table
+
+    folder = version.folder
+    noisy = pq.read_table(folder / MEASURED).column("noisy").to_numpy()
+    total = int(pq.read_table(folder / "data/age.parquet").column("count").to_numpy().sum())  # not moved
+    made = refine_table(
+        noisy,
+        Refine(method="simplex"),
+        impossible=np.zeros(noisy.shape, bool),
+        total=total,
+        event=DiscreteLaplace(Fraction(1, 2), (1,)),
+        ordered=(0,),
+    )
+    columns = {"count": made.values, "lower": made.intervals.lower, "upper": made.intervals.upper}
+    for name, values in columns.items():
+        for row, value in enumerate(values):
+            set_cell(folder / "data/age.parquet", name, row, value)
+    drawn, table = digest_of(folder / MEASURED, "noisy"), digest_of(folder / "data/age.parquet", "count")
+
+    def record(value: Json) -> None:
+        value["replay"]["draws"][0]["sha256"] = drawn
+        value["replay"]["tables"][0]["sha256"] = table
+        value["groups"]["integrity"]["fields"]["draw_digests"]["value"]["table:age"] = drawn
+
+    forge(
+        version,
+        record=record,
+        journal=lambda entries: of_kind(entries, "noise_drawn").update(sha256=drawn),
+    )
+
+
+def spoil_proof(version: Version, change: Change, *, sign: bool = True) -> set[str]:
+    """Change PROOF.json, sign its checkpoint again, and return the fields of the findings."""
+    value = load(version.folder / "PROOF.json")
+    change(value)
+    if sign:
+        value["signature"] = version.signer.sign("checkpoint", value["checkpoint"])
+    (version.folder / "PROOF.json").write_bytes(readable_json(value))
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == {4}
+    assert {finding.where for finding in report.findings} == {"PROOF.json"}
+    return {finding.field.split(",")[0] for finding in report.findings}
+
+
+def test_a_checkpoint_of_a_shorter_journal_is_caught(versions: dict[str, Version], tmp_path: Path) -> None:
+    version = versions["guild"].copy(tmp_path / "v")
+    last = load(version.folder / "PROOF.json")["entries"][-1]["entry"]["sequence"]
+    assert "entries[5]" in spoil_proof(version, lambda proof: proof["checkpoint"].update(size=last))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda proof: proof["checkpoint"].update(size=proof["checkpoint"]["size"] + 50),
+        lambda proof: proof["checkpoint"].update(root="0" * 64),
+        lambda proof: proof["checkpoint"].update(head="0" * 64),
+        lambda proof: proof["entries"][0]["path"].pop(),
+        lambda proof: proof["entries"][0]["path"].append("0" * 64),
+        lambda proof: proof["entries"][0].update(path=[]),
+        lambda proof: proof["entries"][2]["entry"].update(sequence=0),
+        lambda proof: proof["entries"][2]["entry"].update(previous="0" * 64),
+        lambda proof: proof["entries"][2]["entry"].update(at="2001-01-01T00:00:00Z"),
+        lambda proof: proof["entries"].reverse(),
+        lambda proof: proof.update(entries=[]),
+    ],
+)
+def test_a_proof_that_does_not_prove_is_caught(versions: dict[str, Version], tmp_path: Path, change: Change) -> None:
+    assert spoil_proof(versions["guild"].copy(tmp_path / "v"), change)
+
+
+def test_a_checkpoint_that_was_not_signed_is_caught(versions: dict[str, Version], tmp_path: Path) -> None:
+    version = versions["guild"].copy(tmp_path / "v")
+    found = spoil_proof(version, lambda proof: proof["checkpoint"].update(at="2001-01-01T00:00:00Z"), sign=False)
+    assert found == {"signature"}
+
+
+def test_a_charge_that_was_returned_before_does_not_disturb(versions: dict[str, Version], tmp_path: Path) -> None:
+    """A run whose first reservation was given back unopened is one run all the same."""
+    version = versions["town"].copy(tmp_path / "v")
+
+    def returned(entries: list[Json]) -> None:
+        charge = entries[1]
+        body = {name: charge["body"][name] for name in ("run_key", "parts")}
+        entries[1:1] = [{**charge}, {"kind": "charge_returned", "at": charge["at"], "body": body}]
+
+    forge(version, journal=returned)
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings

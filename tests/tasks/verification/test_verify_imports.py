@@ -1,0 +1,50 @@
+"""What `sudare verify` loads: the checker, and nothing of what makes releases."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.classifiers import dp_sgd
+from tests.worlds.synthetic_rows import aim
+from tests.worlds.tables import Scenario, first
+from tests.worlds.versions import publish_version
+
+CHECKED = """
+import json, sys
+import console.verify, tasks.verify
+at_import = sorted(sys.modules)
+from console.main import execute
+code = execute(["verify", sys.argv[1], "--key", sys.argv[2], "--json"])
+print(json.dumps({"code": code, "import": at_import, "run": sorted(sys.modules)}))
+"""
+OF_THE_PUBLISHER = {"alembic", "dp_accounting", "duckdb", "great_expectations", "prefect", "sqlalchemy", "torch"}
+AFTER_IMPORT = OF_THE_PUBLISHER | {"polars"}
+CHECKS = {
+    "tables": "tasks.products.tables.checks.table_checks",
+    "synthetic": "tasks.products.synthetic.row_checks",
+    "classifier": "tasks.products.classifier.weight_checks",
+}
+
+
+@pytest.mark.parametrize(("kind", "scenario"), [("tables", first()), ("synthetic", aim()), ("classifier", dp_sgd())])
+def test_a_version_is_verified_without_the_libraries_of_the_publisher(
+    kind: str, scenario: Scenario, tmp_path: Path
+) -> None:
+    """No database, orchestrator, engine or network is loaded; Polars is, where rule 9 writes a CSV file again."""
+    version = publish_version(scenario, tmp_path / "published", here=True)
+    key = tmp_path / "key.pub"
+    key.write_text(version.key + "\n")
+    command = [sys.executable, "-c", CHECKED, str(version.folder), str(key)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    said = json.loads(ended.stdout.splitlines()[-1])
+    assert said["code"] == 0, ended.stdout
+    assert not AFTER_IMPORT & set(said["import"])
+    assert not OF_THE_PUBLISHER & set(said["run"])
+    assert not {name for name in said["run"] if name.startswith(("flows", "privacy.noise", "privacy.ledger.store"))}
+    assert ("polars" in said["run"]) == any(name.endswith(".csv") for name in version.files)
+    assert {name for name, module in CHECKS.items() if module in said["run"]} == {kind}

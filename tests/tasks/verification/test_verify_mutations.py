@@ -1,0 +1,78 @@
+"""Mutations by somebody without the publisher's key: every kind, on every file, is refused and named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutations import Mutation, Pristine, mutations
+from tasks.verify import verify
+from tests.worlds.versions import Version, named
+
+KINDS = (
+    "flip a byte",
+    "drop a file",
+    "swap two files",
+    "cut or lengthen a file",
+    "add a file",
+    "a link in the place of a file",
+    "edit a number in the record",
+    "edit a number, sign with another key",
+    "sign with another key",
+    "truncate the journal",
+)
+OF_EACH = 7
+
+
+@pytest.fixture(scope="module")
+def pristine(versions: dict[str, Version], tmp_path_factory: pytest.TempPathFactory) -> Pristine:
+    return Pristine(versions["guild"].copy(tmp_path_factory.mktemp("mutated") / "v").folder)
+
+
+def chosen(version: Pristine, kind: str) -> list[Mutation]:
+    """Choose some mutations of a kind, always the same ones."""
+    found = [each for each in mutations(version, flips=40, edits=20, seed=7) if each.kind == kind]
+    return random.Random(kind).sample(found, min(OF_EACH, len(found)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_mutation_is_refused_and_named(
+    pristine: Pristine, versions: dict[str, Version], kind: str
+) -> None:
+    """Seven of each of ten kinds (four of additions), drawn from a fixed seed; the benchmark tries thousands."""
+    some = chosen(pristine, kind)
+    assert len(some) >= 4
+    for change in some:
+        change.apply(pristine.folder)
+        report = verify(pristine.folder, public_key=versions["guild"].key)
+        pristine.restore()
+        assert not report.ok, change.told
+        assert change.names & named(report), change.told
+
+
+def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(pristine: Pristine) -> None:
+    made = list(mutations(pristine, flips=600, edits=150, seed=1))
+    assert len(made) >= 1000
+    assert {each.kind for each in made} == set(KINDS)
+    assert set(pristine.files) <= {name for each in made for name in each.names}
+
+
+def test_what_was_mutated_is_put_back(pristine: Pristine, versions: dict[str, Version]) -> None:
+    """Otherwise one mutation would be found for another's sake."""
+    for change in mutations(pristine, flips=5, edits=2, seed=3):
+        if change.kind != "swap two files":
+            change.apply(pristine.folder)
+            pristine.restore()
+    assert {name: (pristine.folder / name).read_bytes() for name in pristine.files} == pristine.files
+    assert verify(pristine.folder, public_key=versions["guild"].key).ok
+
+
+def test_the_test_of_mutations_can_fail(pristine: Pristine, versions: dict[str, Version], tmp_path: Path) -> None:
+    """No change is no finding."""
+    nothing = Mutation("nothing", "nothing", lambda folder: None, frozenset({"record.json"}))
+    nothing.apply(pristine.folder)
+    report = verify(pristine.folder, public_key=versions["guild"].key)
+    assert report.ok
+    assert not nothing.names & named(report)

@@ -1,0 +1,86 @@
+"""Verify a release of one period: the days that people are told of are those that were charged, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks._periodic_place import make_periodic
+from benchmarks.orchestration import release_plainly
+from privacy.ledger.journal.signing import Signer
+from tasks.verify import verify
+from tests.tasks.verification.forgery import Json, as_forged, forge, of_kind
+from tests.worlds.versions import Version, broken
+
+Change = Callable[[Any], object]
+
+
+@pytest.fixture(scope="module")
+def of_a_quarter(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    place = make_periodic(tmp_path_factory.mktemp("visits"))
+    release_plainly(place.spec, place.workspace.root, period="2024Q1")
+    return Version(place.workspace.releases / "visits-2024-q1" / "v1", Signer(place.workspace.signing_seed()))
+
+
+def charged(**changed: str) -> Change:
+    return lambda entries: of_kind(entries, "charge_reserved").update(changed)
+
+
+def told(what: str | None) -> Change:
+    """Tell people another period, or none."""
+
+    def change(record: Json) -> None:
+        steps = record["groups"]["preprocessing"]["fields"]["steps"]["value"]
+        step = next(step for step in steps if step["step"] == "rows of one period")
+        step["what"] = what
+        if what is None:
+            steps.remove(step)
+
+    return change
+
+
+def nothing(_: Any) -> None:
+    return None
+
+
+FORGERIES: dict[str, tuple[Change, Change, set[int]]] = {
+    "people are told another quarter": (told("day in 2024-Q2"), nothing, {5}),
+    "people are told a part of it": (told("day in 2024-01"), nothing, {5}),
+    "people are told of no period": (told(None), nothing, {5}),
+    "the charge is for another quarter than its account's": (
+        nothing,
+        charged(days="2024-Q2", block="2024-Q2"),
+        {5, 7},
+    ),
+    "record and charge name a quarter that nobody paid for": (
+        told("day in 2024-Q2"),
+        charged(days="2024-Q2", block="2024-Q2"),
+        {7},
+    ),
+    "the charge is for more days than its account's": (
+        told("day in 2024-01-01..2024-05-01"),
+        charged(days="2024-01-01..2024-05-01", block="2024-01-01..2024-05-01"),
+        {7},
+    ),
+    "measured are other days than the charge is for": (told("day in 2024-Q2"), charged(days="2024-Q2"), {7}),
+    "no block at all": (told("day in next year"), charged(days="next year", block="next year"), {7}),
+}
+
+
+def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path) -> None:
+    """As it is, and with everything signed anew without a change."""
+    version = as_forged(of_a_quarter.copy(tmp_path / "v"))
+    for each in (of_a_quarter, version):
+        assert verify(each.folder, public_key=each.key).ok
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_period_that_was_not_charged_is_caught(of_a_quarter: Version, tmp_path: Path, name: str) -> None:
+    record, journal, rules = FORGERIES[name]
+    version = of_a_quarter.copy(tmp_path / "v")
+    forge(version, record=record, journal=journal)
+    report = verify(version.folder, public_key=version.key)
+    assert broken(report) == rules, report.findings
