@@ -106,7 +106,7 @@ $(NEURAL): $(PINS) | $(BIN)/pip
 	@echo "Installing torch as a CPU build (about 200 MB) ..."
 	$(PIP) --no-deps --extra-index-url $(TORCH_INDEX) torch
 	@$(BIN)/python -c "$$refuse_cuda" || { $(BIN)/python -m pip uninstall --quiet --yes torch; exit 1; }
-	$(PIP) -e ".[neural]"
+	$(PIP) -e ".[publish,neural]"
 	@touch $(RUNTIME) $@
 
 define refuse_cuda
@@ -130,16 +130,16 @@ export require_python
 
 $(RUNTIME): $(PINS) | $(BIN)/pip
 	@echo "Installing the pinned dependencies into $(VENV) (about 1 GB; a few minutes the first time) ..."
-	$(PIP) -e .
+	$(PIP) -e ".[publish]"
 	@touch $@
 
 $(DEV): $(PINS) $(NEURAL)
 	@echo "Installing the pinned dependencies and the test tools into $(VENV) (about 2 GB; a few minutes the first time) ..."
-	$(PIP) -e ".[dev,neural]"
+	$(PIP) -e ".[publish,dev,neural]"
 	@touch $(RUNTIME) $@
 
 $(DOCS): $(PINS) | $(BIN)/pip
-	$(PIP) -e ".[docs]"
+	$(PIP) -e ".[publish,docs]"
 	@touch $(RUNTIME) $@
 
 clean:

@@ -1,6 +1,7 @@
 """The commands by name. The module of a command is imported when the command is called: `sudare --help` imports none.
 
 A command's line of help is the first paragraph of its docstring, which is read from the source without running it.
+All commands but those of `CHECKER` need the packages of the extra `publish`; without them they end in one line.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from contracts.errors import SudareError
 
 Table = Mapping[str, str]
 """Of each command its place, module:function."""
@@ -85,6 +88,22 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         },
     ),
 }
+CHECKER: Final = frozenset({"console.verify:verify", "console.key:pin", "console.sample:sample"})
+"""The commands that the base dependencies are enough for."""
+IMPORTED: Final = (
+    "prefect", "fastapi", "sqlalchemy", "psycopg", "cronsim", "duckdb", "duckdb_engine", "polars", "pandas",
+    "great_expectations", "open_data_contract_standard", "dp_accounting",
+)  # fmt: skip
+"""What the packages of the extra `publish` are imported as."""
+
+
+class PublisherMissing(SudareError):
+    """A command needs packages that checking does without, and they are not installed."""
+
+    exit_code = 2
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(f"this needs sudare[publish]: pip install 'sudare[publish]' ({missing} is not installed)")
 
 
 def summary_of(place: str) -> str:
@@ -120,6 +139,9 @@ class DeferredCommand(TyperCommand):
     def command(self) -> TyperCommand:
         """The command itself, with its options; imports its module."""
         module, _, function = self._place.partition(":")
+        missing = [] if self._place in CHECKER else [name for name in IMPORTED if find_spec(name) is None]
+        if missing:
+            raise PublisherMissing(missing[0])
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(self.name)(getattr(import_module(module), function))
         return cast(TyperCommand, typer.main.get_command(app))

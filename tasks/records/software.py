@@ -19,6 +19,7 @@ from tasks.records.commit import code_commit
 from tasks.storage.workspace.settings import container_digest
 
 LAYERS = ("console", "flows", "tasks", "privacy", "contracts")
+_PUBLISH = re.compile(r"extra == ['\"]publish['\"]")
 _SOURCE_SUFFIXES = {".py", ".j2", ".css", ".json"}
 
 
@@ -110,12 +111,16 @@ def source_files() -> dict[str, Path]:
 
 
 def _declared(package: str) -> set[str]:
-    """Return the names of the libraries that a package needs, without its extras."""
+    """Return the names of the libraries that a package needs to publish; other extras do not count."""
     try:
         lines = requires(package) or []
     except PackageNotFoundError:
         return set()
-    return {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in lines if "extra ==" not in line}
+    return {
+        re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
+        for line in lines
+        if "extra ==" not in line or _PUBLISH.search(line)
+    }
 
 
 def _version(name: str) -> str | None:

@@ -6,13 +6,18 @@ on the way out, and back through it on the way in. Numbers, days and truth value
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from contracts.contract.spreadsheet import Formulas, neutralised, restored
+
+_QUOTED: Final = re.compile('[,"\\n\\r]|^$')
 
 
 def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool, formulas: Formulas | None) -> None:
@@ -24,10 +29,13 @@ def write_csv(rows: pa.Table, file: BinaryIO, *, header: bool, formulas: Formula
         header: write the names of the columns first.
         formulas: what the spec says of labels that a spreadsheet takes for formulas.
     """
-    import polars as pl
-
     written = _relabelled(rows, neutralised) if formulas == "neutralised" else rows
-    pl.DataFrame(written).write_csv(file, include_header=header)
+    if header:
+        file.write((",".join(map(_quoted, written.column_names)) + "\n").encode())
+    if written.num_rows:
+        fields = [_fields(column.combine_chunks()).fill_null("") for column in written.columns]
+        lines = pc.binary_join_element_wise(*fields, ",")
+        file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
 
 def read_csv(data: bytes, types: Mapping[str, pa.DataType], *, formulas: Formulas | None) -> pa.Table:
@@ -45,6 +53,35 @@ def read_csv(data: bytes, types: Mapping[str, pa.DataType], *, formulas: Formula
     convert = pa.csv.ConvertOptions(column_types=there, strings_can_be_null=True, null_values=[""])
     rows = pa.csv.read_csv(pa.BufferReader(data), convert_options=convert)
     return _relabelled(rows, restored) if formulas == "neutralised" else rows
+
+
+def _fields(values: Any) -> Any:
+    """Return values as they stand between two commas: texts, null where there is none."""
+    kind = values.type
+    if kind == pa.float64():
+        # Each number once, told apart by its bits: an Arrow dictionary takes -0.0 for 0.0.
+        bits = values.view(pa.int64()).dictionary_encode()
+        numbers = bits.dictionary.to_numpy().view(np.float64).tolist()
+        return pa.array(map(_number, numbers), pa.string()).take(bits.indices)
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+        labels = values if pa.types.is_dictionary(kind) else values.dictionary_encode()
+        return pa.array(map(_quoted, labels.dictionary.to_pylist()), pa.string()).take(labels.indices)
+    return values.cast(pa.string())
+
+
+def _number(number: float) -> str:
+    """Write a number in the fewest digits: between 1e-5 and 1e16 without an exponent, and that without zeros."""
+    shortest = repr(number)
+    digits, _, exponent = shortest.partition("e-0")
+    if exponent == "5":
+        sign, bare = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+        return f"{sign}0.0000{bare.replace('.', '')}"
+    return f"{digits}e-{exponent}" if exponent else shortest.replace("nan", "NaN")
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes where a reader would take a part of it for a comma, a line end or a missing value."""
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
 def _relabelled(rows: pa.Table, change: Callable[[str], str]) -> pa.Table:

@@ -13,7 +13,7 @@ from tasks.records.software import software, source_digest, source_files
 
 
 def test_versions_are_those_that_are_installed() -> None:
-    """Sudare first, then what it declares to need, with the installed versions; nothing of the extras."""
+    """Sudare first, then what it declares to need to publish, as installed; nothing of other extras."""
     found = software()
     assert next(iter(found.packages)) == "sudare"
     for name in ("sudare", "numpy", "duckdb", "sqlalchemy", "dp-accounting", "cryptography"):

@@ -112,7 +112,7 @@ def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, tri
 
 def by_other_libraries(record: Json) -> None:
     packages = record["groups"]["noise"]["fields"]["packages"]["value"]
-    packages.update(pyarrow="25.0.0", polars="1.0.0")
+    packages.update(pyarrow="25.0.0")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""The wheel: what it holds, that it checks with the base dependencies alone, and that it publishes with the extra."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from console.commands import IMPORTED
+from tests.worlds.classifiers import dp_sgd
+from tests.worlds.synthetic_rows import aim
+from tests.worlds.tables import Scenario, first
+from tests.worlds.versions import publish_version
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("console", "flows", "tasks", "privacy", "contracts")
+
+
+def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program elsewhere, without a path of this process."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SUDARE", "PREFECT"))}
+    return subprocess.run([*map(str, words)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+
+
+def done(*words: str | Path, cwd: Path) -> str:
+    """Run a program that has to succeed; return what it printed."""
+    ended = run(*words, cwd=cwd)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the tree, built from a copy."""
+    tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "sudare.py"):
+        shutil.copy(ROOT / name, tree / name)
+    done(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, tree, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def environment(folder: Path, *requirements: str) -> Path:
+    """Install into an empty environment; return the folder of its programs."""
+    done(sys.executable, "-m", "venv", folder, cwd=folder.parent)
+    constraints = ROOT / "deploy" / "constraints.txt"
+    done(
+        folder / "bin/python", "-m", "pip", "install", "--quiet", "-c", constraints, *requirements, cwd=folder.parent
+    )
+    return folder / "bin"
+
+
+def test_the_checker_has_few_dependencies() -> None:
+    """At most twelve, and none of the extra `publish`; what that is imported as stands in the table of commands."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    base = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    extra = {canonicalize_name(Requirement(line).name) for line in project["optional-dependencies"]["publish"]}
+    assert len(base) <= 12
+    assert not base & extra
+    owners = packages_distributions()
+    assert {canonicalize_name(owner) for name in IMPORTED for owner in owners[name]} == extra
+    assert len(IMPORTED) == len(extra)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    """Templates, styles, catalogues and markers of types too; and no tests."""
+    files = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if "__pycache__" not in path.parts}
+    expected = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
+    found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert found == {*expected, "sudare.py"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path) -> None:
+    """In an empty environment: verify and help work; a command that publishes says in one line what it needs."""
+    programs = environment(tmp_path / "env", str(wheel))
+    kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd()}
+    for kind, scenario in kinds.items():
+        version = publish_version(scenario, tmp_path / kind)
+        (tmp_path / "key.pub").write_text(version.key + "\n")
+        said = done(programs / "sudare", "verify", version.folder, "--key", "key.pub", cwd=tmp_path)
+        assert " holds under key " in said
+    assert "verify" in done(programs / "sudare", "--help", cwd=tmp_path)
+    refused = run(programs / "sudare", "run", "spec.yaml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert re.fullmatch(r"error: this needs sudare\[publish\]: pip install 'sudare\[publish\]' .*\n", refused.stderr)
+    installed = {canonicalize_name(name) for name in done(programs / "pip", "list", cwd=tmp_path).split()}
+    assert not installed & {"prefect", "duckdb", "sqlalchemy", "polars", "pandas", "great-expectations", "torch"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_with_the_extra_a_copied_example_is_published_and_verified(wheel: Path, tmp_path: Path) -> None:
+    programs = environment(tmp_path / "env", f"{wheel}[publish]")
+    shutil.copytree(ROOT / "examples" / "adult", tmp_path / "adult")
+    sudare = programs / "sudare"
+    done(sudare, "init", "place", cwd=tmp_path)
+    account = (
+        "--population adults --block 1994 --unit row --adjacency add_remove --calculus pure --epsilon 3 --delta 0"
+    )
+    within = ("--workspace", tmp_path / "place")
+    source = ("--source", "adult/adult.parquet")
+    done(sudare, "budget", "open", "adult-1994", *account.split(), *source, *within, cwd=tmp_path)
+    assert "ε = 1" in done(sudare, "plan", "adult/tables.yaml", *within, cwd=tmp_path)
+    done(sudare, "run", "adult/tables.yaml", *within, cwd=tmp_path)
+    version, key = tmp_path / "place/releases/adult-tables/latest", tmp_path / "place/.sudare/keys/signing.pub"
+    assert "holds under key" in done(sudare, "verify", version, "--key", key, cwd=tmp_path)
