@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
-from contracts.contract.contract import CategoryDomain
 from contracts.contract.odcs import load_contract
+from contracts.domains.listed import CategoryDomain
 from contracts.release.spec import Source
 from tasks.ingest import ingest
 

@@ -16,16 +16,11 @@ from pathlib import Path
 
 import duckdb
 
-from contracts.contract.contract import (
-    CategoryDomain,
-    Column,
-    Contract,
-    DateDomain,
-    DecimalDomain,
-    IntegerDomain,
-    MappingDomain,
-)
+from contracts.contract.contract import Column, Contract
 from contracts.contract.odcs import load_contract
+from contracts.domains.dates import DateDomain
+from contracts.domains.listed import CategoryDomain, MappingDomain
+from contracts.domains.numbers import DecimalDomain, IntegerDomain
 
 MISSING_IN_2048 = 20
 DECIMAL_PLACES = 2

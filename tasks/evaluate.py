@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused
 from contracts.reading.scalars import listed, nearest
-from contracts.sql.code_sql import identifier
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.scores import PrivateScores, compare
 from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority

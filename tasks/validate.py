@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from contracts.contract.check_terms import Check, checks
+from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
+from contracts.domains.statements import Check
+from contracts.domains.value_sql import literal
 from contracts.errors import Finding, GateBroken, SudareError
-from contracts.sql.code_sql import literal
 from privacy.private_table import PrivateTable
 from tasks.records.facts import CheckOutcome
 from tasks.storage.duckdb_session import connect, run, trouble

@@ -1,45 +1,18 @@
-"""One change of a contract, whom it concerns, and what all changes together ask of the version."""
+"""What all changes between two contracts ask of the version."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from contracts.contract.semantic_version import admits_breaking
+from contracts.domains.statements import Change, Effect
 
-Effect = Literal["account", "breaking", "compatible"]
 EFFECTS: dict[Effect, str] = {
     "account": "breaking for the account",
     "breaking": "breaking",
     "compatible": "compatible",
 }
-
-
-@dataclass(frozen=True)
-class Change:
-    """One thing that two contracts declare differently.
-
-    Args:
-        field: what is declared, by name: `unit.scope`, `columns.age.bins`.
-        old: what the older one declares; "" for nothing.
-        new: what the newer one declares; "" for nothing.
-        effect: `account` if what an account's people are promised, or what its charges buy, is no longer the same;
-            `breaking` if those who deliver or read the data have to change something; `compatible` otherwise.
-        why: what the effect is, in a sentence; "" for compatible changes.
-    """
-
-    field: str
-    old: str
-    new: str
-    effect: Effect
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        """The change as one line: from what to what."""
-        if not self.old or not self.new:
-            return f"{self.new} is new" if self.new else f"{self.old} is gone"
-        return f"{self.old} → {self.new}"
 
 
 @dataclass(frozen=True)

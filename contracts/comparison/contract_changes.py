@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from contracts.canonical import canonical_json
-from contracts.comparison.change import EFFECTS, Change, Comparison
-from contracts.comparison.domain_changes import domain_changes, shortly
+from contracts.comparison.change import EFFECTS, Comparison
+from contracts.comparison.domain_changes import domain_changes
 from contracts.contract.contract import Contract
 from contracts.contract.privacy_terms import TotalInvariant
+from contracts.domains.statements import Change, shortly
 
 _PROMISE = "what an account's people are promised is stated in these terms; an account of other terms has to pay"
 _BOUND = "every sensitivity follows from it: equal noise protects less, or equal ε needs other noise"

@@ -21,34 +21,9 @@ person, so the release goes on, on noise alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
-
-from contracts.contract.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
-
-CheckKind = Literal["columns", "rows", "not_null", "castable", "in_set", "between"]
-Parameter = str | int | tuple[str, ...]
-_READ_AS = {"integer": "integer", "decimal": "number", "date": "date", "image": "levels"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that the rows should satisfy.
-
-    Args:
-        name: unique in the contract; gates are named by it.
-        kind: what is checked; the module's docstring says what each kind means.
-        column: the column, or None for the table as a whole.
-        parameters: plain data; bounds are texts, so that they are exact.
-        gate: whether a failure stops the release.
-    """
-
-    name: str
-    kind: CheckKind
-    column: str | None
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    gate: bool = False
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
+from contracts.domains.statements import Check
 
 
 def checks(contract: Contract) -> tuple[Check, ...]:
@@ -68,24 +43,5 @@ def checks(contract: Contract) -> tuple[Check, ...]:
 def _column_checks(column: Column, gates: frozenset[str]) -> list[Check]:
     """The checks of one column."""
     name, domain = column.name, column.domain
-    missing: dict[str, Parameter] = {"missing": domain.missing}
-    found = [Check(f"nulls:{name}", "not_null", name, missing, f"nulls:{name}" in gates)]
-    if isinstance(domain, CategoryDomain | MappingDomain):
-        parameters = {"values": _values(domain), **missing}
-        return [*found, Check(f"domain:{name}", "in_set", name, parameters, f"domain:{name}" in gates)]
-    read_as: dict[str, Parameter] = {"to": _READ_AS[domain.kind]}
-    low, high = (0, domain.levels - 1) if isinstance(domain, ImageDomain) else domain.bounds
-    bounds: dict[str, Parameter] = {"low": str(low), "high": str(high)}
-    places: dict[str, Parameter] = {"places": domain.places} if isinstance(domain, ImageDomain) else {}
-    return [
-        *found,
-        Check(f"type:{name}", "castable", name, {**read_as, **missing, **places}, f"type:{name}" in gates),
-        Check(f"domain:{name}", "between", name, {**bounds, **read_as, **missing}, f"domain:{name}" in gates),
-    ]
-
-
-def _values(domain: CategoryDomain | MappingDomain) -> tuple[str, ...]:
-    """The texts that a listed domain understands: raw values, categories and other."""
-    other = () if domain.other is None else (domain.other,)
-    raw = tuple(raw for raw, _ in domain.mapping) if isinstance(domain, MappingDomain) else ()
-    return tuple(dict.fromkeys((*raw, *domain.categories, *other)))
+    stated = (("nulls", "not_null", {"missing": domain.missing}), *domain.checks())
+    return [Check(f"{of}:{name}", kind, name, parameters, f"{of}:{name}" in gates) for of, kind, parameters in stated]

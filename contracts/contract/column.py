@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import model_validator
 
 from contracts.domains.domain_terms import Frozen
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import Domain
+from contracts.domains.kinds import Domain, kinds_for
 from contracts.reading.scalars import Label, Problem, refuse
 
 if TYPE_CHECKING:
@@ -17,21 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LogicalType = Literal["integer", "number", "string", "date", "boolean", "array"]
-DOMAIN_KINDS: dict[str, tuple[str, ...]] = {
-    "integer": ("integer", "decimal", "categories", "mapping"),
-    "number": ("decimal", "categories", "mapping"),
-    "string": ("categories", "mapping"),
-    "date": ("date", "categories", "mapping"),
-    "boolean": ("categories", "mapping"),
-    "array": ("image",),
-}
 
 
 def misfits(logical_type: str, domain: Domain) -> list[Problem]:
     """Say that a kind of domain does not go with a logical type; empty when it does. `at` is within the domain."""
-    kinds = DOMAIN_KINDS[logical_type]
-    if domain.kind in kinds:
+    if logical_type in domain.logical_types:
         return []
+    kinds = kinds_for(logical_type)
     found = f"kind {domain.kind} on logicalType {logical_type}"
     remedy = "change the kind, or the logicalType if it is not what the column holds"
     return [Problem(found, "kind " + " or ".join(kinds), remedy, ("kind",))]
@@ -96,12 +88,17 @@ class Column(Frozen):
     @property
     def length(self) -> int:
         """The number of codes of a value: 1, but for pictures, which have one for each place."""
-        return self.domain.places if isinstance(self.domain, ImageDomain) else 1
+        return prod(self.domain.shape)
 
     @property
     def ordered(self) -> bool:
         """Whether neighbouring cells are neighbouring values (numbers and dates)."""
-        return self.domain.kind in ("integer", "decimal", "date")
+        return self.domain.ordered
+
+    @property
+    def named(self) -> bool:
+        """Whether a value is one of named cells: no bin, no period, no picture."""
+        return not self.ordered and self.length == 1
 
     @property
     def null_code(self) -> int:

@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.contract.column import Column
 from contracts.domains.domain_terms import NULL_LABEL, Frozen
-from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from contracts.reading.scalars import FieldPath, Label, Problem, as_items, as_pair, listed, nearest, refuse
 
 Pair = tuple[str, str]
@@ -134,13 +133,11 @@ def _unknown(
 def _incomparable(low: Column, high: Column, at: FieldPath) -> list[Problem]:
     """Say that two columns have no common order, or that no value of the one is at most one of the other."""
     kinds = (low.domain.kind, high.domain.kind)
-    ordered = IntegerDomain | DecimalDomain | DateDomain
-    if kinds[0] != kinds[1] or not isinstance(low.domain, ordered) or not isinstance(high.domain, ordered):
+    if kinds[0] != kinds[1] or not low.ordered:
         found = f"{low.name} of kind {kinds[0]} and {high.name} of kind {kinds[1]}"
         remedy = "declare both with the same kind of domain; categories have no order of values"
         return [Problem(found, "two of kind integer, two of kind decimal, or two of kind date", remedy, at)]
-    least: Any = low.domain.bounds[0]
-    most: Any = high.domain.bounds[1]
+    least, most = low.domain.extremes[0], high.domain.extremes[1]
     if least > most:
         found = f"{low.name} from {least} on and {high.name} up to {most}: no row can satisfy it"
         return [Problem(found, "bounds that leave values with a <= b", "swap the columns, or mend the bounds", at)]
@@ -163,8 +160,7 @@ def _mismapped(dependency: Dependency, columns: Mapping[str, Column], at: FieldP
         if label in seen:
             problems.append(Problem(f"{label!r} twice", "each label once", "drop one", where))
         seen.add(label)
-    rest = by.domain.other if isinstance(by.domain, CategoryDomain | MappingDomain) else None
-    missing = [label for label in values if label not in seen and label != rest]
+    missing = [label for label in values if label not in seen and label != by.domain.rest_label]
     if missing and not problems:
         found = f"nothing for {missing[0]!r}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
         allowed = f"a label of {column.name} for every label of {by.name}"

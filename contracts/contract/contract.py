@@ -16,8 +16,6 @@ from contracts.contract.column import Column, LogicalType
 from contracts.contract.contradictions import contradictions
 from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
 from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, Domain, IntegerDomain, MappingDomain
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import Label, nearest, refuse
 
@@ -28,16 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "NULL_LABEL",
     "Adjacency",
-    "CategoryDomain",
     "Column",
     "Contract",
-    "DateDomain",
-    "DecimalDomain",
-    "Domain",
-    "ImageDomain",
-    "IntegerDomain",
     "LogicalType",
-    "MappingDomain",
     "NullPolicy",
     "Provenance",
     "StructuralZero",
@@ -91,7 +82,7 @@ class Contract(PrivacyTerms):
 
     def pictures(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the columns of pictures among some columns; among all of them without it."""
-        return tuple(c.name for c in self.columns if c.domain.kind == "image" and (names is None or c.name in names))
+        return tuple(c.name for c in self.columns if c.length > 1 and (names is None or c.name in names))
 
     def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
         """Return the number of cells of each column of a clique."""

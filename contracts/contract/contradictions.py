@@ -16,8 +16,7 @@ def check_names(columns: Sequence[Column], unit: Unit) -> tuple[str, ...]:
     if unit.column is not None:
         names.append(f"nulls:{unit.column}")
     for column in columns:
-        typed = [f"type:{column.name}"] if column.ordered or column.length > 1 else []
-        names += [f"nulls:{column.name}", *typed, f"domain:{column.name}"]
+        names += [f"nulls:{column.name}", *(f"{of}:{column.name}" for of, _, _ in column.domain.checks())]
     return tuple(names)
 
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from contracts.contract.column import Column
 from contracts.contract.constraints import order_pairs
 from contracts.contract.contract import Contract
+from contracts.domains.bins import ExactNumber
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
+from contracts.domains.numbers import EXACT
+from contracts.domains.statements import DecodedKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     Words = Callable[[int, int], NDArray[np.uint64]]
     """Gives, for the number of a stream and a count, that many 64-bit words; streams are independent."""
 
-DecodedKind = Literal["label", "integer", "number", "date", "boolean", "picture"]
 ROUNDS: Final = 16
-_EXACT: Final = 2**53
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 _COLUMN, _ROUND = 6, 0
 """Where the numbers of column and round stand in the number of a stream; that of the piece stands above."""
 
@@ -78,46 +75,18 @@ class Decoded:
 
 def too_fine(column: Column) -> bool:
     """Say whether a decimal column has numbers that a double does not tell apart on its lattice."""
-    if not isinstance(column.domain, DecimalDomain):
+    if not column.domain.half_open:
         return False
-    return bool(max(map(abs, column.domain.bounds)) * 10 ** decimals(column) >= _EXACT)
-
-
-def decimals(column: Column) -> int:
-    """Return the number of decimals of a column's bounds and edges; 0 for other domains."""
-    if not isinstance(column.domain, DecimalDomain):
-        return 0
-    return max(0, *(-int(end.as_tuple().exponent) for pair in column.domain.bins for end in pair))
+    (low, _), (_, high) = column.domain.axis[0], column.domain.axis[-1]
+    most: Decimal = max(abs(Decimal(low)), abs(Decimal(high)))
+    return bool(most * 10**column.domain.decimals >= EXACT)
 
 
 def form_of(column: Column, scale: int) -> DecodedForm:
-    """Say how a column is published.
-
-    A listed domain keeps its logical type where all its labels are values of it, written in the one usual way.
-    """
-    domain = column.domain
-    if isinstance(domain, CategoryDomain | MappingDomain):
-        values = tuple(None if label == NULL_LABEL else label for label in column.labels)
-        kinds: dict[str, DecodedKind] = {"integer": "integer", "date": "date", "boolean": "boolean"}
-        kind = kinds.get(column.logical_type)
-        typed = kind is not None and all(value is None or _is_usual(value, kind) for value in values)
-        return DecodedForm(column.name, kind if typed and kind is not None else "label", values)
-    if isinstance(domain, ImageDomain):
-        return DecodedForm(column.name, "picture", places=domain.places)
-    if isinstance(domain, DateDomain):
-        return DecodedForm(column.name, "date")
-    whole = isinstance(domain, IntegerDomain) or (column.logical_type == "integer" and scale == 0)
-    return DecodedForm(column.name, "integer" if whole else "number", scale=scale)
-
-
-def _is_usual(value: str, kind: DecodedKind) -> bool:
-    """Say whether a label is a value of a type, in its one written form."""
-    if kind == "boolean":
-        return value.lower() in ("true", "false")
-    try:
-        return str(int(value) if kind == "integer" else date.fromisoformat(value)) == value and len(value) <= 16
-    except ValueError:
-        return False
+    """Say how a column is published."""
+    kind = column.domain.decoded_kind(column.logical_type, scale)
+    values = tuple(None if label == NULL_LABEL else label for label in column.labels) if column.named else ()
+    return DecodedForm(column.name, kind, values, scale if column.ordered else 0, column.length)
 
 
 class Decoder:
@@ -133,7 +102,7 @@ class Decoder:
         pairs = [pair for pair in order_pairs(contract.constraints) if set(pair) <= set(names)]
         self._pairs = [(names.index(low), names.index(high)) for low, high in pairs]
         self._groups = _groups(len(names), self._pairs)
-        scales = [max(decimals(columns[other]) for other in group) for group in self._groups]
+        scales = [max(columns[other].domain.decimals for other in group) for group in self._groups]
         self.forms = tuple(form_of(column, scale) for column, scale in zip(columns, scales, strict=True))
         self._starts = [0, *accumulate(column.length for column in columns)]
         self._levels = {column.name: column.size for column in columns}
@@ -272,24 +241,19 @@ def _lattice(column: Column, scale: int) -> tuple[NDArray[np.int64], NDArray[np.
     """Return the first and the last number of each bin, both included, and the number of cells; None for labels."""
     import numpy as np
 
-    domain = column.domain
-    if isinstance(domain, DateDomain):
-        ends = [(first.toordinal() - _EPOCH, last.toordinal() - _EPOCH) for first, last in domain.bins]
-    elif isinstance(domain, IntegerDomain):
-        ends = [(low * 10**scale, high * 10**scale) for low, high in domain.bins]
-    elif isinstance(domain, DecimalDomain):
-        ends = [(_scaled(low, scale), _scaled(high, scale) - 1) for low, high in domain.bins]
-        ends[-1] = (ends[-1][0], ends[-1][1] + 1)
-    else:
+    if not column.ordered:
         return None
-    if max(abs(end) for pair in ends for end in pair) > _EXACT:
+    below = int(column.domain.half_open)  # a bin ends one step before the next one; the last bin has its end
+    ends = [(_scaled(low, scale), _scaled(high, scale) - below) for low, high in column.domain.axis]
+    ends[-1] = (ends[-1][0], ends[-1][1] + below)
+    if max(abs(end) for pair in ends for end in pair) > EXACT:
         raise ValueError(f"column {column.name}: numbers that a double does not tell apart")
     low, high = (np.array(side, dtype=np.int64) for side in zip(*ends, strict=True))
     return low, high, column.size
 
 
-def _scaled(number: Decimal, scale: int) -> int:
-    return int(number.scaleb(scale))
+def _scaled(number: ExactNumber, scale: int) -> int:
+    return number * 10**scale if isinstance(number, int) else int(number.scaleb(scale))
 
 
 def _stream(piece: int, place: int, turn: int) -> int:

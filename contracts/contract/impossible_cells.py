@@ -7,8 +7,6 @@ never excluded by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
-from decimal import Decimal
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,6 @@ from contracts.contract.column import Column
 from contracts.contract.constraints import Constraint, Dependency, Pair, order_pairs
 from contracts.contract.privacy_terms import StructuralZero
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.kinds import DateDomain, DecimalDomain, IntegerDomain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,9 +122,8 @@ def pair_masks(
 
 def above(low: Column, high: Column) -> NDArray[np.bool_]:
     """Mark the cells (i, j) in which every value of cell i of `low` exceeds every value of cell j of `high`."""
-    lowest = [(first, 0) for first, _ in _bins(low)]
-    bins = _bins(high)
-    half_open = isinstance(high.domain, DecimalDomain)
+    lowest = [(first, 0) for first, _ in low.domain.axis]
+    bins, half_open = high.domain.axis, high.domain.half_open
     highest = [(last, -1 if half_open and place < len(bins) - 1 else 0) for place, (_, last) in enumerate(bins)]
     rank = {end: place for place, end in enumerate(sorted({*lowest, *highest}))}
     mask = np.zeros((low.size, high.size), dtype=np.bool_)
@@ -135,17 +131,6 @@ def above(low: Column, high: Column) -> NDArray[np.bool_]:
     most = np.array([rank[end] for end in highest])
     mask[: least.size, : most.size] = least[:, None] > most[None, :]
     return mask
-
-
-def _bins(column: Column) -> Sequence[tuple[int | Decimal, int | Decimal]]:
-    """Return the ends of a column's bins as numbers; those of dates as ordinals."""
-    domain = column.domain
-    if isinstance(domain, DateDomain):
-        ends: Sequence[tuple[date, date]] = domain.bins
-        return [(first.toordinal(), last.toordinal()) for first, last in ends]
-    if isinstance(domain, IntegerDomain | DecimalDomain):
-        return domain.bins
-    raise ValueError(f"column {column.name} has no order")
 
 
 def _not_determined(dependency: Dependency, by: Column, column: Column) -> NDArray[np.bool_]:

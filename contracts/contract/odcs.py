@@ -21,7 +21,7 @@ from contracts.contract.column import Column, LogicalType, misfits
 from contracts.contract.contract import Contract
 from contracts.contract.contradictions import contradictions
 from contracts.contract.privacy_terms import PrivacyTerms
-from contracts.domains.kinds import Domain
+from contracts.domains.kinds import Domain, domain_model
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.placeholders import placeholders, undeclared
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, show
@@ -251,7 +251,7 @@ class _OdcsReader:
                 self._add((*at, "domain"), self._absent(written, "domain", f"the cells of {show(name)}"))
             return None
         value = _items(written["customProperties"])[int(block[-2])].get("value")
-        domain = self._validated(TypeAdapter(Domain), Domain, block, value)
+        domain = self._validated(TypeAdapter(Domain), domain_model(value), block, value)
         if domain is None or name is None or logical not in _LOGICAL_TYPES:
             return None
         problems = misfits(logical, domain)

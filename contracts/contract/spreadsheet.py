@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from contracts.contract.column import Column
-from contracts.domains.kinds import CategoryDomain, MappingDomain
 from contracts.reading.scalars import Problem
 
 Formulas = Literal["accepted", "neutralised"]
@@ -64,8 +63,7 @@ def formula_labels(column: Column) -> list[str]:
 
 def _labels(column: Column) -> tuple[str, ...]:
     """Return the column's name and the labels that a contract writes out."""
-    listed = column.labels if isinstance(column.domain, CategoryDomain | MappingDomain) else ()
-    return (column.name, *listed)
+    return (column.name, *(column.labels if column.named else ()))
 
 
 def place_of(column: Column, label: str) -> str:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
-from typing import Annotated, Final, Literal, Self, TypeVar
+from typing import Final, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from contracts.reading.scalars import Problem, Text, as_tuple, refuse
+from contracts.reading.scalars import Problem, Text, refuse
 
 NULL_LABEL = "(null)"
 NOTATION_KEYS: Final = ("decimal", "grouping", "format", "time_zone")
@@ -110,59 +101,3 @@ def otherwise_written(
     allowed = "missing texts as the column writes its values"
     others = [token for token in tokens if read(token) is None and usual(token) is not None]
     return [Problem(f"{token!r}, a value in another notation", allowed, remedy, ("missing",)) for token in others]
-
-
-def _trimmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """Drop the spaces around the tokens, sort them, keep each once: their order means nothing."""
-    return tuple(sorted({token.strip(" ") for token in tokens}))
-
-
-class DeclaredDomain(Frozen):
-    """What every domain declares, and what every domain can say about its cells."""
-
-    nulls: NullPolicy = Field(
-        description="`nulls: {policy: category}` to count missing values in a cell of their own, "
-        "`nulls: {policy: map, to: VALUE}` to count them as a value"
-    )
-    missing: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
-    provenance: Provenance = Field(
-        description="`provenance: {kind: declared}` if somebody decided this domain without looking at the rows, "
-        '`provenance: {kind: public, reference: "..."}` if it is published'
-    )
-
-    @field_validator("missing")
-    @classmethod
-    def _without_spaces(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
-        return _trimmed(tokens)
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Cell labels in the order of the codes: values or bins, then other, then "(null)"."""
-        return self._declared_labels() + ((NULL_LABEL,) if self.nulls.policy == "category" else ())
-
-    @cached_property
-    def null_code(self) -> int:
-        """The code that a missing value gets."""
-        if self.nulls.to is None:
-            return len(self.labels) - 1
-        return self._target_code(self.nulls.to)
-
-    @property
-    def misfit_code(self) -> int:
-        """The code of a value that is neither null nor in the domain and cannot be clipped."""
-        return self.null_code
-
-    def _finished(self, problems: list[Problem]) -> Self:
-        """Refuse the problems, or else a null target outside the domain."""
-        if problems:
-            refuse(problems)
-        _ = self.null_code
-        return self
-
-    @abstractmethod
-    def _declared_labels(self) -> tuple[str, ...]:
-        """Labels without "(null)"."""
-
-    @abstractmethod
-    def _target_code(self, text: str) -> int:
-        """Code of the value that nulls are mapped to; refuses a value outside the domain."""

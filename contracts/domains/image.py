@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from contracts.domains.domain_terms import DeclaredDomain
+from contracts.domains.domain import DeclaredDomain, DomainCheck
+from contracts.domains.statements import CELLS_CHANGED, NESTED, Change, CheckKind, DecodedKind, Parameter
+from contracts.domains.value_sql import absent_sql
 from contracts.reading.scalars import Problem, parse_whole, refuse
 
 MOST_PLACES: Final = 2**14
@@ -22,6 +25,9 @@ class ImageDomain(DeclaredDomain):
     is missing, or has another number of places, is one whose every place is at that level.
     """
 
+    logical_types: ClassVar[tuple[str, ...]] = ("array",)
+    stored_kinds: ClassVar[frozenset[str]] = frozenset({NESTED})
+
     kind: Literal["image"]
     height: _Whole
     width: _Whole
@@ -31,6 +37,11 @@ class ImageDomain(DeclaredDomain):
     def places(self) -> int:
         """How many levels a value has."""
         return self.height * self.width
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.height, self.width
 
     def _declared_labels(self) -> tuple[str, ...]:
         return tuple(str(level) for level in range(self.levels))
@@ -61,3 +72,71 @@ class ImageDomain(DeclaredDomain):
         if self.missing:
             problems.append(Problem("`missing` for pictures", "no texts", "drop it", ("missing",)))
         return self._finished(problems)
+
+    def value_sql(self, raw: str) -> str:
+        """Return SQL for the levels as doubles."""
+        return f"TRY_CAST({raw} AS DOUBLE[])"
+
+    def code_sql(self, value: str, raw: str) -> str:
+        """Return SQL for an array of fixed length: each level clipped, misfits at the level of nulls."""
+        kind = self.code_type
+        level = f"{self.null_code}::{kind}"
+        clipped = f"CAST(greatest(0, least({self.levels - 1}, x)) AS {kind})"
+        each = f"list_transform({value}, lambda x: CASE WHEN {_misfit('x')} THEN {level} ELSE {clipped} END)"
+        codes = (
+            f"CASE WHEN {self._fits(value)} THEN {each} ELSE list_resize([]::{kind}[], {self.places}, {level}) END"
+        )
+        return f"CAST({codes} AS {kind}[{self.places}])"
+
+    def _fits(self, value: str) -> str:
+        return f"COALESCE(len({value}) = {self.places}, FALSE)"
+
+    def checks(self) -> tuple[DomainCheck, ...]:
+        """Every value has the declared places, each a whole number; and all of these are levels."""
+        bounds: Mapping[str, Parameter] = {
+            "low": "0",
+            "high": str(self.levels - 1),
+            "to": "levels",
+            "missing": self.missing,
+        }
+        return (
+            ("type", "castable", {"to": "levels", "missing": self.missing, "places": self.places}),
+            ("domain", "between", bounds),
+        )
+
+    def violation_sql(self, check: CheckKind, raw: str) -> str:
+        """True where there is no picture; one with other places or a place that is no whole number; or no level."""
+        value = self.value_sql(raw)
+        if check == "not_null":
+            return f"({absent_sql(raw)})"
+        if check == "castable":
+            misfits = f"len(list_filter({value}, lambda x: {_misfit('x')})) = 0"
+            return f"{raw} IS NOT NULL AND NOT ({self._fits(value)} AND {misfits})"
+        outside = f"NOT {_misfit('x')} AND NOT x BETWEEN 0 AND {self.levels - 1}"
+        return f"{self._fits(value)} AND len(list_filter({value}, lambda x: {outside})) > 0"
+
+    def decoded_kind(self, logical_type: str, scale: int) -> DecodedKind:
+        """Pictures."""
+        return "picture"
+
+    @property
+    def extent(self) -> str:
+        """The size, and the number of levels."""
+        return f"pictures of {self.height} x {self.width} places of {self.levels} levels"
+
+    @property
+    def misfit_rule(self) -> str:
+        """Levels are clipped."""
+        return "levels clipped; what is no level, and every place of a picture of another size, treated as null"
+
+    def changes(self, older: Self) -> Iterator[Change]:
+        """Compare size and levels."""
+        for key in ("height", "width", "levels"):
+            before, after = getattr(older, key), getattr(self, key)
+            if before != after:
+                yield Change(key, str(before), str(after), "account", CELLS_CHANGED)
+
+
+def _misfit(level: str) -> str:
+    """Return SQL that is true where a place of a picture, read as a number, is no whole number."""
+    return f"({level} IS NULL OR isnan({level}) OR {level} <> floor({level}))"

@@ -28,6 +28,11 @@ TIME_OF_DAY: Final = "([ T][0-9][0-9]?:[0-9][0-9](:[0-9][0-9]([.,][0-9]+)?)?( ?[
 """What may stand behind a day: the day alone counts, as of every moment."""
 COMPACT: Final = "%Y%m%d"
 """The one format without marks between its parts. It is a whole number too, so it may be stored as one."""
+FORMATS: Final = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%Y.%m.%d", "%Y/%m/%d"),
+    *("%Y%m%d", "%d. %m. %Y", "%Y年%m月%d日"),
+)
+"""Formats in which texts often write days."""
 FIRST_COMPACT, LAST_COMPACT = 10000101, 99991231
 INSTANT: Final = (
     "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"

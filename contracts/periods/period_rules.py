@@ -7,7 +7,6 @@ from typing import Any, Final, get_args
 
 from contracts.contract.contract import Contract
 from contracts.domains.calendar_periods import Granularity
-from contracts.domains.kinds import DateDomain
 from contracts.periods.period import PATTERNS, PLACEHOLDER
 from contracts.reading.scalars import Problem, listed, nearest, show
 
@@ -70,7 +69,7 @@ def by_problems(by: str, contract: Contract) -> list[Problem]:
         by: the column.
         contract: must declare it with days or calendar periods as its domain.
     """
-    dates = [column.name for column in contract.columns if isinstance(column.domain, DateDomain)]
+    dates = [column.name for column in contract.columns if column.domain.tells_days]
     if by in dates:
         return []
     allowed = listed(dates) if dates else "a column whose domain is of dates; the contract has none"

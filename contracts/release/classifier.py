@@ -9,7 +9,6 @@ from pydantic import Field, field_validator
 
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
-from contracts.domains.kinds import CategoryDomain, MappingDomain
 from contracts.reading.scalars import FieldPath, Label, Problem, listed, nearest
 from contracts.release.synthetic import ALL, ColumnChoice, chosen, each_once
 
@@ -60,7 +59,7 @@ def model_problems(product: ModelProduct, contract: Contract) -> Iterator[tuple[
             ("columns",),
             Problem("the label alone", "at least one other column", "name the columns to tell it from"),
         )
-    if not isinstance(column.domain, CategoryDomain | MappingDomain):
+    if not column.named:
         remedy = "group the numbers into labels by a mapping in the contract"
         yield ("label",), Problem(f"{product.label!r}, a column of numbers", "a column of listed values", remedy)
     elif not 2 <= column.size <= MOST_CLASSES:

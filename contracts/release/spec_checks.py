@@ -9,7 +9,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
-from contracts.domains.kinds import DecimalDomain, IntegerDomain
+from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import Problem, spelled
@@ -110,11 +110,7 @@ def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
 
 def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """SQLite stores numbers among texts, and both arrive as texts: a decimal comma would make 1.5 no number."""
-    named = [
-        column.name
-        for column in contract.columns
-        if isinstance(column.domain, IntegerDomain | DecimalDomain) and column.domain.notation
-    ]
+    named = [c.name for c in contract.columns if isinstance(c.domain.notation, NumberNotation)]
     if spec.source.format != "sqlite" or not named:
         return []
     found = f"an SQLite table, and column {named[0]!r} with `decimal:` or `grouping:`"

@@ -195,7 +195,7 @@ def _as_spelled(text: str) -> str:
     """Return a literal as a column of texts would hold it."""
     import duckdb
 
-    from contracts.sql.code_sql import literal
+    from contracts.domains.value_sql import literal
     from contracts.sql.value_types import typed_sql
 
     with duckdb.connect() as connection:

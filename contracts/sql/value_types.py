@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from contracts.domains.spellings import MOMENT
-from contracts.sql.code_sql import NATIVE, literal, moment_sql, number_sql, text_sql
+from contracts.domains.value_sql import NATIVE, literal, moment_sql, number_sql, text_sql
 
 ValueType = Literal["text", "number", "flag", "day", "moment", "numbers"]
 VALUE_TYPES: Final[tuple[ValueType, ...]] = ("text", "number", "flag", "day", "moment", "numbers")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any, Literal
@@ -24,8 +23,6 @@ from numpy.typing import NDArray
 from contracts.canonical import digest
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import CategoryDomain, MappingDomain
 from privacy.arrays import Unsigned
 
 BlockKind = Literal["number", "category", "array"]
@@ -268,25 +265,21 @@ def row_layout(contract: Contract, names: Sequence[str] | None = None) -> RowLay
 
 
 def _column_layout(column: Column) -> ColumnLayout:
-    domain = column.domain
-    if isinstance(domain, CategoryDomain | MappingDomain):
+    if column.named:
         return ColumnLayout(column.name, "category", np.eye(column.size, dtype=np.float64))
-    if isinstance(domain, ImageDomain):
-        levels = np.arange(domain.levels, dtype=np.float64) / (domain.levels - 1)
-        return ColumnLayout(column.name, "array", levels[:, None], domain.places)
-    low, high = (_number(end) for end in domain.bounds)
+    if not column.ordered:
+        levels = np.arange(column.size, dtype=np.float64) / (column.size - 1)
+        return ColumnLayout(column.name, "array", levels[:, None], column.length)
+    bins = [(float(first), float(last)) for first, last in column.domain.axis]
+    low, high = bins[0][0], bins[-1][1]
     span = high - low if high > low else 1.0
-    middles = [((_number(first) + _number(last)) / 2 - low) / span for first, last in domain.bins]
+    middles = [((first + last) / 2 - low) / span for first, last in bins]
     nullable = column.size > len(middles)
     table = np.zeros((column.size, 1 + nullable))
     table[: len(middles), 0] = middles
     if nullable:
         table[-1, 1] = 1
     return ColumnLayout(column.name, "number", table)
-
-
-def _number(end: Any) -> float:
-    return float(end.toordinal() if isinstance(end, date) else end)
 
 
 def _sha256(table: NDArray[np.float64]) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.sql.code_sql import identifier
 from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
 from privacy.classifiers.inputs import model_layout
 from privacy.evaluation.cells import EncodedRows

@@ -21,11 +21,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, Refused
 from contracts.periods.time_blocks import LIFETIME, time_block
 from contracts.release.classifier import ModelProduct
 from contracts.release.spec import ReleaseSpec
-from contracts.sql.code_sql import identifier, literal
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.classifiers.trainer import trainer

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.tables.product import TableSpec
-from contracts.sql.code_sql import identifier
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors, PublishedCells, cell_errors
 from privacy.private_table import PrivateTable

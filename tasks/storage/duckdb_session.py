@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from contracts.domains.value_sql import literal
 from contracts.errors import Finding, Refused, SudareError
-from contracts.sql.code_sql import literal
 
 ResultT = TypeVar("ResultT")
 Explanation = Callable[[duckdb.Error], SudareError | None]

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from contracts.contract.check_terms import Check
-from contracts.contract.contract import Column, Contract, ImageDomain
-from contracts.sql.code_sql import identifier, literal, null_sql, value_sql
+from contracts.contract.contract import Column, Contract
+from contracts.domains.statements import Check
+from contracts.domains.value_sql import identifier, literal
 from contracts.sql.violations import violation_sql
 
 ROWS = "snapshot.raw"
@@ -60,7 +60,7 @@ def lay_out(
     laid = [DistinctValues("delivered", "the rows", tuple(check for check in checks if check.column not in columns))]
     for place, column in enumerate(contract.columns):
         own = tuple(check for check in checks if check.column == column.name)
-        if isinstance(column.domain, ImageDomain):
+        if column.length > 1:
             reading = _reading_pictures(column, own, contract)
             connection.execute(f"CREATE TABLE values_{place} AS {reading} FROM {ROWS}")
             laid.append(DistinctValues(f"values_{place}", f"the different extremes of {column.name}", own))
@@ -78,7 +78,7 @@ def as_read(column: str, to: object) -> str:
 
 def _reading_pictures(column: Column, checks: Sequence[Check], contract: Contract) -> str:
     """Write the SELECT that reads a column of pictures: whether there is one, and its extremes."""
-    raw, value = identifier(column.name), value_sql(column, identifier(column.name))
+    raw, value = identifier(column.name), column.domain.value_sql(identifier(column.name))
     [misfit] = [violation_sql(check, contract) for check in checks if check.kind == "castable"]
     to = next(check.parameters["to"] for check in checks if "to" in check.parameters)
     ends = f"[list_min({value}), list_max({value})]"
@@ -92,7 +92,7 @@ def _reading_pictures(column: Column, checks: Sequence[Check], contract: Contrac
 def _reading(column: Column, checks: Sequence[Check], contract: Contract) -> str:
     """Write the SELECT that reads one column; TRY, so that one value that DuckDB cannot write stops nothing."""
     raw = identifier(column.name)
-    value = f"TRY({value_sql(column, raw)})"
+    value = f"TRY({column.domain.value_sql(raw)})"
     text = f"TRY(CAST({raw} AS VARCHAR))"
     [not_null] = [violation_sql(check, contract) for check in checks if check.kind == "not_null"]
     present = f"NOT COALESCE(TRY({not_null}), FALSE)"
@@ -102,5 +102,5 @@ def _reading(column: Column, checks: Sequence[Check], contract: Contract) -> str
         return f"SELECT CASE WHEN {present} THEN {shown} END AS {raw}"
     return (
         f"SELECT CASE WHEN {present} THEN COALESCE({text}, {literal(UNWRITABLE)}) END AS {raw}, "
-        f"CASE WHEN NOT {null_sql(column, value)} THEN {value} END AS {identifier(as_read(column.name, to))}"
+        f"CASE WHEN NOT {column.domain.null_sql(value)} THEN {value} END AS {identifier(as_read(column.name, to))}"
     )

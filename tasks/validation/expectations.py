@@ -22,7 +22,7 @@ from great_expectations.expectations.row_conditions import Column as Where
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import StaticPool
 
-from contracts.contract.check_terms import Check
+from contracts.domains.statements import Check
 from tasks.validation.distinct_values import DistinctValues, as_read
 
 CHECK = "check"

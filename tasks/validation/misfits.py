@@ -14,10 +14,11 @@ from typing import Any
 
 import duckdb
 
-from contracts.contract.check_terms import Check, checks
-from contracts.contract.contract import CategoryDomain, Column, Contract, ImageDomain, MappingDomain
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Column, Contract
+from contracts.domains.statements import Check
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import SudareError
-from contracts.sql.code_sql import identifier, literal
 from contracts.sql.violations import violation_sql
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import connect, run, trouble
@@ -146,16 +147,16 @@ def _misfits(
 
 def _column(column: Column, rows: int, counted: Counted, notations: tuple[str, ...]) -> ColumnMisfits:
     domain, name = column.domain, column.name
-    listed = isinstance(domain, CategoryDomain | MappingDomain)
+    broken = {kind: counted[f"{of}:{name}"] for of, kind, _ in domain.checks()}
     return ColumnMisfits(
         column=name,
         rows=rows,
-        unfit=counted[f"domain:{name}" if listed else f"type:{name}"],
-        clipped=0 if listed else counted[f"domain:{name}"],
+        unfit=broken.get("castable", 0) + broken.get("in_set", 0),
+        clipped=broken.get("between", 0),
         null=counted[f"nulls:{name}"],
         unfit_to=column.labels[domain.misfit_code],
         null_to=column.labels[domain.null_code],
-        expected=isinstance(domain, CategoryDomain | MappingDomain) and domain.other is not None,
+        expected=domain.rest_label is not None,
         notations=notations,
     )
 
@@ -192,9 +193,8 @@ def _count_sql(name: str, own: Sequence[Check], contract: Contract) -> str:
     broken = ", ".join(
         f"COALESCE(sum(n) FILTER (WHERE COALESCE(TRY({violation_sql(check, contract)}), TRUE)), 0)" for check in own
     )
-    pictures = any(column.name == name and isinstance(column.domain, ImageDomain) for column in contract.columns)
     value = identifier(name)
-    if pictures:  # hardly two pictures are the same
+    if name in contract.pictures():  # hardly two pictures are the same
         return f"SELECT {broken} FROM (SELECT {value}, 1 AS n FROM {ROWS})"
     return f"SELECT {broken} FROM (SELECT {value}, count(*) AS n FROM {ROWS} GROUP BY {value})"
 

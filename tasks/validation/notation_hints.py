@@ -7,29 +7,17 @@ to know it from that program: the hint is made of the rows, and texts such as 1,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Final
 
 import duckdb
 
-from contracts.contract.check_terms import Check
-from contracts.contract.contract import Column, Contract, DateDomain, DecimalDomain, IntegerDomain
-from contracts.domains.notation import GROUPING_MARKS
-from contracts.sql.code_sql import identifier
+from contracts.contract.contract import Column, Contract
+from contracts.domains.statements import Check
+from contracts.domains.value_sql import identifier
 from contracts.sql.violations import violation_sql
 
 Keys = Mapping[str, str | None]
 
-FORMATS: Final = (
-    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%Y.%m.%d", "%Y/%m/%d"),
-    *("%Y%m%d", "%d. %m. %Y", "%Y年%m月%d日"),
-)
-_NUMBERS: Final[tuple[Keys, ...]] = tuple(
-    {"decimal": decimal, "grouping": grouping}
-    for grouping, decimal in product((None, *GROUPING_MARKS), (None, ","))
-    if grouping != (decimal or ".")
-)
-_DAYS: Final[tuple[Keys, ...]] = tuple({"format": form} for form in (None, *FORMATS))
 NEARLY_ALL: Final = 0.9
 """Of the values that do not fit so many have to be of a notation."""
 
@@ -50,10 +38,10 @@ def hint_of(
     Privacy: private, made of the rows.
     """
     column = contract.column(str(check.column))
-    domain, raw = column.domain, identifier(column.name)
-    if not unfit or not isinstance(domain, IntegerDomain | DecimalDomain | DateDomain):
+    raw = identifier(column.name)
+    candidates = [keys for keys in column.domain.usual_notations if _differs(column, keys)]
+    if not unfit or not candidates:
         return ()
-    candidates = [keys for keys in (_DAYS if isinstance(domain, DateDomain) else _NUMBERS) if _differs(column, keys)]
     broken = f"COALESCE(TRY({violation_sql(check, contract)}), TRUE)"
     fits = [
         f"COALESCE(TRY(NOT ({violation_sql(check, _declaring(contract, column, keys))})), FALSE)"

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.check_terms import Check, checks
+from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
+from contracts.domains.statements import Check
 from contracts.errors import GateBroken, SudareError
 from contracts.release.spec import Source
 from contracts.sql.violations import violation_sql

@@ -62,13 +62,12 @@ class ContractPlaces:
         """Return the place of a key at the top of the file."""
         return (key,), key
 
-    def written_bins(self, name: str) -> object:
-        """Return what stands under `bins:` of a column."""
-        (*path, _), _named = self.of_column(name, "bins")
+    def written_domain(self, name: str) -> dict[str, object]:
+        """Return the domain of a column as it stands in the file."""
         node: object = self._document.text()
-        for step in path:
+        for step in self.of_column(name)[0]:
             node = node[step]  # type: ignore[index]
-        return node.get("bins") if isinstance(node, dict) else None
+        return node if isinstance(node, dict) else {}
 
     def _block(
         self, at: FieldPath, holder: dict[str, list[dict[str, object]]], block: str, keys: tuple[str | int, ...]

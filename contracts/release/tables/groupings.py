@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.domains.calendar_periods import Granularity, period_label
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.kinds import DateDomain, DecimalDomain, IntegerDomain
 from contracts.reading.scalars import FieldPath, Problem, listed, nearest
 from contracts.release.tables.table_hierarchy import ColumnLevel, ColumnLevels, Hierarchy
-
-_COARSER: Final[dict[str, tuple[Granularity, ...]]] = {
-    "day": ("week", "month", "quarter", "year"),
-    "week": (),
-    "month": ("quarter", "year"),
-    "quarter": ("year",),
-    "year": (),
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ def in_step(nested: Sequence[ColumnLevels], contract: Contract) -> tuple[Groupin
 
 def _groupings(nested: ColumnLevels, column: Column) -> tuple[list[tuple[str, GroupingAxis]], list[Problem]]:
     """Resolve the levels of one column, each on the labels of the one below."""
-    below, whose, period = untouched(column), f"column {column.name}", _granularity(column)
+    below, whose, period = untouched(column), f"column {column.name}", column.domain.resolution
     axes: list[tuple[str, GroupingAxis]] = []
     for place, level in enumerate(nested.levels):
         at: FieldPath = ("hierarchy", column.name, place)
@@ -122,24 +111,19 @@ def _grouped(
     return GroupingAxis(tuple(labels), tuple(group[code] for code in below.codes)), []
 
 
-def _granularity(column: Column) -> str | None:
-    return column.domain.granularity if isinstance(column.domain, DateDomain) else None
-
-
 def _in_periods(
     level: ColumnLevel, column: Column, below: str | None, at: FieldPath
 ) -> tuple[GroupingAxis, list[Problem]]:
     """Group the periods of a date column into longer ones; a cell for nulls stays what it is."""
-    axis, allowed = untouched(column), _COARSER[below] if below is not None else ()
-    granularity = next((period for period in allowed if period == level.name), None)
-    if not isinstance(column.domain, DateDomain) or granularity is None:
+    axis, allowed = untouched(column), column.domain.coarser(below)
+    if level.name not in allowed:
         found = f"level {level.name!r} of column {column.name} without `groups`"
         periods = f", or one of {', '.join(allowed)}" if allowed else ""
         remedy = nearest(level.name, allowed) or "say which labels make up each group"
-        if at[-1] and below in _COARSER.get(level.name, ()):
+        if at[-1] and below in column.domain.coarser(level.name):
             remedy = f"list the periods from the finest to the coarsest: {level.name} before {below}"
         return axis, [Problem(found, f"`groups:` for it{periods}", remedy, at)]
-    labels = [period_label(first, granularity) for first, _ in column.domain.bins]
+    labels = [*column.domain.labels_at(level.name)]
     labels += [NULL_LABEL] * (column.size - len(labels))
     distinct = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     return GroupingAxis(tuple(distinct), tuple(distinct[label] for label in labels)), []
@@ -149,7 +133,7 @@ def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps
     """Double the blocks in both directions until one more doubling would leave one block, or `levels` are made."""
     problems = []
     for column in columns:
-        if not isinstance(column.domain, IntegerDomain | DecimalDomain):
+        if not column.ordered or column.domain.block_label(0, 0) is None:
             found = f"a quadtree over column {column.name}, which holds no numbers"
             remedy = f"group its labels instead: {{{column.name}: [...]}}"
             problems.append(Problem(found, "two columns of numbers in bins", remedy, ("hierarchy", "quadtree")))
@@ -175,17 +159,10 @@ def _bins(column: Column) -> int:
 
 def _blocks(column: Column, level: int) -> GroupingAxis:
     """Join 2^level neighbouring bins; a cell for nulls stays by itself."""
-    domain, count = column.domain, _bins(column)
+    count = _bins(column)
     codes = [bin_ >> level for bin_ in range(count)]
-    labels = []
-    for block in range(codes[-1] + 1):
-        first, last = block << level, min(((block + 1) << level) - 1, count - 1)
-        if isinstance(domain, IntegerDomain):
-            low, high = domain.bins[first][0], domain.bins[last][1]
-            labels.append(str(low) if low == high else f"{low} to {high}")
-        elif isinstance(domain, DecimalDomain):
-            end = "]" if last == count - 1 else ")"
-            labels.append(f"[{domain.bins[first][0]}, {domain.bins[last][1]}{end}")
+    ends = [(block << level, min(((block + 1) << level) - 1, count - 1)) for block in range(codes[-1] + 1)]
+    labels = [str(column.domain.block_label(first, last)) for first, last in ends]
     if column.size > count:
         return GroupingAxis((*labels, NULL_LABEL), (*codes, codes[-1] + 1))
     return GroupingAxis(tuple(labels), tuple(codes))

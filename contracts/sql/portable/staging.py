@@ -17,11 +17,12 @@ from typing import Any, Final
 
 import ibis
 
-from contracts.contract.check_terms import Check, checks
+from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
+from contracts.domains.portable_cell import trimmed
+from contracts.domains.statements import Check, ValueKind
 from contracts.sql.portable.compiler import sha256_of
-from contracts.sql.portable.expressions import code_expression, table_of, trimmed, violation_expression
-from contracts.sql.portable.value_kinds import ValueKind
+from contracts.sql.portable.expressions import code_expression, table_of, violation_expression
 
 SOURCE: Final = "sudare_source"
 STAGE: Final = "sudare_stage"

@@ -23,33 +23,18 @@ takes moments, and dates take numbers, which a column is stored as where nobody 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
-from contracts.contract.contract import (
-    CategoryDomain,
-    Column,
-    Contract,
-    DateDomain,
-    DecimalDomain,
-    ImageDomain,
-    IntegerDomain,
-    MappingDomain,
-)
-from contracts.domains.spellings import moment_of
+from contracts.contract.column import Column
+from contracts.contract.contract import Contract
+from contracts.domains.statements import ValueKind
 from contracts.errors import Finding
-from contracts.sql.code_sql import known_texts
 
-ValueKind = Literal["text", "whole", "real", "fixed", "flag", "day", "moment", "nothing"]
-EXACT: Final = 2**53
-"""Up to here a double is every whole number."""
 RESERVED: Final = "sudare_"
 """How the columns begin that tell the order of a source."""
 MOST_BRANCHES: Final = 512
 """Bins of a column of numbers, found by comparisons nested as deep as the logarithm of their number."""
 
-_NUMBERS: Final[tuple[ValueKind, ...]] = ("whole", "real", "fixed", "flag")
-"""What a writer stores as one of these it may store as another for the sake of one row, so they go together."""
-_TIMES: Final[tuple[ValueKind, ...]] = ("day", "moment")
 _WORDS: Final[dict[ValueKind, str]] = {
     "text": "text",
     "whole": "integer",
@@ -60,24 +45,6 @@ _WORDS: Final[dict[ValueKind, str]] = {
     "moment": "timestamp",
     "nothing": "no type",
 }
-_NOTATIONS: Final = {"integer": "`decimal:`", "decimal": "`decimal:`", "date": "`format:`"}
-"""What lets an engine read texts."""
-
-
-def allowed_kinds(column: Column) -> tuple[ValueKind, ...]:
-    """Return the kinds of values from which every engine makes the same codes of a column."""
-    domain = column.domain
-    if isinstance(domain, ImageDomain):
-        return ()
-    if isinstance(domain, CategoryDomain | MappingDomain):
-        days = _TIMES if any(moment_of(text) for text in known_texts(domain)) else ()
-        return ("text", *_NUMBERS, *days, "nothing")
-    if isinstance(domain, DateDomain):
-        texts: tuple[ValueKind, ...] = () if domain.notation is None else ("text",)
-        # The day of an instant in a declared zone is not the engine's affair.
-        times = _TIMES if domain.time_zone is None else ("day",)
-        return (*texts, *times, *_NUMBERS, "nothing")
-    return (*_NUMBERS, "nothing") if domain.notation is None else ("text", *_NUMBERS, "nothing")
 
 
 def portable_findings(contract: Contract, kinds: Mapping[str, ValueKind | None], *, where: str) -> list[Finding]:
@@ -91,17 +58,21 @@ def portable_findings(contract: Contract, kinds: Mapping[str, ValueKind | None],
         list: empty when every engine makes the same codes of the same rows.
     """
     findings = []
-    wanted: dict[str, tuple[ValueKind, ...]] = {column.name: allowed_kinds(column) for column in contract.columns}
+    wanted: dict[str, tuple[ValueKind, ...]] = {column.name: column.domain.value_kinds for column in contract.columns}
     if contract.unit.column is not None:
         wanted[contract.unit.column] = ("text", "whole", "nothing")
     for name, kinds_allowed in wanted.items():
         kind = kinds[name]
         if kind not in kinds_allowed:
             found = "another type" if kind is None else _WORDS[kind]
-            allowed = " or ".join(_WORDS[each] for each in kinds_allowed if each != "nothing") or "no picture"
+            allowed = " or ".join(_WORDS[each] for each in kinds_allowed if each != "nothing")
             remedy = "store the column as that type, or count in DuckDB: leave `engine:` out"
-            if kind == "text":
-                remedy = f"declare {_NOTATIONS[contract.column(name).domain.kind]} in the contract, or {remedy}"
+            if not kinds_allowed:
+                allowed = f"no column of kind {contract.column(name).domain.kind}"
+                remedy = "count in DuckDB: leave `engine:` out"
+            elif kind == "text":
+                key = contract.column(name).domain.notation_key
+                remedy = f"declare `{key}:` in the contract, or {remedy}"
             findings.append(Finding(where, f"column {name!r}", found, allowed, remedy))
     for name in contract.source_columns:
         if name.lower().startswith(RESERVED):
@@ -114,7 +85,7 @@ def _domain_findings(contract: Contract, column: Column) -> list[Finding]:
     """Name what of a domain the expressions do not hold."""
     domain, where = column.domain, f"contract {contract.id}"
     remedy = "count in DuckDB: leave `engine:` out"
-    if isinstance(domain, IntegerDomain | DecimalDomain) and len(domain.bins) > MOST_BRANCHES:
-        found = f"{len(domain.bins)} bins"
+    if domain.nested_bins > MOST_BRANCHES:
+        found = f"{domain.nested_bins} bins"
         return [Finding(where, f"column {column.name}", found, f"at most {MOST_BRANCHES} in an engine", remedy)]
     return []

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.column import Column
 from contracts.contract.constraints import order_pairs
 from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import DateDomain, DecimalDomain, IntegerDomain
 from contracts.errors import Finding
 from tasks.records.strict_json import printable
 
 _BROKEN: Final = "the rows break what the contract declares: do not use them"
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True)
@@ -85,16 +82,15 @@ def check_rows(
 def codes_of(contract: Contract, name: str, column: PublishedColumn) -> NDArray[np.int64]:
     """Return the cell that each value lies in, of a picture 0; -1 for none."""
     declared = contract.column(name)
-    if isinstance(declared.domain, ImageDomain):
+    if declared.length > 1:
         shape, most = (column.missing.size, declared.length), declared.size - 1
         if column.values.shape != shape or column.missing.any():
             return np.full(column.missing.size, -1, dtype=np.int64)
         outside = ((column.values < 0) | (column.values > most)).any(axis=1)
         return np.where(outside, -1, 0)
     null = declared.labels.index(NULL_LABEL) if NULL_LABEL in declared.labels else -1
-    domain = declared.domain
-    if isinstance(domain, IntegerDomain | DecimalDomain | DateDomain):
-        found = _bins_of(domain, column.values)
+    if declared.ordered:
+        found = _bins_of(declared, column.values)
     elif column.texts is not None:
         known = {label: code for code, label in enumerate(declared.labels) if label != NULL_LABEL}
         found = np.array([*(known.get(text, -1) for text in column.texts), -1], dtype=np.int64)[column.values]
@@ -105,12 +101,9 @@ def codes_of(contract: Contract, name: str, column: PublishedColumn) -> NDArray[
     return np.where(column.missing, null, found)
 
 
-def _bins_of(domain: IntegerDomain | DecimalDomain | DateDomain, values: NDArray[Any]) -> NDArray[np.int64]:
+def _bins_of(column: Column, values: NDArray[Any]) -> NDArray[np.int64]:
     """Return the bin of each number or day; -1 outside the bounds."""
-    if isinstance(domain, DateDomain):
-        ends: list[tuple[float, float]] = [(a.toordinal() - _EPOCH, b.toordinal() - _EPOCH) for a, b in domain.bins]
-    else:
-        ends = [(float(low), float(high)) for low, high in domain.bins]
+    ends = [(float(low), float(high)) for low, high in column.domain.axis]
     lows = np.array([low for low, _ in ends])
     inside = (values >= lows[0]) & (values <= ends[-1][1])
     return np.where(inside, np.searchsorted(lows, values, side="right") - 1, -1)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from contracts.contract.column import Column
 from contracts.domains.domain_terms import NULL_LABEL
-from contracts.domains.image import ImageDomain
 from tasks.records.charts.heat_map import address, png
 
 MOST_CLASSES: Final = 24
@@ -55,7 +54,7 @@ def contact_sheets(columns: Sequence[Column], label: str | None, data: bytes) ->
         data: the published rows, Parquet.
     Privacy: reads published rows only.
     """
-    pictures = [column for column in columns if isinstance(column.domain, ImageDomain)]
+    pictures = [column for column in columns if len(column.domain.shape) == 2]
     if not pictures:
         return []
     classes = [c for c in columns if c.length == 1 and not c.ordered and 2 <= c.size <= MOST_CLASSES]
@@ -71,32 +70,30 @@ def contact_sheets(columns: Sequence[Column], label: str | None, data: bytes) ->
 
 def _sheet(column: Column, values: object, by: Column | None, labels: list[str] | None) -> ContactSheet:
     """Put the first pictures of each class in a row."""
-    domain = column.domain
-    if not isinstance(domain, ImageDomain):
-        raise TypeError(f"column {column.name} holds no pictures")
-    levels = np.asarray(values.flatten().to_numpy()).reshape(-1, domain.height, domain.width)  # type: ignore[attr-defined]
-    shown = max(1, min(_A_CLASS, _WIDEST // (domain.width + _GAP)))
+    levels = np.asarray(values.flatten().to_numpy()).reshape(-1, *column.domain.shape)  # type: ignore[attr-defined]
+    shown = max(1, min(_A_CLASS, _WIDEST // (levels.shape[2] + _GAP)))
     named: tuple[str, ...] = ()
     rows = [levels[start : start + shown] for start in range(0, min(4 * shown, len(levels)), shown)]
     if by is not None and labels is not None:
         named = tuple(label for label in by.labels if label in set(labels))
         rows = [levels[np.flatnonzero(np.array(labels) == label)[:shown]] for label in named]
-    grey = _tiled(rows, domain, shown)
+    grey = _tiled(rows, levels.shape[1:], column.size, shown)
     colours = [(level, level, level) for level in range(256)]
     height, width = grey.shape
     of = "" if by is None else by.name
     return ContactSheet(column.name, of, named, shown, address(png(grey, colours)), width, height)
 
 
-def _tiled(rows: list[NDArray[np.uint8]], domain: ImageDomain, shown: int) -> NDArray[np.uint8]:
+def _tiled(rows: list[NDArray[np.uint8]], shape: tuple[int, ...], size: int, shown: int) -> NDArray[np.uint8]:
     """Lay pictures out in a grid on white; the highest level is just below white."""
-    high, wide = domain.height + _GAP, domain.width + _GAP
+    height, width = shape
+    high, wide = height + _GAP, width + _GAP
     sheet = np.full((len(rows) * high - _GAP, shown * wide - _GAP), _WHITE, dtype=np.uint8)
     for down, pictures in enumerate(rows):
         for across, levels in enumerate(pictures):
-            scaled = levels.astype(np.int64) * (_WHITE - 1) // (domain.levels - 1)
+            scaled = levels.astype(np.int64) * (_WHITE - 1) // (size - 1)
             top, left = down * high, across * wide
-            sheet[top : top + domain.height, left : left + domain.width] = scaled
+            sheet[top : top + height, left : left + width] = scaled
     return sheet
 
 

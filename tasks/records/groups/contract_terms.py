@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from contracts.contract.contract import Column, Contract
 from contracts.contract.privacy_terms import Scope
 from contracts.domains.domain_terms import NOTATION_KEYS
-from contracts.domains.image import ImageDomain
-from contracts.domains.kinds import CategoryDomain, DateDomain, DecimalDomain, IntegerDomain, MappingDomain
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from tasks.records.groups.field import NONE, FieldGroup, Run, auditor, public
 from tasks.records.groups.release_identity import described
@@ -27,11 +25,11 @@ def _column(column: Column) -> dict[str, Any]:
         "description": column.description or NONE,
         "domain": domain.kind,
         "cells": column.size,
-        "values": _values(column),
+        "values": domain.extent,
         "nulls": f"counted as {domain.nulls.to}" if domain.nulls.to is not None else "a cell of their own",
         "read_as_null": list(domain.missing) or NONE,
         **_notation(column),
-        "misfits": _misfits(column),
+        "misfits": domain.misfit_rule,
         "provenance": domain.provenance.kind,
         "reference": domain.provenance.reference or NONE,
     }
@@ -42,33 +40,6 @@ def _notation(column: Column) -> dict[str, str]:
     written = {key: getattr(column.domain, key, None) for key in NOTATION_KEYS}
     declared = [f'{key}: "{value}"' for key, value in written.items() if value is not None]
     return {"notation": ", ".join(declared)} if declared else {}
-
-
-def _values(column: Column) -> str:
-    match column.domain:
-        case CategoryDomain() | MappingDomain():
-            return f"{len(column.domain.categories)} categories"
-        case IntegerDomain() | DecimalDomain():
-            low, high = column.domain.bounds
-            return f"{low} to {high} in {len(column.domain.bins)} bins"
-        case ImageDomain(height=height, width=width, levels=levels):
-            return f"pictures of {height} x {width} places of {levels} levels"
-        case DateDomain():
-            first, last = column.domain.bounds
-            return f"{first} to {last} by {column.domain.granularity}"
-        case _:
-            assert_never(column.domain)
-
-
-def _misfits(column: Column) -> str:
-    """Say what becomes of a value outside the domain."""
-    match column.domain:
-        case CategoryDomain(other=other) | MappingDomain(other=other):
-            return f"counted as {other}" if other is not None else "treated as null"
-        case ImageDomain():
-            return "levels clipped; what is no level, and every place of a picture of another size, treated as null"
-        case _:
-            return "clipped to the bounds; unreadable ones treated as null"
 
 
 def structural_zeros(run: Run) -> list[dict[str, list[str]]] | str:

@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 from contracts.canonical import canonical_json
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
+from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import Source
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import STAGE, cells_of, checks_of, nobodys_rows, stage_of, staged
-from contracts.sql.portable.value_kinds import ValueKind, portable_findings
+from contracts.sql.portable.value_kinds import portable_findings
 from privacy.private_table import PrivateTable
 from tasks.storage.engines.spark import EngineFailed, SparkWorker
 from tasks.storage.progress import step

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding
 from contracts.release.address import PostgresAddress
-from contracts.sql.code_sql import identifier
 from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks.version_copy import CopyRefused, WholeVersion
 from tasks.storage.sources.postgres.connection import connected

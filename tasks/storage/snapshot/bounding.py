@@ -22,7 +22,7 @@ from typing import NoReturn
 
 import duckdb
 
-from contracts.sql.code_sql import identifier
+from contracts.domains.value_sql import identifier
 from tasks.storage.duckdb_session import Explanation, attempt, run
 from tasks.storage.snapshot.snapshot import subkey
 from tasks.storage.sources.typed_rows import break_gate

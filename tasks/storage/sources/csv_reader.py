@@ -18,8 +18,8 @@ from threading import Event
 import duckdb
 import pyarrow as pa
 
+from contracts.domains.value_sql import literal
 from contracts.errors import Finding, GateBroken
-from contracts.sql.code_sql import literal
 from tasks.storage.duckdb_session import one_file
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse, require_file
 

@@ -12,10 +12,11 @@ from typing import Final
 
 import duckdb
 
-from contracts.contract.contract import Contract, DateDomain
+from contracts.contract.contract import Contract
+from contracts.domains.domain import DeclaredDomain
+from contracts.domains.value_sql import NUMBERS, day_sql, identifier
 from contracts.periods.time_blocks import TimeBlock, time_block
 from contracts.release.spec import ReleaseSpec
-from contracts.sql.code_sql import NUMBERS, day_sql, identifier
 from tasks.storage.duckdb_session import Explanation, attempt
 from tasks.storage.sources.typed_rows import Reading, break_gate
 
@@ -35,23 +36,24 @@ class SourceDays:
 
     by: str
     block: TimeBlock
-    domain: DateDomain | None = None
+    domain: DeclaredDomain | None = None
 
     def read_by(self, contract: Contract) -> SourceDays:
         """Return the same days as a contract reads them: the name of the source in the ledger says how."""
         domains = {column.name: column.domain for column in contract.columns}
         domain = domains.get(self.by)
-        return replace(self, domain=domain if isinstance(domain, DateDomain) else None)
+        return replace(self, domain=domain if domain is not None and domain.tells_days else None)
 
     @property
     def zone(self) -> str | None:
         """The declared time zone."""
-        return None if self.domain is None else self.domain.time_zone
+        return getattr(self.domain, "time_zone", None)
 
     @property
     def condition(self) -> str:
         """SQL that is true on a row of these days; never an error."""
-        day = f"({day_sql(identifier(self.by), None if self.domain is None else self.domain.notation, self.zone)})"
+        raw = identifier(self.by)
+        day = f"({day_sql(raw) if self.domain is None else self.domain.value_sql(raw)})"
         first, end = (date.fromordinal(each) for each in (self.block.begins, self.block.ends))
         return f"{day} >= DATE '{first}' AND {day} < DATE '{end}'"
 

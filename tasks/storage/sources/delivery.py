@@ -10,8 +10,8 @@ from threading import Event
 import duckdb
 import pyarrow as pa
 
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
-from contracts.sql.code_sql import identifier, literal
 from contracts.sql.select_types import STORED, TYPED, handed_fields
 from contracts.sql.selection import UNSAFE_OPTIMIZERS, guarded_select, select_tree
 from contracts.sql.value_types import ValueType, typed_sql

@@ -12,17 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.column import Column
-from contracts.contract.contract import (
-    CategoryDomain,
-    DateDomain,
-    DecimalDomain,
-    ImageDomain,
-    IntegerDomain,
-    MappingDomain,
-)
+from contracts.domains.value_sql import identifier, literal, number_sql
 from contracts.errors import Finding, GateBroken, SudareError
 from contracts.release.source import Files
-from contracts.sql.code_sql import identifier, literal, number_sql, value_sql
 from contracts.sql.value_types import ValueType, typed_sql
 from tasks.storage.duckdb_session import one_file
 from tasks.storage.sources.csv_reader import read_csv
@@ -159,12 +151,9 @@ def _into(column: Column | None, common: str) -> str | Column:
     """
     if column is None or common in (LIST, RECORD):
         return common
-    domain = column.domain
-    if isinstance(domain, DateDomain) or (
-        isinstance(domain, IntegerDomain | DecimalDomain) and domain.notation is not None
-    ):
+    if column.domain.reads_spellings:
         return column
-    return TEXT if common == INSTANT and isinstance(domain, CategoryDomain | MappingDomain) else common
+    return TEXT if common == INSTANT and column.named else common
 
 
 def _read(
@@ -197,7 +186,7 @@ def _read(
 def _converted(raw: str, kind: str, into: str | Column) -> str:
     """Write a column of one file as the common type, value by value: null where it has none there, never an error."""
     if isinstance(into, Column):
-        return value_sql(into, raw)
+        return into.domain.value_sql(raw)
     if into == TEXT:
         return typed_sql("text", raw)
     if into == NUMBER:
@@ -213,7 +202,7 @@ def _reads_no_nested(column: Column | None) -> bool:
     Without a select such a file is refused (`tasks.storage.sources.type_changes`); behind one it is read, as missing
     values.
     """
-    return column is not None and not isinstance(column.domain, ImageDomain)
+    return column is not None and column.length == 1
 
 
 def _common(kinds: Iterable[pa.DataType], *, nested: bool) -> str | None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
+from contracts.domains.value_sql import NUMBERS
 from contracts.errors import Finding, GateBroken
-from contracts.sql.code_sql import NUMBERS
 
 _LIST: Final = re.compile(r"([A-Z]+(?:\(\d+,\d+\))?)\[(\d*)\]")
 _NUMBERS: Final = frozenset(

@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SudareError
-from contracts.sql.code_sql import identifier, literal
 from tasks.storage.duckdb_session import attempt, is_storage, one_file
 from tasks.storage.sources.type_changes import stored_as, stored_in_arrow
 from tasks.storage.sources.typed_rows import MANY, Reading, break_gate, refuse, require_file

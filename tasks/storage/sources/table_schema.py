@@ -13,11 +13,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.domains.value_sql import identifier, literal
 from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, chosen, refuse_draft
 from contracts.errors import Finding
 from contracts.reading.yaml_lines import shown
-from contracts.sql.code_sql import identifier, literal
 from tasks.storage.duckdb_session import attempt
 
 ORIGIN = "origin"

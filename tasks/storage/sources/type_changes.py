@@ -15,13 +15,13 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from contracts.contract.contract import CategoryDomain, Column, Contract, DateDomain, ImageDomain, MappingDomain
+from contracts.contract.contract import Column, Contract
+from contracts.domains.statements import DAY, NESTED, TIME
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken
-from contracts.sql.code_sql import identifier, known_texts, literal
 from contracts.sql.encoding import encode_select
 from tasks.storage.sources.typed_rows import MANY
 
-DAY, TIME, NESTED = "DATE", "TIMESTAMP", "NESTED"
 _WORDS: Final = {DAY: "dates", TIME: "timestamps", NESTED: "lists or records"}
 _OF_SQL: Final = {
     "DATE": DAY,
@@ -71,14 +71,10 @@ def check_types(where: str, stored: Mapping[str, str], contract: Contract) -> No
 
 
 def _fits(column: Column, kind: str, contract: Contract) -> bool:
-    """Say whether some declared value means the same when it is written in a type; only pictures are lists."""
-    domain = column.domain
-    if isinstance(domain, CategoryDomain | MappingDomain):
-        texts = [text for text, code in known_texts(domain).items() if code < len(domain.categories)]
-    else:
-        return isinstance(domain, ImageDomain if kind == NESTED else DateDomain)
-    if kind == NESTED:
-        return False
+    """Say whether some declared value means the same when it is written in a type."""
+    texts = column.domain.category_texts
+    if kind in column.domain.stored_kinds or kind == NESTED or not texts:
+        return kind in column.domain.stored_kinds
     name = identifier(column.name)
     given = f"(VALUES {', '.join(f'({literal(text)})' for text in texts)}) AS t(x)"
     written = f"(SELECT TRY_CAST(x AS {kind}) AS {name}, x FROM {given})"

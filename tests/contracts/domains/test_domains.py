@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from contracts.contract.contract import DateDomain, DecimalDomain, IntegerDomain
 from contracts.domains.calendar_periods import Granularity, count_periods, period_index, period_label, periods
+from contracts.domains.dates import DateDomain
+from contracts.domains.numbers import DecimalDomain, IntegerDomain
 from tests.contracts.samples import column
 
 GRANULARITIES: list[Granularity] = ["day", "week", "month", "quarter", "year"]

@@ -14,7 +14,6 @@ from contracts.contract.contradictions import check_names, contradictions
 from contracts.contract.privacy_terms import PrivacyTerms
 from contracts.domains.image import ImageDomain
 from contracts.domains.kinds import Domain
-from contracts.sql.encoding import decode
 
 DECLARED: dict[str, Any] = {
     "kind": "image",
@@ -95,10 +94,3 @@ def test_the_checks_of_a_picture_have_the_names_that_gates_may_use() -> None:
     assert (named["domain:scan"].parameters["low"], named["domain:scan"].parameters["high"]) == ("0", "3")
     assert contract.pictures() == ("scan",)
     assert contract.pictures(["label"]) == ()
-
-
-def test_pictures_are_not_drawn_from_bins() -> None:
-    import numpy as np
-
-    with pytest.raises(ValueError, match="pictures"):
-        decode(column(), np.zeros(3, dtype=np.int64), np.zeros(3))

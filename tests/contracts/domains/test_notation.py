@@ -21,7 +21,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.notation import NumberNotation
 from contracts.domains.time_zones import TIME_ZONES
-from contracts.sql.portable.value_kinds import allowed_kinds, portable_findings
+from contracts.sql.portable.value_kinds import portable_findings
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.portable.portable_rows import MISREAD as HOSTILE
 from tests.contracts.sql.portable.test_storage_types import DAYS, NUMBERS, read, read_portably, stored
@@ -302,5 +302,5 @@ def test_engines_take_texts_only_of_a_declared_notation() -> None:
         assert f"declare `{word}:` in the contract" in finding.remedy
         assert portable_findings(contract_of(notated), {"x": "text"}, where="t") == []
     others = {"whole", "real", "fixed", "flag", "day", "moment", "nothing"}
-    assert set(allowed_kinds(days_column(None))) == others
-    assert set(allowed_kinds(days_column("%Y%m%d"))) == {"text", *others}
+    assert set(days_column(None).domain.value_kinds) == others
+    assert set(days_column("%Y%m%d").domain.value_kinds) == {"text", *others}

@@ -17,13 +17,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.contract.contract import Column, DateDomain, DecimalDomain, IntegerDomain
+from contracts.contract.contract import Column
+from contracts.contract.decoding import Decoder
+from contracts.domains.dates import DateDomain
+from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.value_sql import identifier
 from contracts.errors import ContractRefused
-from contracts.sql.code_sql import identifier
-from contracts.sql.encoding import decode, encode_select
+from contracts.sql.encoding import encode_select
+from tasks.records.files.row_arrays import arrow_array
 from tests.contracts.samples import column, contract_of
 
-TO_FIRST = {"policy": "map"}
+LAST = 2**64 - 1
+"""The largest random word."""
 COLUMNS = {
     "categories": column("categories", "string", values=["a", "b c", "naïve", "日本"]),
     "other": column("categories", "string", values=["x", "y"], other="rest", missing=["?", ""]),
@@ -150,66 +155,54 @@ def test_texts_get_the_code_that_a_second_derivation_gives_them(name: str, data:
     assert encoded(a_column, texts(*kept)) == [reference(a_column, word) for word in kept]
 
 
+def decoded(a_column: Column, codes: Sequence[int], words: Sequence[int]) -> pl.Series:
+    """Values as they are published, each from one random word."""
+    decoder = Decoder(contract_of(a_column), [a_column.name])
+    given_words = np.array(words, dtype=np.uint64)
+    [values] = decoder.decode(np.array(codes)[:, None], piece=0, words=lambda stream, count: given_words[:count])
+    return pl.Series(a_column.name, arrow_array(values))
+
+
 @pytest.mark.parametrize("name", list(COLUMNS))
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_encoding_what_was_decoded_gives_the_code_again(name: str, data: st.DataObject) -> None:
-    """encode(decode(code)) == code for every cell of every kind and any uniform, typed and as text."""
+    """encode(decode(code)) == code for every cell of every kind and any word, typed and as text."""
     a_column = COLUMNS[name]
-    uniform = st.floats(0, 1, exclude_max=True)
-    extremes = [0.0, 0.5, math.nextafter(1.0, 0.0)]
-    codes = np.arange(a_column.size).repeat(4)
-    drawn = data.draw(st.lists(uniform, min_size=a_column.size, max_size=a_column.size)) if a_column.size < 60 else []
-    last = drawn or list(np.random.default_rng(a_column.size).random(a_column.size))
-    uniforms = np.asarray([value for own in last for value in (*extremes, own)])
-    values = decode(a_column, codes, uniforms)
-    expected = codes.tolist()
-    assert encoded(a_column, values) == expected
-    assert encoded(a_column, values.cast(pl.String)) == expected
+    size = a_column.size
+    drawn = data.draw(st.lists(st.integers(0, LAST), min_size=size, max_size=size)) if size < 60 else []
+    own = drawn or np.random.default_rng(size).integers(0, LAST, size, dtype=np.uint64).tolist()
+    codes = np.arange(size).repeat(4).tolist()
+    values = decoded(a_column, codes, [word for last in own for word in (0, 2**63, LAST, last)])
+    assert encoded(a_column, values) == codes
+    assert encoded(a_column, values.cast(pl.String)) == codes
 
 
 def test_decoded_values_lie_in_their_bin_and_have_their_type() -> None:
     """Integers are whole, decimals stay below an open end, dates are days of the period, nulls are null."""
-    last = math.nextafter(1.0, 0.0)
-    ages = decode(COLUMNS["integer"], np.array([0, 0, 2, 3]), np.array([0.0, last, 0.5, 0.2]))
+    ages = decoded(COLUMNS["integer"], [0, 0, 2, 3], [0, LAST, 2**63, 7])
     assert ages.dtype == pl.Int64
     assert ages.to_list() == [17, 24, 63, None]
-    decimals = decode(COLUMNS["decimal"], np.array([0, 3, 3, 4]), np.array([last, 0.0, last, 0.0]))
+    decimals = decoded(COLUMNS["decimal"], [0, 3, 3, 4], [LAST, 0, LAST, 0])
     assert decimals.dtype == pl.Float64
-    below, start, end, null = decimals.to_list()
-    assert 0.3999 < below < 0.4
-    assert (start, null) == (1.2, None)
-    assert 1.4999 < end <= 1.5
-    days = decode(COLUMNS["months"], np.array([0, 1]), np.array([0.0, last]))
+    assert decimals.to_list() == [0.3, 1.2, 1.5, None]
+    days = decoded(COLUMNS["months"], [0, 1], [0, LAST])
     assert days.dtype == pl.Date
     assert days.to_list() == [date(2019, 11, 15), date(2019, 12, 31)]
-    words = decode(COLUMNS["mapping"], np.array([0, 1, 2, 3]), np.zeros(4))
-    assert words.dtype == pl.String
-    assert words.to_list() == ["low", "high", "other", None]
+    assert decoded(COLUMNS["mapping"], [0, 1, 2, 3], [0] * 4).to_list() == ["low", "high", "other", None]
 
 
 def test_draws_inside_a_bin_are_uniform() -> None:
-    """Equally spaced uniforms fall equally often on each whole number of the bin."""
-    uniforms = (np.arange(8000) + 0.5) / 8000
-    ages = decode(COLUMNS["integer"], np.zeros(8000, dtype=np.uint8), uniforms)
+    """Equally spaced words fall equally often on each whole number of the bin."""
+    ages = decoded(COLUMNS["integer"], [0] * 8000, [(2 * place + 1) * 2**64 // 16000 for place in range(8000)])
     assert ages.value_counts().sort("x")["count"].to_list() == [1000] * 8
 
 
-@pytest.mark.parametrize(
-    ("codes", "uniforms", "says"),
-    [
-        ([5], [0.5], "codes must lie"),
-        ([-1], [0.5], "codes must lie"),
-        ([0], [1.0], "uniforms"),
-        ([0], [math.nan], "uni"),
-    ],
-)
-def test_decode_refuses_what_is_no_cell_or_no_uniform(codes: list[int], uniforms: list[float], says: str) -> None:
-    """Arguments outside their range are an error, not an extrapolation."""
-    with pytest.raises(ValueError, match=says):
-        decode(COLUMNS["integer"], np.array(codes), np.array(uniforms))
-    with pytest.raises(ValueError, match="equally long"):
-        decode(COLUMNS["integer"], np.array([0, 0]), np.array([0.5]))
+@pytest.mark.parametrize("code", [5, -1])
+def test_what_is_no_cell_is_not_decoded(code: int) -> None:
+    """A code outside the domain is an error, not an extrapolation."""
+    with pytest.raises(ValueError, match="codes must lie"):
+        decoded(COLUMNS["integer"], [code], [0])
 
 
 AWKWARD_NUMBERS = [

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, GateBroken, Refused, SourceUnreadable
-from contracts.sql.code_sql import identifier
 from tasks.storage.sources.postgres.column_types import PostgresColumn, unreadable
 from tasks.storage.sources.typed_rows import MANY, refuse
 

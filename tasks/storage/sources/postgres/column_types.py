@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.sql.code_sql import identifier
+from contracts.domains.value_sql import identifier
 
 _WHOLE: Final = frozenset({"smallint", "integer", "bigint", "oid"})
 _BINARY: Final = frozenset({"real", "double precision"})

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from contracts.domains.value_sql import identifier
 from contracts.release.address import PostgresAddress
 from contracts.release.source import Source, split_table
-from contracts.sql.code_sql import identifier
 from tasks.storage.credentials import credentials_of, variable_of
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.postgres.catalog import CatalogTable, asked, look

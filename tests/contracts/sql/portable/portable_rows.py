@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from contracts.contract.column import Column
-from contracts.contract.contract import CategoryDomain, Contract, DateDomain, MappingDomain
+from contracts.contract.contract import Contract
+from contracts.domains.dates import DateDomain
+from contracts.domains.listed import CategoryDomain, MappingDomain
 from contracts.domains.spellings import moment_of
-from contracts.sql.portable.value_kinds import ValueKind, allowed_kinds
+from contracts.domains.statements import ValueKind
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of
 from tests.contracts.sql.test_encoding import COLUMNS as ENCODED
@@ -107,7 +109,7 @@ NOTATED: dict[str, tuple[str, str, dict[str, Any]]] = {
 for _name, (_kind, _type, _keys) in NOTATED.items():
     _days = {"bounds": ["2020-01-01", "2024-12-31"], "granularity": "month"} if _kind == "date" else {}
     COLUMNS[_name] = column_of(_kind, _type, **{"missing": ["-9", "x"], **_days, **_keys})
-CASES = [(name, kind) for name, column in COLUMNS.items() for kind in allowed_kinds(column)]
+CASES = [(name, kind) for name, column in COLUMNS.items() for kind in column.domain.value_kinds]
 ARROW = {
     "text": pa.string(),
     "whole": pa.int64(),

@@ -11,11 +11,12 @@ from sqlglot import exp
 
 from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
+from contracts.domains.portable_cell import SPACES
+from contracts.domains.statements import ValueKind
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import DIALECTS, Dialect, parsed, sql_of
-from contracts.sql.portable.expressions import SPACES
 from contracts.sql.portable.staging import SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
-from contracts.sql.portable.value_kinds import ValueKind, portable_findings
+from contracts.sql.portable.value_kinds import portable_findings
 from contracts.sql.violations import violation_sql
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import ARROW, CASES, COLUMNS, values_of

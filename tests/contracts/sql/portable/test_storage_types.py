@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
 from contracts.domains.spellings import value_key
+from contracts.domains.statements import ValueKind
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
-from contracts.sql.portable.value_kinds import ValueKind
 from contracts.sql.violations import violation_sql
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.test_value_types import SAME

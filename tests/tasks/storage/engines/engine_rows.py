@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
+from contracts.domains.statements import ValueKind
 from contracts.release.source import Source
-from contracts.sql.portable.value_kinds import ValueKind
 from tests.tasks.intake import make_contract
 
 KINDS: dict[str, ValueKind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}

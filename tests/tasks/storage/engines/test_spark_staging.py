@@ -14,9 +14,9 @@ from time import monotonic, sleep
 import duckdb
 import pytest
 
+from contracts.domains.value_sql import identifier
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
-from contracts.sql.code_sql import identifier
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, stage_of, staged
 from privacy.private_table import PrivateTable

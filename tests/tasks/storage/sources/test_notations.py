@@ -20,6 +20,7 @@ from rich.console import Console
 from console.check import print_misfits
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
+from contracts.domains.notation import FORMATS
 from contracts.errors import GateBroken
 from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source, load_spec
@@ -28,7 +29,6 @@ from tasks.ingest import ingest
 from tasks.storage.sources.days import SourceDays
 from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json
 from tasks.validation.misfits_page import misfits_page
-from tasks.validation.notation_hints import FORMATS
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, write
 from tests.tasks.intake import KEY, make_contract, take_in, write_csv
 from tests.tasks.storage.postgres_server import PostgresServer

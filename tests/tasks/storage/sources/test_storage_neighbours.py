@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 
 from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
+from contracts.domains.statements import ValueKind
 from contracts.release.spec import Source
 from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
-from contracts.sql.portable.value_kinds import ValueKind, allowed_kinds
 from contracts.sql.select_types import types_of
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
@@ -205,7 +205,7 @@ def test_an_engine_changes_one_code_or_refuses_by_what_the_writer_declares(name:
     column, found = COLUMNS[name], []
     for each in (values, [*values, extra]):
         array = writer(each)
-        if (kind := kind_of(array.type)) in allowed_kinds(column):
+        if (kind := kind_of(array.type)) in column.domain.value_kinds:
             found.append(portable_rows(column, array, kind))
         else:
             assert kind == "text" or (kind in ("day", "moment") and column.logical_type != "date"), kind

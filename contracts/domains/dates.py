@@ -1,0 +1,221 @@
+"""The domain of days in calendar periods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import AfterValidator, field_validator, model_validator
+
+from contracts.domains.bins import MAX_CELLS
+from contracts.domains.calendar_periods import Granularity, count_periods, period_index, period_label, periods
+from contracts.domains.domain_terms import increasing, otherwise_written, target_value, within
+from contracts.domains.notation import FORMATS, DayNotation, check_format, check_zone
+from contracts.domains.ordered import OrderedDomain, day_literal
+from contracts.domains.spellings import number_of
+from contracts.domains.statements import (
+    CELLS_CHANGED,
+    DAY,
+    TIME,
+    TIME_KINDS,
+    Change,
+    DecodedKind,
+    DomainAdvice,
+    ValueKind,
+)
+from contracts.domains.value_sql import STRICTLY, day_sql, literal, number_sql
+from contracts.reading.scalars import Days, Problem, Text, parse_day, read_day, refuse
+
+if TYPE_CHECKING:
+    from contracts.domains.portable_cell import PortableCell
+
+_EPOCH: Final = date(1970, 1, 1)
+_COARSER: Final[dict[str | None, tuple[Granularity, ...]]] = {
+    "day": ("week", "month", "quarter", "year"),
+    "week": (),
+    "month": ("quarter", "year"),
+    "quarter": ("year",),
+    "year": (),
+}
+
+
+class DateDomain(OrderedDomain):
+    """Days in calendar periods; days outside the bounds are clipped to them."""
+
+    logical_types: ClassVar[tuple[str, ...]] = ("date",)
+    tells_days: ClassVar[bool] = True
+    read_as: ClassVar[str] = "date"
+    sql_type: ClassVar[str] = "DATE"
+    stored_kinds: ClassVar[frozenset[str]] = frozenset({DAY, TIME})
+    usual_notations: ClassVar[tuple[Mapping[str, str | None], ...]] = tuple(
+        {"format": form} for form in (None, *FORMATS)
+    )
+
+    kind: Literal["date"]
+    bounds: Days
+    granularity: Granularity
+    format: Annotated[Text, AfterValidator(check_format)] | None = None
+    time_zone: Annotated[Text, AfterValidator(check_zone)] | None = None
+
+    @field_validator("bounds")
+    @classmethod
+    def _ordered_bounds(cls, bounds: tuple[date, date]) -> tuple[date, date]:
+        return increasing(bounds, strictly=False)
+
+    @property
+    def notation(self) -> DayNotation | None:
+        """How texts write the days; None where the contract does not say, and texts begin with YYYY-MM-DD."""
+        return None if self.format is None else DayNotation(self.format)
+
+    @property
+    def notation_key(self) -> str:
+        """The key that says how texts write days."""
+        return "format"
+
+    @property
+    def reads_spellings(self) -> bool:
+        """The day of an instant follows a declared zone, and a declared notation is of texts alone."""
+        return True
+
+    @cached_property
+    def bins(self) -> tuple[tuple[date, date], ...]:
+        """The periods as (first day, last day), cut at the bounds."""
+        return periods(*self.bounds, self.granularity)
+
+    @property
+    def axis(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last day of each period."""
+        return tuple(((first - _EPOCH).days, (last - _EPOCH).days) for first, last in self.bins)
+
+    def _declared_labels(self) -> tuple[str, ...]:
+        return self.labels_at(self.granularity)
+
+    def _target_code(self, text: str) -> int:
+        day = target_value(text, parse_day, self.bounds)
+        return period_index(day, self.granularity) - period_index(self.bounds[0], self.granularity)
+
+    @model_validator(mode="after")
+    def _complete(self) -> DateDomain:
+        count = count_periods(*self.bounds, self.granularity)
+        if count > MAX_CELLS - 1:
+            refuse(
+                [Problem(f"{count} periods", f"at most {MAX_CELLS - 1}", "choose a coarser one", ("granularity",))]
+            )
+        if self.notation is None:
+            return self._finished(within(self.missing, read_day, self.bounds))
+        others = otherwise_written(self.missing, self.notation.read, read_day, f"write it as {self.format}")
+        return self._finished(within(self.missing, self.notation.read, self.bounds) + others)
+
+    @property
+    def resolution(self) -> str:
+        """The length of a period."""
+        return self.granularity
+
+    def coarser(self, resolution: str | None) -> tuple[str, ...]:
+        """Name the longer periods that are made of whole periods of a length."""
+        return _COARSER.get(resolution, ())
+
+    def labels_at(self, resolution: str) -> tuple[str, ...]:
+        """Name the period of a length that each period is in."""
+        return tuple(period_label(first, resolution) for first, _ in self.bins)  # type: ignore[arg-type]
+
+    def value_sql(self, raw: str) -> str:
+        """Return SQL for a day."""
+        return day_sql(raw, self.notation, self.time_zone)
+
+    def token_sql(self, token: str) -> str:
+        """Return SQL for the day that a missing text is."""
+        day = None if self.notation is None else self.notation.read(token)
+        return f"TRY_CAST({literal(token if self.notation is None else str(day))} AS DATE)"
+
+    def _bin_code(self, value: str) -> str:
+        """Calendar arithmetic from the first period."""
+        (first, last), kind = self.bounds, self.code_type
+        clipped = f"greatest(DATE '{first}', least(DATE '{last}', {value}))"
+        if self.granularity == "day":
+            return f"CAST({clipped} - DATE '{first}' AS {kind})"
+        if self.granularity == "week":
+            return f"CAST(({clipped} - DATE '{first}' + {first.weekday()}) // 7 AS {kind})"
+        return f"CAST(date_diff('{self.granularity}', DATE '{first}', {clipped}) AS {kind})"
+
+    @property
+    def _compact(self) -> bool:
+        return self.notation is not None and self.notation.compact
+
+    def _absent_sql(self, raw: str, value: str) -> list[str]:
+        reasons = super()._absent_sql(raw, value)
+        if self._compact and self.missing:  # stored as a number, 0 may be spelled 0.0
+            numbers = ", ".join(f"TRY_CAST({literal(token)} AS DOUBLE)" for token in self.missing)
+            reasons.append(f"COALESCE({number_sql(raw, STRICTLY)} IN ({numbers}), FALSE)")
+        return reasons
+
+    def _typed_kinds(self) -> tuple[ValueKind, ...]:
+        """The day of an instant in a declared zone is not the engine's affair."""
+        return TIME_KINDS if self.time_zone is None else ("day",)
+
+    def _portable_value(self, cell: PortableCell) -> Any:
+        return cell.day(self.notation)
+
+    def _portable_null(self, cell: PortableCell, value: Any) -> Any:
+        reasons = value.isnull()
+        for token in cell.values_of(self.missing, "DATE", self.notation):
+            reasons |= (value == day_literal(token)).fill_null(False)
+        return reasons
+
+    def _portable_absent(self, cell: PortableCell, value: Any) -> Any:
+        numbers = [number for number in map(number_of, self.missing) if number is not None] if self._compact else []
+        there = cell.absent() | cell.spells(self.missing, numbers)
+        return there | self._portable_null(cell, value) & value.notnull()
+
+    def _portable_bin(self, value: Any) -> Any:
+        """The period of a day, counted from the first one; days outside are clipped."""
+        import ibis
+
+        first, last = self.bounds
+        low, high = day_literal(first), day_literal(last)
+        clipped = ibis.cases((value < low, low), (value > high, high), else_=value)
+        if self.granularity in ("day", "week"):
+            days = clipped.epoch_days() - (first - _EPOCH).days
+            return days if self.granularity == "day" else (days + first.weekday()) // 7
+        if self.granularity == "year":
+            return clipped.year() - first.year
+        months = clipped.year() * 12 + clipped.month() - 1
+        if self.granularity == "month":
+            return months - (first.year * 12 + first.month - 1)
+        return months // 3 - (first.year * 12 + first.month - 1) // 3
+
+    def decoded_kind(self, logical_type: str, scale: int) -> DecodedKind:
+        """Days."""
+        return "date"
+
+    @property
+    def extent(self) -> str:
+        """The bounds, and the length of a period."""
+        return f"{self.bounds[0]} to {self.bounds[1]} by {self.granularity}"
+
+    def _bin_changes(self, older: Self) -> Iterator[Change]:
+        if older.granularity != self.granularity:
+            yield Change("granularity", older.granularity, self.granularity, "account", CELLS_CHANGED)
+
+    def advice(self, written: Mapping[str, object]) -> Iterator[DomainAdvice]:
+        """Say that the first or the last period is not whole."""
+        first, last = self.bounds
+        before = None if first == date.min else first - timedelta(days=1)
+        after = None if last == date.max else last + timedelta(days=1)
+        cut = [
+            named
+            for named, inside, outside in (("first", first, before), ("last", last, after))
+            if outside is not None
+            and period_index(inside, self.granularity) == period_index(outside, self.granularity)
+        ]
+        if cut:
+            yield DomainAdvice(
+                "cut-bin",
+                "bounds",
+                f"a {' and a '.join(cut)} {self.granularity} that the bounds cut",
+                "days outside the bounds are counted at the nearest one, so that these periods hold more than their "
+                "days",
+                f"let the bounds begin and end with a {self.granularity}",
+            )

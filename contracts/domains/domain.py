@@ -1,0 +1,262 @@
+"""The base of every kind of domain: what a column declares, and what the pipeline asks of it.
+
+A kind of domain is one subclass with a `kind`, registered in `contracts.domains.kinds` or by a package. What it has
+to say stands in one place: its cells, how DuckDB and other engines code it, its checks, how values are published, how
+two versions of it differ, and what is advised. Code above asks these methods and no class. Where a question has a
+usual answer, that of named categories, this base gives it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from contracts.domains.bins import ExactNumber
+from contracts.domains.domain_terms import NULL_LABEL, Frozen, NullPolicy, Provenance
+from contracts.domains.notation import DayNotation, NumberNotation
+from contracts.domains.statements import Change, CheckKind, DecodedKind, DomainAdvice, Parameter, ValueKind
+from contracts.domains.value_sql import code_type
+from contracts.reading.scalars import Problem, Text, as_tuple, refuse
+
+if TYPE_CHECKING:
+    from contracts.domains.portable_cell import PortableCell
+
+DomainCheck = tuple[str, CheckKind, Mapping[str, Parameter]]
+"""A check of a column: the beginning of its name, its kind, its parameters."""
+
+
+class DeclaredDomain(Frozen):
+    """What every domain declares and answers."""
+
+    if TYPE_CHECKING:
+        kind: str
+
+    logical_types: ClassVar[tuple[str, ...]]
+    """The logical types of columns that may have such a domain."""
+    ordered: ClassVar[bool] = False
+    """Whether neighbouring cells are neighbouring values: bins of numbers, periods of days."""
+    half_open: ClassVar[bool] = False
+    """Whether a bin ends just before the next one; the last bin has its end."""
+    tells_days: ClassVar[bool] = False
+    """Whether a value is of a day, so that the column can say which period a row is of."""
+    cells_key: ClassVar[str] = "kind"
+    """The key that says how many cells there are."""
+    stored_kinds: ClassVar[frozenset[str]] = frozenset()
+    """Types of days, moments and lists in which values can be stored, whatever the values are."""
+    usual_notations: ClassVar[tuple[Mapping[str, str | None], ...]] = ()
+    """The keys and values of notations in which texts are often written."""
+
+    nulls: NullPolicy = Field(
+        description="`nulls: {policy: category}` to count missing values in a cell of their own, "
+        "`nulls: {policy: map, to: VALUE}` to count them as a value"
+    )
+    missing: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] = ()
+    provenance: Provenance = Field(
+        description="`provenance: {kind: declared}` if somebody decided this domain without looking at the rows, "
+        '`provenance: {kind: public, reference: "..."}` if it is published'
+    )
+
+    @field_validator("missing")
+    @classmethod
+    def _without_spaces(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        """Drop the spaces around the texts, sort them, keep each once: their order means nothing."""
+        return tuple(sorted({token.strip(" ") for token in tokens}))
+
+    def _finished(self, problems: list[Problem]) -> Self:
+        """Refuse the problems, or else a null target outside the domain."""
+        if problems:
+            refuse(problems)
+        _ = self.null_code
+        return self
+
+    # Cells: codes run from 0; `labels[code]` names the cell.
+
+    @abstractmethod
+    def _declared_labels(self) -> tuple[str, ...]:
+        """Labels without "(null)"."""
+
+    @abstractmethod
+    def _target_code(self, text: str) -> int:
+        """Code of the value that nulls are mapped to; refuses a value outside the domain."""
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Cell labels in the order of the codes: values or bins, then other, then "(null)"."""
+        return self._declared_labels() + ((NULL_LABEL,) if self.nulls.policy == "category" else ())
+
+    @cached_property
+    def null_code(self) -> int:
+        """The code that a missing value gets."""
+        if self.nulls.to is None:
+            return len(self.labels) - 1
+        return self._target_code(self.nulls.to)
+
+    @property
+    def misfit_code(self) -> int:
+        """The code of a value that is neither null nor in the domain and cannot be clipped."""
+        return self.null_code
+
+    @property
+    def code_type(self) -> str:
+        """DuckDB's type of the codes."""
+        return code_type(len(self.labels))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many places a value has in each direction: () for a single value, (height, width) for a picture."""
+        return ()
+
+    @property
+    def rest_label(self) -> str | None:
+        """The label of whatever else comes (`other`); None where it is treated as null."""
+        return None
+
+    @property
+    def listed_texts(self) -> Mapping[str, tuple[str, ...]]:
+        """Texts that the contract expects in the data, by the key that lists them; none of bins and periods."""
+        return {}
+
+    @property
+    def category_labels(self) -> tuple[str, ...]:
+        """The labels of declared categories, without `other` and "(null)"; none of bins and periods."""
+        return ()
+
+    @property
+    def category_texts(self) -> tuple[str, ...]:
+        """Texts that are read as a declared category; none of bins and periods."""
+        return ()
+
+    # Axis: of ordered cells alone.
+
+    @property
+    def axis(self) -> tuple[tuple[ExactNumber, ExactNumber], ...]:
+        """The ends of the bins as numbers, both included unless `half_open`; of days the days since 1970-01-01."""
+        raise ValueError(f"a domain of kind {self.kind} has no order")
+
+    @property
+    def extremes(self) -> tuple[Any, Any]:
+        """The least and the largest value as declared, comparable with those of the same kind."""
+        raise ValueError(f"a domain of kind {self.kind} has no order")
+
+    @property
+    def decimals(self) -> int:
+        """The number of decimals of bounds and edges; 0 where values are whole."""
+        return 0
+
+    def block_label(self, first: int, last: int) -> str | None:
+        """Name the bins from one to another as one block; None where they are not joined so."""
+        return None
+
+    @property
+    def resolution(self) -> str | None:
+        """The resolution of the cells, where there are coarser ones of known names."""
+        return None
+
+    def coarser(self, resolution: str | None) -> tuple[str, ...]:
+        """Name the resolutions that are coarser than another one."""
+        return ()
+
+    def labels_at(self, resolution: str) -> tuple[str, ...]:
+        """Name the coarser cell of each cell but that of nulls."""
+        raise ValueError(f"a domain of kind {self.kind} has no resolutions")
+
+    # Reading: how values are written, and what DuckDB makes of them.
+
+    @property
+    def notation(self) -> NumberNotation | DayNotation | None:
+        """How texts write the values; None where the contract does not say."""
+        return None
+
+    @property
+    def notation_key(self) -> str | None:
+        """The key that would say how texts write the values; None where no notation is needed."""
+        return None
+
+    @property
+    def reads_spellings(self) -> bool:
+        """Whether values have to be read file by file, since a common type would lose how they are written."""
+        return False
+
+    @abstractmethod
+    def value_sql(self, raw: str) -> str:
+        """Return SQL for a value as it is read, NULL where it cannot be; `raw` is SQL for it as delivered."""
+
+    @abstractmethod
+    def code_sql(self, value: str, raw: str) -> str:
+        """Return SQL for the code, of the type `code_type`; `value` is SQL for what `value_sql` read."""
+
+    def null_sql(self, value: str) -> str:
+        """Return SQL that is true where a value, as read, counts as null."""
+        return f"({value} IS NULL)"
+
+    @abstractmethod
+    def checks(self) -> tuple[DomainCheck, ...]:
+        """List what the values should satisfy, besides being there."""
+
+    @abstractmethod
+    def violation_sql(self, check: CheckKind, raw: str) -> str:
+        """Return SQL that is true where a value breaks a check, and never NULL."""
+
+    # Other engines; `contracts.domains.portable_cell` has the vocabulary. A kind may leave them out.
+
+    @property
+    def value_kinds(self) -> tuple[ValueKind, ...]:
+        """The kinds of columns from which every engine makes the same codes; none where only DuckDB counts."""
+        return ()
+
+    @property
+    def nested_bins(self) -> int:
+        """How many bins are found by nested comparisons; expressions hold so many and no more."""
+        return 0
+
+    def portable_code(self, cell: PortableCell) -> Any:
+        """Return the code of a stored value as an expression, never null."""
+        raise ValueError(f"a domain of kind {self.kind} is coded by DuckDB alone")
+
+    def portable_violation(self, check: CheckKind, cell: PortableCell) -> Any:
+        """Return an expression that is true where a stored value breaks a check, never null."""
+        raise ValueError(f"a domain of kind {self.kind} is checked by DuckDB alone")
+
+    # Publishing: named cells are published as their labels.
+
+    def decoded_kind(self, logical_type: str, scale: int) -> DecodedKind:
+        """Say as what values are published; labels keep their logical type where all are values of it."""
+        kinds: dict[str, DecodedKind] = {"integer": "integer", "date": "date", "boolean": "boolean"}
+        kind = kinds.get(logical_type)
+        texts = [label for label in self.labels if label != NULL_LABEL]
+        return kind if kind is not None and all(_is_usual(text, kind) for text in texts) else "label"
+
+    # Words.
+
+    @property
+    @abstractmethod
+    def extent(self) -> str:
+        """Say in a phrase which values there are."""
+
+    @property
+    def misfit_rule(self) -> str:
+        """Say in a phrase what becomes of a value outside the domain."""
+        return "treated as null" if self.rest_label is None else f"counted as {self.rest_label}"
+
+    @abstractmethod
+    def changes(self, older: Self) -> Iterator[Change]:
+        """Yield how the cells, and the values behind them, differ from an older domain of the same kind."""
+
+    def advice(self, written: Mapping[str, object]) -> Iterator[DomainAdvice]:
+        """Yield what may not be meant; `written` is the domain as it stands in its file."""
+        return iter(())
+
+
+def _is_usual(value: str, kind: DecodedKind) -> bool:
+    """Say whether a label is a value of a type, in its one written form."""
+    if kind == "boolean":
+        return value.lower() in ("true", "false")
+    try:
+        return str(int(value) if kind == "integer" else date.fromisoformat(value)) == value and len(value) <= 16
+    except ValueError:
+        return False
