@@ -23,6 +23,7 @@ from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -97,7 +98,7 @@ def pooled(layout: RowLayout, codes: Unsigned, learner: Classifier, rounds: Roun
     multiplier = calibrated_multiplier(schedule, epsilon=EPSILON, delta=DELTA)
     plan = schedule.plan(noise_multiplier=multiplier, clipping_norm=NORM)
     grant = grant_of(folder, plan.events)
-    return grant.train(private(layout, codes), learner, plan=plan, key="t", execution=CPU).parameters
+    return grant.draw(TrainingQuery(private(layout, codes), learner, plan, CPU), key="t").parameters
 
 
 def local(split: Split, learner: Classifier, rounds: Rounds, folder: Path) -> tuple[Vector, list[Vector]]:

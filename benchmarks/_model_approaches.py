@@ -23,7 +23,7 @@ from benchmarks._neural_tables import Table, folds_of
 from benchmarks._plots import Line, lines
 from benchmarks.results import PICTURES, Row, Setting, machine
 from privacy.arrays import Floats
-from privacy.grant.samplers import parameters as perturbing
+from privacy.grant.queries import parameters as perturbing
 
 EPSILONS: Final = (0.1, 1.0, 10.0, 100.0)
 JOINT: Final = (1.0, 10.0, 100.0)

@@ -22,10 +22,9 @@ from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
 from privacy.arrays import Singles
-from privacy.grant.arguments.training_arguments import Training
-from privacy.grant.samplers import private_training as training_module
-from privacy.learning.trained import Trained
-from privacy.learning.training import TrainingState
+from privacy.grant.measurement import Drawn
+from privacy.grant.queries.query import Query
+from privacy.grant.queries.training import TrainingQuery
 
 SHOWN: Final = 10
 """Points of a line."""
@@ -149,24 +148,24 @@ class _Earlier:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._grant, name)
 
-    def train(self, *arguments: Any, **named: Any) -> Trained:
-        """Replay the training, and hand out the earlier parameters."""
-        trained: Trained = self._grant.train(*arguments, **named)
-        return replace(trained, parameters=self._parameters)
+    def draw(self, query: Query[Any], **named: Any) -> Any:
+        """Replay the draw; of a training hand out the earlier parameters."""
+        drawn = self._grant.draw(query, **named)
+        return replace(drawn, parameters=self._parameters) if isinstance(query, TrainingQuery) else drawn
 
 
 @contextmanager
 def _recorded() -> Iterator[list[Singles]]:
     """Note the parameters of each checkpoint, in order."""
-    real = training_module._check_converged
+    real = TrainingQuery.inspect
     found: list[Singles] = []
 
-    def checked(state: TrainingState, training: Training, place: int, key: str) -> None:
-        found.append(state.trained.copy())
-        real(state, training, place, key)
+    def inspected(query: TrainingQuery, drawn: Drawn, place: int) -> None:
+        found.append(query._state(drawn.values).trained.copy())
+        real(query, drawn, place)
 
-    training_module._check_converged = checked
+    TrainingQuery.inspect = inspected  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        training_module._check_converged = real
+        TrainingQuery.inspect = real  # type: ignore[method-assign]

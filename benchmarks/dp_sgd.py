@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from benchmarks.results import Row, Setting, machine, write
-from privacy.grant.samplers.private_training import noisy_step
+from privacy.grant.queries.training import noisy_step
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import FixedDeviation, FixedMean, LatentModel, parameters_of
@@ -98,7 +99,7 @@ def _private_step(codes: np.ndarray[Any, np.dtype[np.uint8]]) -> Callable[[], No
     execution, source = Execution("cpu"), SecureBytes()
     session = Session(learner, layout, initial_state(learner), step=0, steps=plan.steps, execution=execution)
     clipped_to = plan.clipped_to(parameters_of(learner))
-    return lambda: noisy_step(session, codes, plan=plan, clipped_to=clipped_to, source=source)
+    return lambda: noisy_step(session, codes, plan=plan, clipped_to=clipped_to, noise=SampledNoise(source))
 
 
 def _plain_step(codes: np.ndarray[Any, np.dtype[np.uint8]]) -> Callable[[], None]:

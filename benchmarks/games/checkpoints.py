@@ -23,7 +23,8 @@ from benchmarks.games import float32_noise
 from benchmarks.games.attackers import claimed
 from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
-from privacy.grant.samplers.private_training import noisy_step
+from privacy.grant.queries.training import noisy_step
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier
@@ -68,7 +69,7 @@ def table(there: bool) -> Unsigned:
 
 def shipped_step(session: Session, codes: Unsigned, plan: TrainingPlan, source: RandomBytes) -> None:
     """Make a step as a grant does."""
-    noisy_step(session, codes, plan=plan, clipped_to=plan.clipped_to(SIZE), source=source)
+    noisy_step(session, codes, plan=plan, clipped_to=plan.clipped_to(SIZE), noise=SampledNoise(source))
 
 
 def float32_step(session: Session, codes: Unsigned, plan: TrainingPlan, source: RandomBytes) -> None:

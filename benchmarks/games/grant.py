@@ -18,17 +18,16 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Unsigned
 from privacy.generators.generator import GeneratorPlan, SynthesisTask
-from privacy.grant.durable_draws import DrawnValues
+from privacy.grant.durable_draws import parts_of
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import DrawRequest as AskedDraw
-from privacy.grant.measurement import Measurement, SumMeasurement
-from privacy.learning.moments import Moments
-from privacy.learning.plan import TrainingPlan
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.query import DrawnValues, Progress, Query, silent
+from privacy.grant.queries.sums import SumQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.rows import PrivateRows
-from privacy.learning.trained import Trained
 from privacy.ledger.draw_files import Draw, values_digest
 from privacy.ledger.terms import Charge, ChargeRequest
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from privacy.private_table import snapshot_mark
@@ -55,8 +54,7 @@ class _Book:
         **_reserve: Any,
     ) -> Draw:
         """Read and draw."""
-        made = make(read())
-        values, listing = made if isinstance(made, tuple) else (made, None)
+        values, listing = parts_of(make(read()))
         event, number = asked.event.to_json(), self._number
         self._number += 1
         return Draw(
@@ -95,64 +93,60 @@ class UnrecordedSite(Grant):
 class HalfNoise(UnrecordedGrant):
     """Draws noise of half the standard deviation, and says that it is the whole."""
 
-    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
-        """Measure with less noise than is told."""
-        told = super().measure(counts, noise=noise, key=key, **rule)
-        drawn = super().measure(counts, noise=_louder(noise), key=key, **rule)
-        return replace(told, values=drawn.values)
-
-    def measure_sums(
-        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
-    ) -> SumMeasurement:
-        """Measure with less noise than is told."""
-        told = super().measure_sums(rows, statistic, noise=noise, key=key)
-        drawn = super().measure_sums(rows, statistic, noise=GaussianNoise(4 * noise.rho), key=key)
-        return replace(told, values=drawn.values)
-
-    def train(self, *given: Any, plan: TrainingPlan, **named: Any) -> Trained:
-        """Train with less noise than is told."""
-        return super().train(*given, plan=replace(plan, noise_multiplier=plan.noise_multiplier / 2), **named)
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
+        """Draw with less noise than is told."""
+        match query:
+            case MarginalQuery() | SumQuery():
+                told = super().draw(query, key=key)
+                louder = replace(query, noise=_louder(query.noise))  # type: ignore[arg-type]
+                return replace(told, values=super().draw(louder, key=key).values)
+            case TrainingQuery(plan=plan):
+                query = replace(query, plan=replace(plan, noise_multiplier=plan.noise_multiplier / 2))
+        return super().draw(query, key=key, progress=progress)
 
 
 class NotClipping(UnrecordedGrant):
     """Trains without clipping: to a norm 8 times as large, under the same noise."""
 
-    def train(self, *given: Any, plan: TrainingPlan, **named: Any) -> Trained:
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
         """Train with gradients that are hardly clipped."""
-        norm, multiplier = 8 * plan.clipping_norm, plan.noise_multiplier / 8
-        loose = replace(plan, clipping_norm=norm, noise_multiplier=multiplier)
-        return super().train(*given, plan=loose, **named)
+        if isinstance(query, TrainingQuery):
+            norm, multiplier = 8 * query.plan.clipping_norm, query.plan.noise_multiplier / 8
+            query = replace(query, plan=replace(query.plan, clipping_norm=norm, noise_multiplier=multiplier))
+        return super().draw(query, key=key, progress=progress)
 
 
 class SameBytes(UnrecordedGrant):
     """Draws the noise of every marginal from the same random bytes."""
 
-    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
         """Measure with bytes that were used before."""
-        self._seed = getattr(self, "_seed", secrets.randbits(60))
-        self._random_bytes = SeededBytes(self._seed)
-        return super().measure(counts, noise=noise, key=key, **rule)
+        if isinstance(query, MarginalQuery):
+            self._seed = getattr(self, "_seed", secrets.randbits(60))
+            self._random_bytes = SeededBytes(self._seed)
+        return super().draw(query, key=key, progress=progress)
 
 
 class PopulatedOnly(UnrecordedGrant):
     """Leaves cells without rows as they are: noise on populated cells only."""
 
-    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str, **rule: Any) -> Measurement:
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
         """Measure what is there."""
-        told = super().measure(counts, noise=noise, key=key, **rule)
-        return replace(told, values=np.where(counts._count() > 0, told.values, 0))
+        told = super().draw(query, key=key, progress=progress)
+        if not isinstance(query, MarginalQuery):
+            return told
+        return replace(told, values=np.where(query.counts._count() > 0, told.values, 0))
 
 
 class WishartAxes(UnrecordedGrant):
     """Draws Wishart noise of the whole charge on second moments, as P3GM's first version did."""
 
-    def measure_sums(
-        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
-    ) -> SumMeasurement:
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
         """Measure a second moment with noise that is positive definite."""
-        told = super().measure_sums(rows, statistic, noise=noise, key=key)
-        if not (isinstance(statistic, Moments) and statistic.parts == ("full",)):
+        told = super().draw(query, key=key, progress=progress)
+        if not isinstance(query, SumQuery) or query.statistic.parts != ("full",):
             return told
+        statistic, rows = query.statistic, query.rows
         size = statistic.embedding.dimension
         epsilon = self._charge.request.epsilon / PICO
         roots = np.random.default_rng().normal(size=(size, size + 1)) * 2.0**statistic.embedding.bits

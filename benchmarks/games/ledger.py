@@ -24,6 +24,7 @@ from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Floats
 from privacy.games.game import Game
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import PrivateCounts
@@ -87,7 +88,7 @@ def _drawn(folder: Path, there: bool, cells: int) -> Whole:
     event = noise_event(_NOISE, adjacency="add_remove", rows_per_unit=1)
     with opened(folder, (event,), PureCalculus(), epsilon=PICO, delta=0) as ledger:
         counts = PrivateCounts(("place",), exact.shape, HASH, CONTRACT, lambda: exact)
-        return open_grant(ledger, RUN).measure(counts, noise=_NOISE, key="place").values
+        return open_grant(ledger, RUN).draw(MarginalQuery(counts, _NOISE), key="place").values
 
 
 def _odds(drawn: list[Whole]) -> Floats:

@@ -21,8 +21,10 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
 from privacy.games.game import Game
-from privacy.grant.samplers.marginal import choice, noisy_counts
-from privacy.grant.samplers.sparse_marginal import draw_listed
+from privacy.grant.queries.choice import choice
+from privacy.grant.queries.marginal import noisy_counts
+from privacy.grant.queries.sparse_marginal import draw_listed
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, score_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
@@ -57,7 +59,7 @@ def _outputs(
 ) -> Whole:
     """Draw independent outputs of one of the two tables, shape (trials, cells)."""
     exact = np.tile(pair[there], (trials, 1))
-    return noisy_counts(exact, event=event, threshold=threshold, source=source)
+    return noisy_counts(exact, event=event, threshold=threshold, noise=SampledNoise(source))
 
 
 def _likelihood(there: bool, trials: int, *, pair: Pair, noise: CountNoise) -> Floats:
@@ -182,7 +184,7 @@ def sparse_table() -> Game:
         codes = np.arange(trials, dtype=np.int64) * 4
         counts = np.full(trials if there else 0, 1, dtype=np.int64)
         populated = (codes[: counts.size], counts)
-        table = draw_listed(populated, cells=4 * trials, event=event, until=until, source=SecureBytes())
+        table = draw_listed(populated, cells=4 * trials, event=event, until=until, noise=SampledNoise(SecureBytes()))
         seen = np.full(4 * trials, threshold - 1.0)
         seen[table.codes] = table.values
         if only_populated:
@@ -209,7 +211,9 @@ def private_choice() -> Game:
 
     def chosen(there: bool, trials: int, allowed: Fraction) -> Floats:
         source = SecureBytes()
-        draw: Callable[[], Whole] = partial(choice, exact[there], epsilon=epsilon, sensitivity=allowed, source=source)
+        draw: Callable[[], Whole] = partial(
+            choice, exact[there], epsilon=epsilon, sensitivity=allowed, noise=SampledNoise(source)
+        )
         return np.array([1.0 - draw()[0] for _ in range(trials)])
 
     threat = (

@@ -20,7 +20,8 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
 from privacy.games.lower_bound import BoundMethod
-from privacy.grant.samplers.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
+from privacy.grant.queries.parameters import noisy_epochs, noisy_parameters, noisy_step, vectors_of
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.feed_forward import as_layers, batch_deltas
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.perturbed import DeltaTraining, ParameterRelease, PlainTraining, VectorEvent
@@ -64,7 +65,9 @@ def parameters() -> Game:
     along = np.array([*[1.0] * inputs, *[-1.0] * inputs, 1.0, -1.0])
 
     def drawn(codes: Unsigned, source: RandomBytes, event: VectorEvent) -> Floats:
-        return noisy_parameters(codes, release=release, layout=LAYOUT, event=event, source=source).astype(float)
+        return noisy_parameters(
+            codes, release=release, layout=LAYOUT, event=event, noise=SampledNoise(source)
+        ).astype(float)
 
     rows = {there: np.array([[*[1] * inputs, 0 if there else 1]], np.uint8) for there in (True, False)}
     plays = [partial(_scores, rows=rows, play=partial(drawn, event=each), along=along) for each in _and_half(event)]
@@ -94,7 +97,9 @@ def _changing(count: int, noise: LaplaceNoise | GaussianNoise) -> tuple[DeltaTra
 
 def _epochs(codes: Unsigned, source: RandomBytes, *, training: DeltaTraining, event: VectorEvent) -> Floats:
     """Train as it is shipped; return the parameters that are released."""
-    drawn = noisy_epochs(codes, training=training, layout=LAYOUT, event=event, state=STATE, source=source)
+    drawn = noisy_epochs(
+        codes, training=training, layout=LAYOUT, event=event, state=STATE, noise=SampledNoise(source)
+    )
     return drawn.view(np.float64)
 
 
@@ -104,7 +109,7 @@ def _all_in_every_batch(
     """Train with batches that are not disjoint."""
     vector, (rows, targets) = STATE.copy(), vectors_of(codes, LAYOUT, training.training.label)
     for _ in range(training.batches):
-        noisy_step(vector, rows, targets, training=training, event=event, source=source)
+        noisy_step(vector, rows, targets, training=training, event=event, noise=SampledNoise(source))
     return vector
 
 

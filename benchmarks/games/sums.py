@@ -20,7 +20,8 @@ from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
-from privacy.grant.samplers.row_sums import noisy_sums
+from privacy.grant.queries.sums import noisy_sums
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import RowLayout
@@ -57,7 +58,7 @@ def weighed(
 ) -> Floats:
     """Play sums over rows, weighed along the exact difference of the two tables."""
     many = cast(Moments, Repeated(statistic, trials))
-    outputs = noisy_sums(tables[there], statistic=many, layout=LAYOUT, event=event, source=SecureBytes())
+    outputs = noisy_sums(tables[there], statistic=many, layout=LAYOUT, event=event, noise=SampledNoise(SecureBytes()))
     outputs = outputs.reshape(trials, statistic.length)
     pair = (statistic.total(tables[False], LAYOUT), statistic.total(tables[True], LAYOUT))
     return log_odds(outputs, pair, event)

@@ -14,7 +14,8 @@ from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.games.game import Game
-from privacy.grant.samplers.marginal import noisy_counts
+from privacy.grant.queries.marginal import noisy_counts
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
 from privacy.refine.tables import refine_table
@@ -42,7 +43,7 @@ def _play(there: bool, trials: int, *, event: CountNoise, exact_total: bool) -> 
 
 def _seen(exact: Whole, terms: Refine, event: CountNoise, exact_total: bool, source: RandomBytes) -> Floats:
     """Return what a reader of one release sees: the refined cell and the total, of which the attacker makes most."""
-    draw = partial(noisy_counts, event=event, threshold=None, source=source)
+    draw = partial(noisy_counts, event=event, threshold=None, noise=SampledNoise(source))
     noisy, total = draw(exact), int(exact.sum() if exact_total else draw(exact.sum(keepdims=True)).item())
     impossible = np.zeros(exact.shape, np.bool_)
     made = refine_table(noisy, terms, impossible=impossible, total=total, event=event, ordered=())

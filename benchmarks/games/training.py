@@ -20,7 +20,8 @@ from benchmarks.games.rows import LAYOUT, NOBODY, ONE
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.arrays import Floats, Unsigned
 from privacy.games.game import Game
-from privacy.grant.samplers.private_training import noisy_step
+from privacy.grant.queries.training import noisy_step
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Classifier
 from privacy.learning.network import perceptron
@@ -111,7 +112,7 @@ def _steps(there: bool, trials: int, *, plan: TrainingPlan, clipped_to: float | 
 def _trained(codes: Unsigned, plan: TrainingPlan, bound: float, source: RandomBytes) -> Floats:
     session = _session(plan.steps)
     for _ in range(plan.steps):
-        noisy_step(session, codes, plan=plan, clipped_to=bound, source=source)
+        noisy_step(session, codes, plan=plan, clipped_to=bound, noise=SampledNoise(source))
     return np.asarray(START.parameters - session.state().parameters, dtype=np.float64)
 
 

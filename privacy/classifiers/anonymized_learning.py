@@ -39,6 +39,7 @@ from privacy.generators.generator import (
     GeneratorPlan,
 )
 from privacy.grant.draws import Draws
+from privacy.grant.queries.parameters import ParameterQuery
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import DeltaTraining
 
@@ -104,7 +105,7 @@ class AnonymizedLearning:
         def told(done: int, draws: int) -> None:
             progress(0.99 * done / draws, f"training, checkpoint {done} of {draws}")
 
-        drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY, progress=told)
+        drawn = grant.draw(ParameterQuery(asked.rows(counts), made, noise), key=KEY, progress=told)
         progress(1.0, "done")
         model = ClassifierModel(asked.rows_layout, asked.label, _layers(asked, options, drawn[-1].values))
         return Fitted(model, notes=noise_notes(asked, options, made), parameters=drawn)

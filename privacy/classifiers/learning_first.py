@@ -37,6 +37,7 @@ from privacy.generators.generator import (
     GeneratorPlan,
 )
 from privacy.grant.draws import Draws
+from privacy.grant.queries.parameters import ParameterQuery
 from privacy.learning.errors import CannotTrain
 from privacy.learning.perturbed import STEPS, ParameterRelease
 
@@ -112,7 +113,7 @@ class LearningFirst:
         made = _release(asked, options)
         noise = noise_of(asked, options, made)
         progress(0.0, f"training for {options.epochs} epochs")
-        drawn = grant.perturb(asked.rows(counts), made, noise=noise, key=KEY)
+        drawn = grant.draw(ParameterQuery(asked.rows(counts), made, noise), key=KEY)
         progress(1.0, "done")
         layers = _layers(asked, options, drawn[-1].values)
         model = ClassifierModel(asked.rows_layout, asked.label, layers, self.bounds(options))

@@ -42,6 +42,7 @@ from privacy.generators.projection import Projected, Projection, checked_layout,
 from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
+from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import LabelCodes
 from privacy.learning.mixture import Mixture, class_gaussians
@@ -137,7 +138,7 @@ class ClassGaussian:
         def measure(statistic: Moments) -> SumMeasurement:
             progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
             key = f"measurement-{len(drawn) + 1:04d}"
-            drawn.append(grant.measure_sums(rows, statistic, noise=noises[len(drawn)], key=key))
+            drawn.append(grant.draw(SumQuery(rows, statistic, noises[len(drawn)]), key=key))
             return drawn[-1]
 
         # MEASURE the centre and the axes

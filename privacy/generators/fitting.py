@@ -14,6 +14,8 @@ from privacy.generators.options import Options
 from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
+from privacy.grant.queries.choice import ChoiceQuery
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
 from privacy.marginals.graphical_model import GraphicalModel
@@ -102,7 +104,7 @@ class Fitting:
         """Measure a clique for a share of the budget."""
         self.look_up([clique])
         key = f"measurement-{len(self.measurements) + 1:04d}"
-        drawn = self._grant.measure(self._handles[clique], noise=self.spending.buys(part), key=key)
+        drawn = self._grant.draw(MarginalQuery(self._handles[clique], self.spending.buys(part)), key=key)
         self.spending.take(drawn.event)
         self.measurements.append(drawn)
         return drawn
@@ -112,7 +114,7 @@ class Fitting:
         self.look_up(list(scores))
         candidates = [Candidate(self._handles[clique], score) for clique, score in scores.items()]
         key = f"choice-{len(self.selections) + 1:04d}"
-        chosen = self._grant.select(candidates, epsilon=self.spending.chooses(part), key=key)
+        chosen = self._grant.draw(ChoiceQuery(tuple(candidates), self.spending.chooses(part)), key=key)
         self.spending.take(chosen.event)
         self.selections.append(chosen)
         return chosen

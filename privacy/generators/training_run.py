@@ -12,6 +12,8 @@ from privacy.generators.generator import FitProgress, OutOfTime
 from privacy.generators.latent_options import TrainingOptions
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
+from privacy.grant.queries.sums import SumQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
 from privacy.learning.moments import MomentBlocks, Moments
@@ -83,7 +85,7 @@ class Sums:
         number = len(self.drawn)
         self._timer.told(SUMS_DONE * number / len(self._noises), "measuring sums over rows")
         key = f"measurement-{number + 1:04d}"
-        self.drawn.append(self._grant.measure_sums(self._rows, statistic, noise=self._noises[number], key=key))
+        self.drawn.append(self._grant.draw(SumQuery(self._rows, statistic, self._noises[number]), key=key))
         return self.drawn[-1]
 
     def blocks(self, statistic: Moments, _turn: int = 0) -> MomentBlocks:
@@ -103,4 +105,4 @@ def train(
     """
     execution = Execution(options.device, options.rows_at_once)
     told = timer.training(SUMS_DONE)
-    return grant.train(rows, learner, plan=plan, key=KEY, execution=execution, progress=told)
+    return grant.draw(TrainingQuery(rows, learner, plan, execution), key=KEY, progress=told)

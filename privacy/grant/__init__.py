@@ -2,10 +2,11 @@
 
 Where to look:
     grant                    what others call
-    draws                    what generators and trainers may ask, without the ledger
-    queries                  what may be asked; free, draws nothing
-    samplers                 how each kind of query is drawn; the only code that imports noise
-    sites                    the same for shares of a federation
+    draws                    what generators and trainers see of it, without the ledger
+    queries                  what may be drawn, a file for each kind; free values, which import no noise
+    exact_types              what is let in: exact types, in copies
+    sampled_noise            the only code that imports noise
+    sites                    shares of a federation
     durable_draws            draw once, write, enter, replay
-    arguments, remaining     what a query may ask for, and whether the charge has room
+    remaining                whether the charge has room
 """

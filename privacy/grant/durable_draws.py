@@ -25,8 +25,8 @@ from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.counting_engine import CountsUnavailable
 from privacy.grant.draw_replay import LOST, SPOILED, check_replay, spoiled_draw
 from privacy.grant.measurement import DrawRequest
+from privacy.grant.queries.query import DrawnValues, Handle
 from privacy.grant.remaining import check_covered
-from privacy.learning.rows import PrivateRows
 from privacy.ledger.draw_files import Draw, DrawFiles, Listing, draw_digest, values_digest
 from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal.journal import Journal
@@ -34,14 +34,8 @@ from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.ledger_rows import draws_of, known_charge, to_text
 from privacy.ledger.terms import Charge
-from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.private_table import snapshot_mark
-
-DrawnValues = NDArray[np.int64] | tuple[NDArray[np.int64], Listing]
-"""What a draw makes: a value for every cell, or one for each listed cell."""
-
-Private = PrivateCounts | SparseCounts | PrivateRows
-"""Handles on what only a grant reads."""
+from privacy.refine.sparse import SparseTable
 
 _ExactT = TypeVar("_ExactT")
 
@@ -57,6 +51,13 @@ class Reserve:
 
     prefix: str
     interruptions: int
+
+
+def parts_of(made: DrawnValues) -> tuple[NDArray[np.int64], Listing | None]:
+    """Return the values that are written down, and of a sparse table which cells they are of."""
+    if isinstance(made, SparseTable):
+        return made.values, Listing(made.codes, made.threshold, made.cells)
+    return made, None
 
 
 class DurableDraws:
@@ -92,7 +93,7 @@ class DurableDraws:
     def drawn(
         self,
         asked: DrawRequest,
-        private: Sequence[Private],
+        private: Sequence[Handle],
         read: Callable[[], _ExactT],
         make: Callable[[_ExactT], DrawnValues],
         *,
@@ -205,7 +206,7 @@ class DurableDraws:
 
     def _written(self, asked: DrawRequest, number: int, made: DrawnValues) -> Draw:
         """Write noisy values durably before anybody sees them."""
-        values, listing = made if isinstance(made, tuple) else (made, None)
+        values, listing = parts_of(made)
         sha256 = values_digest(values) if listing is None else draw_digest(values, listing)
         event, security = asked.event.to_json(), self._charge.security or "none"
         draw = Draw(asked.key, number, event, asked.clique, values, sha256, security, asked.about, listing)
@@ -248,7 +249,7 @@ class DurableDraws:
             self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
         return self._costs[known]
 
-    def _check_permission(self, charge: Charge, private: Private) -> None:
+    def _check_permission(self, charge: Charge, private: Handle) -> None:
         """Refuse when the durable charge is not the one that was granted, or a handle is on another snapshot."""
         request = self._charge.request
         granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part

@@ -14,64 +14,25 @@ are replayed. Nothing is ever drawn a second time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.events import DiscreteLaplace, ExponentialMechanism
-from privacy.grant.arguments.exact_types import (
-    candidates_digest,
-    check_candidates,
-    check_counts,
-    check_depth,
-    check_noise,
-    check_sums,
-    rebuilt,
-)
-from privacy.grant.arguments.training_arguments import checked_training
-from privacy.grant.durable_draws import DrawnValues, DurableDraws
-from privacy.grant.measurement import (
-    DrawRequest,
-    Measurement,
-    ParameterMeasurement,
-    Selection,
-    SparseMeasurement,
-    SumMeasurement,
-)
-from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.query import Handle, Query, Relation, ResultT
-from privacy.grant.samplers.kinds import SAMPLERS
-from privacy.grant.samplers.marginal import choice
-from privacy.grant.samplers.parameters import OnEpoch, perturbed, silent
-from privacy.grant.samplers.row_sums import noisy_sums
-from privacy.grant.samplers.sparse_marginal import draw_listed
+from privacy.grant.durable_draws import DurableDraws, Reserve
+from privacy.grant.exact_types import rebuilt
+from privacy.grant.measurement import DrawRequest
+from privacy.grant.queries.kinds import query_kinds
+from privacy.grant.queries.query import Handle, Progress, Query, Relation, ResultT, Stage, silent
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.grant.sites.site_draws import FederatedDraws
-from privacy.learning.execution import Execution
-from privacy.learning.learners import Learner
-from privacy.learning.moments import Moments, sum_event
-from privacy.learning.perturbed import Perturbation
-from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
-from privacy.learning.trained import Trained
-from privacy.ledger.draw_files import DrawFiles, Listing
-from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.draw_files import Draw, DrawFiles
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.terms import Charge
-from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.scores import Candidate, score_of
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
-from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes
-from privacy.refine.sparse import SparseTable
-from privacy.refine.sparse_depth import Depth
 
 _SOURCES: Final[Mapping[str, type]] = {"csprng": SecureBytes, "seeded": SeededBytes}
 """The one source of noise for each kind that a charge can be opened for."""
@@ -126,201 +87,67 @@ class Grant(FederatedDraws):
         """Show whose grant it is."""
         return f"Grant({self._charge.request.run_key})"
 
-    def draw(self, query: Query[ResultT], *, key: str) -> ResultT:
-        """Draw what a query asks for, or replay it if this run has drawn it already.
+    def draw(self, query: Query[ResultT], *, key: str, progress: Progress = silent) -> ResultT:
+        """Draw what a query asks for, or replay what this run has drawn of it already.
 
         Args:
-            query: of a kind that a sampler is registered for; the grant draws for a copy of it.
-            key: name of the draw, unique inside the run.
+            query: of a kind in `query_kinds`; the grant draws for a copy of it.
+            key: name of the draw, or what the names of its draws begin with; unique inside the run.
+            progress: told how many steps of how many are done, where the query has several.
+        Returns:
+            What the kind answers with; written down durably with its events.
         Raises:
-            ValueError: a query of another making; nothing was drawn.
-            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
+            ValueError: a query of another making, or parts that do not fit together; nothing was drawn.
+            GrantExceeded: an event costs more than is left of this grant, or more draws were interrupted than the
+                query's reserve pays for; nothing more was drawn.
             LedgerRefusal: the run has drawn something else under this key.
-        Privacy: the cost of `query.event` in the account's calculus, inside what the charge has reserved.
+        Privacy: the cost of `query.event` a draw in the account's calculus, inside what the charge has reserved.
         """
-        own = rebuilt("query", query, tuple(SAMPLERS))
-        sampler, request = SAMPLERS[type(own)], self._charge.request
-        relation = Relation(request.adjacency, request.rows_per_unit)
-        event = own.event(relation)
-        asked = DrawRequest(key, own.clique, event, own.identity(relation))
-        made = partial(sampler.sample, own, event=event, source=self._random_bytes)
-        draw = self._once.drawn(asked, own.handles, lambda: tuple(map(_opened, own.handles)), made)
-        answer: ResultT = sampler.result(own, event, draw)
+        own = rebuilt("query", query, query_kinds())
+        request = self._charge.request
+        relation = Relation(request.adjacency, request.rows_per_unit, request.public_total)
+        own.check(relation)
+        drawn: list[Draw] = []
+        for place, name in enumerate(own.names(key)):
+            told = DelayedProgress(progress)
+            stage = Stage(relation, place, drawn[-1].values if drawn else None, told.tell)
+            drawn.append(self._drawn(own, name, stage, prefix=key))
+            told.raise_what_it_raised()
+            own.inspect(drawn[-1], place)
+        answer: ResultT = own.result(own.event(relation), tuple(drawn))
         return answer
 
-    def measure(
-        self,
-        counts: PrivateCounts,
-        *,
-        noise: Noise,
-        key: str,
-        minimum_frequency: MinimumFrequency | None = None,
-    ) -> Measurement:
-        """Draw the noisy marginal, or replay it if this run has drawn it already.
-
-        Args:
-            counts: handle on the exact marginal, at its own or at a coarser resolution.
-            noise: the kind of noise and its cost.
-            key: name of the draw, unique inside the run.
-            minimum_frequency: the rule under which small noisy counts are suppressed before they are written down.
-        Returns:
-            Measurement: noisy counts in the marginal's shape, written down durably with their event.
-        Raises:
-            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
-            LedgerRefusal: the run has drawn something else under this key.
-        Privacy: the event's cost in the account's calculus, inside what the charge has reserved.
-        """
-        return self.draw(MarginalQuery(counts, noise, minimum_frequency), key=key)
-
-    def measure_sparse(
-        self, counts: SparseCounts, *, noise: LaplaceNoise, key: str, until: Depth
-    ) -> SparseMeasurement:
-        """Draw the cells of a noisy marginal that reach a threshold, or replay them; the others are never drawn.
-
-        Args:
-            counts: handle on the populated cells.
-            noise: the cost of the noise, as for the whole marginal.
-            key: name of the draw, unique inside the run.
-            until: the first threshold, and how it is lowered, from public parameters and released values.
-        Returns:
-            SparseMeasurement: the listed cells, written down durably with their event.
-        Raises:
-            ValueError: `until` was made for other noise.
-            GrantExceeded, LedgerRefusal: as for `measure`.
-        Privacy: the cost of the whole noisy marginal, of which this is post-processing (`sparse_drawing`).
-        """
-        check_counts(counts, SparseCounts)
-        check_noise(noise)
-        request, source = self._charge.request, self._random_bytes
-        event = noise_event(noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        if not isinstance(event, DiscreteLaplace):
-            raise ValueError("noise of a sparse table must be discrete Laplace")
-        check_depth(until, event.inverse_scale)
-        asked = DrawRequest(key, counts.clique, event, {"listed_from_cells": counts.cells})
-
-        def listed(exact: tuple[NDArray[np.int64], NDArray[np.int64]]) -> DrawnValues:
-            table = draw_listed(exact, cells=counts.cells, event=event, until=until, source=source)
-            return table.values, Listing(table.codes, table.threshold, table.cells)
-
-        draw = self._once.drawn(asked, (counts,), counts._count, listed)
-        if draw.listing is None:
-            raise LedgerCorrupt(f"draw {key!r} of run {request.run_key} lists no cells")
-        table = SparseTable(draw.listing.codes, draw.values, draw.listing.threshold, draw.listing.cells)
-        return SparseMeasurement(key, draw.clique, table, event, variance(event), draw.number, draw.sha256)
-
-    def measure_sums(
-        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
-    ) -> SumMeasurement:
-        """Draw noisy sums of bounded vectors over rows, or replay them if this run has drawn them already.
-
-        Args:
-            rows: handle on the rows.
-            statistic: what is added up; of the closed set in `privacy.learning.moments`.
-            noise: the cost of the noise.
-            key: name of the draw, unique inside the run.
-        Returns:
-            SumMeasurement: one number for each of the statistic's, written down durably with their event.
-        Raises:
-            ValueError: rows, a statistic or noise of another making, or a statistic of other rows.
-            GrantExceeded, LedgerRefusal: as for `measure`.
-        Privacy: as for `measure`; the bound of a change is derived from the statistic, adjacency and contribution.
-        """
-        statistic, layout = check_sums(rows, statistic, noise)
-        request, source = self._charge.request, self._random_bytes
-        event = sum_event(statistic, noise, adjacency=request.adjacency, rows_per_unit=request.rows_per_unit)
-        asked = DrawRequest(key, (), event, {"statistic": statistic.digest, "layout": layout.digest})
-        made = partial(noisy_sums, statistic=statistic, layout=layout, event=event, source=source)
-        draw = self._once.drawn(asked, (rows,), rows._read, made)
-        return SumMeasurement(key, statistic, draw.values, event, variance(event), draw.number, draw.sha256)
-
-    def train(
-        self,
-        rows: PrivateRows,
-        learner: Learner,
-        *,
-        plan: TrainingPlan,
-        key: str,
-        execution: Execution,
-        progress: Callable[[int, int], None] = lambda done, steps: None,
-    ) -> Trained:
-        """Train by DP-SGD, from the last durable checkpoint on if this run has some.
-
-        Args:
-            rows: handle on the rows.
-            learner: what is trained; of the closed set in `privacy.learning.learners`.
-            plan: sampling, clipping, noise and event; the charge holds `plan.events`.
-            key: what the keys of its draws begin with, unique inside the run.
-            execution: device and memory; changes nothing of what is drawn.
-            progress: told how many steps of how many are done.
-        Returns:
-            Trained: the parameters, released, with the keys of their draws.
-        Raises:
-            CannotTrain, ValueError: rows, a learner or a plan that cannot be trained; nothing was drawn.
-            TrainingDiverged: the parameters are of no use; what was drawn stays charged.
-            GrantExceeded: the charge does not hold it, or more intervals were interrupted than the reserve pays for.
-            LedgerRefusal: the run has trained something else under this key.
-        Privacy: Poisson-sampled Gaussian, `plan.events`, under add_remove with one row a unit; exact but for the
-            rounding of float32 gradients (docs/derivations.md, section 4).
-        """
-        training = checked_training(rows, learner, plan, execution, self._charge.request)
-        from privacy.grant.samplers.private_training import train  # torch takes seconds to import
-
-        return train(rows, training, key=key, once=self._once, source=self._random_bytes, progress=progress)
-
-    def perturb(
-        self, rows: PrivateRows, perturbation: Perturbation, *, noise: Noise, key: str, progress: OnEpoch = silent
-    ) -> tuple[ParameterMeasurement, ...]:
-        """Train with noise on every parameter, or on every change of one, from the last durable checkpoint on.
-
-        Args:
-            rows: handle on the rows.
-            perturbation: what is trained, and where the noise comes in; `ParameterRelease` or `DeltaTraining`.
-            noise: epsilon of each parameter by itself (Laplace), or rho of all together (Gaussian).
-            key: what the keys of its draws begin with, unique inside the run.
-            progress: told how many draws of how many are done.
-        Returns:
-            tuple: the draws in order, written down durably with their events; the last one holds the parameters.
-        Raises:
-            CannotTrain, ValueError: rows, a training or noise that cannot be used; nothing was drawn.
-            GrantExceeded, LedgerRefusal: as for `measure`.
-        Privacy: `perturbation.event` a draw: the joint loss of all parameters, in either relation.
-        """
-        return perturbed(
-            rows, perturbation, noise, key, self._charge.request, self._once, self._random_bytes, progress
-        )
-
-    def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
-        """Choose a marginal by the exponential mechanism, or replay the choice if this run has made it already.
-
-        Args:
-            candidates: the marginals to choose from, each with its score; at least one.
-            epsilon: what the choice costs, > 0 [dimensionless].
-            key: name of the draw, unique inside the run.
-        Returns:
-            Selection: which candidate, written down durably with the event.
-        Raises:
-            ValueError: no candidates, or a score of the caller's own making.
-            GrantExceeded: the event costs more than is left of this grant; nothing was drawn.
-            LedgerRefusal: the run has chosen among others under this key.
-        Privacy: epsilon-bounded range, inside what the charge has reserved; the sensitivity is the largest of the
-            scores', derived here from clique, weight, adjacency and contribution bound.
-        """
-        request, source, candidates = self._charge.request, self._random_bytes, tuple(candidates)
-        check_candidates(candidates, epsilon, request)
-        event = ExponentialMechanism(epsilon)
-        terms = request.adjacency, request.rows_per_unit
-        sensitivity = max(candidate.score.sensitivity(*terms) for candidate in candidates)
-        asked = DrawRequest(key, (), event, {"candidates": candidates_digest(candidates)})
-        draw = self._once.drawn(
-            asked,
-            [candidate.counts for candidate in candidates],
-            lambda: [score_of(candidate.score, candidate.counts._count()) for candidate in candidates],
-            partial(choice, epsilon=epsilon, sensitivity=sensitivity, source=source),
-        )
-        index = int(draw.values[0])
-        return Selection(key, index, candidates[index].clique, event, draw.number, draw.sha256)
+    def _drawn(self, own: Query[Any], name: str, stage: Stage, *, prefix: str) -> Draw:
+        """Make, or replay, one draw of a query that is the grant's own."""
+        event = own.event(stage.relation)
+        asked = DrawRequest(name, own.clique, event, own.identity(stage.relation, stage.place))
+        sample = partial(own.sample, event=event, noise=SampledNoise(self._random_bytes), stage=stage)
+        reserve = None if own.reserve is None else Reserve(prefix, own.reserve)
+        read = partial(_opened, own.handles)
+        return self._once.drawn(asked, own.handles, read, sample, reserve=reserve)
 
 
-def _opened(handle: Handle) -> Any:
-    """Return the exact numbers behind a handle; here and nowhere else (law 1)."""
-    return handle._read() if isinstance(handle, PrivateRows) else handle._count()
+class DelayedProgress:
+    """Passes progress on; what the caller's function raises waits until the draw is written down."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._raised: Exception | None = None
+
+    def tell(self, done: int, steps: int) -> None:
+        """Tell that so many of so many steps are done."""
+        if self._raised is None:
+            try:
+                self._progress(done, steps)
+            except Exception as error:  # noqa: BLE001 - raised again as soon as nothing is lost by it
+                self._raised = error
+
+    def raise_what_it_raised(self) -> None:
+        """Raise what the caller's function raised, if it did."""
+        if self._raised is not None:
+            raise self._raised
+
+
+def _opened(handles: tuple[Handle, ...]) -> tuple[Any, ...]:
+    """Return the exact numbers behind handles; here and nowhere else (law 1)."""
+    return tuple(each._read() if isinstance(each, PrivateRows) else each._count() for each in handles)

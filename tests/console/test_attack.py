@@ -85,7 +85,7 @@ def test_tables_without_noise_end_with_exit_5_and_what_to_do(
     def exact(counts: Any, **_: Any) -> Any:
         return counts
 
-    monkeypatch.setattr("privacy.grant.samplers.marginal.noisy_counts", exact)
+    monkeypatch.setattr("privacy.grant.queries.marginal.noisy_counts", exact)
     spec = written(shared, "tables.yaml", "noiseless", FINE)
     words = ("--attack", "shadow", "--releases", "6", "--holdout", str(public), *WHY)
     said = typed("evaluate", spec, *words, at=shared.workspace)

@@ -24,6 +24,7 @@ from privacy.generators.generator import (
     SynthesisTask,
 )
 from privacy.grant.grant import Grant
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -77,13 +78,8 @@ class SmallAutoencoder:
                 INTERRUPT_AT.remove(done)
                 raise KeyboardInterrupt
 
-        trained = grant.train(
-            rows,
-            learner,
-            plan=self._training(asked),
-            key="training",
-            execution=Execution("cpu", 256),
-            progress=told,
+        trained = grant.draw(
+            TrainingQuery(rows, learner, self._training(asked), Execution("cpu", 256)), key="training", progress=told
         )
         layers = [trained.layers["decoder", place] for place in (0, 2)]
         model = DecoderModel(

@@ -8,8 +8,9 @@ from typing import Any
 from contracts.canonical import digest
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call
-from privacy.grant.arguments.training_arguments import check_relation
 from privacy.grant.measurement import DrawRequest
+from privacy.grant.queries.query import Relation
+from privacy.grant.queries.training import check_relation
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
@@ -63,7 +64,7 @@ def checked_federation(
         raise CannotTrain("plan", type(plan).__name__, "FederatedPlan itself")
     if type(execution) is not Execution:
         raise CannotTrain("execution", type(execution).__name__, "Execution itself")
-    check_relation(request)
+    check_relation(Relation(request.adjacency, request.rows_per_unit))
     copy = FederatedPlan(
         TrainingPlan(**vars(plan.training)), tuple(plan.sites), tuple(plan.rows_about), Trust(**vars(plan.trust))
     )

@@ -1,19 +1,23 @@
-"""The query for a noisy marginal, at its own or at a coarser resolution."""
+"""A noisy marginal, at its own or at a coarser resolution."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise
-from privacy.grant.measurement import Measurement
-from privacy.grant.queries.query import Query, Relation
+from privacy.grant.measurement import Drawn, Measurement
+from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
+from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class MarginalQuery(Query[Measurement]):
     counts: PrivateCounts
     noise: LaplaceNoise | GaussianNoise
     minimum_frequency: MinimumFrequency | None = None
+    kind: ClassVar[str] = "marginal"
 
     @property
     def handles(self) -> tuple[PrivateCounts]:
@@ -48,7 +53,7 @@ class MarginalQuery(Query[Measurement]):
         """Return from which noisy count on a cell is published; None without a rule."""
         return None if self.minimum_frequency is None else threshold_for(self.minimum_frequency, event)
 
-    def identity(self, relation: Relation) -> Mapping[str, Any]:
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
         """Return the threshold and the resolution, where there are such."""
         identity: dict[str, Any] = {}
         if (threshold := self.threshold(self.event(relation))) is not None:
@@ -56,3 +61,23 @@ class MarginalQuery(Query[Measurement]):
         if self.counts.coarsening is not None:
             identity["coarsening"] = self.counts.coarsening.to_json()
         return identity
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: Stage
+    ) -> NDArray[np.int64]:
+        """Add noise to every cell, and suppress what the rule says."""
+        return noisy_counts(exact[0], event=event, threshold=self.threshold(event), noise=noise)
+
+    def result(self, event: CountNoise, drawn: tuple[Drawn, ...]) -> Measurement:
+        """Return the noisy marginal with what it cost."""
+        (draw,) = drawn
+        threshold, entered = self.threshold(event), (draw.number, draw.sha256)
+        return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold)
+
+
+def noisy_counts(
+    exact: NDArray[np.int64], *, event: CountNoise, threshold: Threshold | None, noise: NoiseSource
+) -> NDArray[np.int64]:
+    """Add the event's noise to every cell, and suppress what is below the threshold of a minimum-frequency rule."""
+    noisy = exact + noise.integers(exact.size, event=event).reshape(exact.shape)
+    return noisy if threshold is None else threshold.censored(noisy)

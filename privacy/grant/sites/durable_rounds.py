@@ -21,8 +21,9 @@ from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Collect, Collected, RoundSum, checked_collected, lifted
 from privacy.federation.summing_plan import SummingPlan
-from privacy.grant.durable_draws import DurableDraws, Private, Reserve
+from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.measurement import DrawRequest
+from privacy.grant.queries.query import Handle
 from privacy.ledger.errors import AttemptBroken, AttemptLost, refusal
 from privacy.noise.random_bytes import RandomBytes
 
@@ -32,7 +33,7 @@ _ExactT = TypeVar("_ExactT")
 
 def sent_once(
     asked: DrawRequest,
-    private: Sequence[Private],
+    private: Sequence[Handle],
     read: Callable[[], _ExactT],
     make: Callable[[_ExactT], LatticeSteps],
     *,

@@ -6,9 +6,10 @@ from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Call, Collect, Contribution, RoundSum, checked_call
 from privacy.federation.summing_plan import SummingPlan
-from privacy.grant.arguments.exact_types import check_counts, checked_layout, checked_statistic, rebuilt_layout
 from privacy.grant.arguments.site_arguments import checked_federation
 from privacy.grant.durable_draws import DurableDraws
+from privacy.grant.exact_types import rebuilt
+from privacy.grant.queries.sums import check_statistic
 from privacy.grant.sites.count_shares import checked_counting, contribute_counts, sum_counts
 from privacy.grant.sites.sum_shares import checked_summing, contribute_sums, sum_sums
 from privacy.learning.execution import Execution
@@ -56,7 +57,7 @@ class FederatedDraws:
         Privacy: `plan.site_row_event` for whoever sees sums over at least `plan.trust.fewest` sites; by itself a
             contribution has less noise, or none, which is what `plan.trust` says who is trusted with.
         """
-        training = checked_federation(checked_layout(rows), learner, plan, execution, self._charge.request)
+        training = checked_federation(_layout(rows), learner, plan, execution, self._charge.request)
         checked = checked_call(call, training.plan.rounds, parameters_of(training.learner))
         from privacy.grant.sites.training_shares import contribute  # torch takes seconds to import
 
@@ -92,7 +93,7 @@ class FederatedDraws:
             CannotTrain, LedgerRefusal: as for `train`.
         Privacy: `plan.person_event`. Where the server adds the noise it is drawn here, on sums that `collect` brings.
         """
-        own = rebuilt_layout(layout)
+        own = rebuilt("layout", layout, (RowLayout,))
         training = checked_federation(own, learner, plan, execution, self._charge.request)
         from privacy.grant.sites.training_shares import sum_round  # torch takes seconds to import
 
@@ -107,7 +108,7 @@ class FederatedDraws:
             plan: tables, sites, trust and noise; the charge holds `plan.record_events`.
             key: what the keys of its draws begin with, unique inside the run.
         """
-        check_counts(counts, PrivateCounts)
+        rebuilt("counts", counts, (PrivateCounts,))
         own = checked_counting(plan, self._charge.request)
         checked = checked_call(call, own.rounds, 0)
         return contribute_counts(counts, own, checked, key=key, once=self._once, source=self._random_bytes)
@@ -145,8 +146,8 @@ class FederatedDraws:
             plan: bounds, sites, trust and noise; the charge holds `plan.record_events`.
             key: what the keys of its draws begin with, unique inside the run.
         """
-        layout = checked_layout(rows)
-        own, checked = checked_statistic(statistic, layout), checked_summing(plan, self._charge.request)
+        layout = _layout(rows)
+        own, checked = _statistic(statistic, layout), checked_summing(plan, self._charge.request)
         asked = checked_call(call, checked.rounds, 0)
         return contribute_sums(rows, own, layout, checked, asked, key=key, once=self._once, source=self._random_bytes)
 
@@ -170,8 +171,19 @@ class FederatedDraws:
         Returns:
             RoundSum: in sent units (`SummingPlan.unit`).
         """
-        whole = rebuilt_layout(layout)
-        own, checked = checked_statistic(statistic, whole), checked_summing(plan, self._charge.request)
+        whole = rebuilt("layout", layout, (RowLayout,))
+        own, checked = _statistic(statistic, whole), checked_summing(plan, self._charge.request)
         return sum_sums(
             checked, own, whole, number, collect, attempt, key=key, once=self._once, source=self._random_bytes
         )
+
+
+def _layout(rows: PrivateRows) -> RowLayout:
+    own: PrivateRows = rebuilt("rows", rows, (PrivateRows,))
+    return own.layout
+
+
+def _statistic(statistic: Moments, layout: RowLayout) -> Moments:
+    own: Moments = rebuilt("statistic", statistic, (Moments,))
+    check_statistic(own, layout)
+    return own

@@ -10,6 +10,8 @@ from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise
@@ -68,6 +70,6 @@ def _measured(
     """Draw one measurement; the total is the released one, which is drawn first."""
     if draw.sparse is None or not isinstance(draw.noise, LaplaceNoise):
         handle = counts.marginal(draw.clique, draw.coarsening)
-        return grant.measure(handle, noise=draw.noise, key=draw.key, minimum_frequency=rule)
+        return grant.draw(MarginalQuery(handle, draw.noise, rule), key=draw.key)
     until = draw.sparse.depth(total)
-    return grant.measure_sparse(counts.sparse(draw.clique), noise=draw.noise, key=draw.key, until=until)
+    return grant.draw(SparseMarginalQuery(counts.sparse(draw.clique), draw.noise, until), key=draw.key)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import NoReturn, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +12,20 @@ from pydantic import BaseModel
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import SudareError
-from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
 from privacy.generators.generator import OutOfTime
-from privacy.grant.measurement import Measurement, ParameterMeasurement, Selection, SumMeasurement
-from privacy.learning.execution import Execution
+from privacy.grant.draw_replay import LOST
+from privacy.grant.queries.choice import ChoiceQuery
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.parameters import ParameterQuery
+from privacy.grant.queries.query import Progress, Query, Relation, ResultT, silent
+from privacy.grant.queries.sums import SumQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.layout import row_layout
-from privacy.learning.learners import Learner, learner_digest
-from privacy.learning.moments import Moments, sum_event
-from privacy.learning.perturbed import Perturbation
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.learners import learner_digest
+from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
-from privacy.learning.trained import Trained, unpacked
 from privacy.learning.written_statistics import nearly
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.scores import Candidate
-from privacy.marginals.sensitivity import GaussianNoise, Noise, noise_event
-from privacy.marginals.uncertainty import variance
 from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
 from tasks.records.strict_json import shown
 from tasks.verification.fitted.model_distance import SHARE
@@ -97,96 +94,31 @@ class PublishedDraws:
         meaning: FittedMeaning,
     ) -> None:
         self._draws, self._events, self._values = replay.draws, events, values
-        self._terms = meaning.contract.adjacency, meaning.contract.unit.max_rows_per_unit
+        self._relation = Relation(meaning.contract.adjacency, meaning.contract.unit.max_rows_per_unit)
         self.asked = 0
         self.ran_out = False
 
-    def measure(self, counts: PrivateCounts, *, noise: Noise, key: str) -> Measurement:
-        """Hand out the published marginal, if it is the one that is asked for."""
-        draw, event = self._next(key)
-        wanted = noise_event(noise, adjacency=self._terms[0], rows_per_unit=self._terms[1])
-        if (draw.clique, event) != (counts.clique, wanted):
-            raise OtherDraw(
-                f"draw {key!r}: {wanted.kind} on {'×'.join(counts.clique)} was asked for, not what is there"
-            )
-        noisy = self._values.noisy[key]
-        return Measurement(key, draw.clique, noisy, wanted, variance(wanted), draw.number, draw.sha256)
+    def draw(self, query: Query[ResultT], *, key: str, progress: Progress = silent) -> ResultT:
+        """Hand out what was published of a query, if it is the one that is asked for."""
+        compare = _COMPARED.get(type(query))
+        if compare is None:
+            raise OtherDraw(f"draw {key!r}: a {query.kind} was asked for, and none is published")
+        event, published = query.event(self._relation), []
+        for place, name in enumerate(query.names(key)):
+            self._skip_lost(name)
+            draw, entered = self._next(name)
+            if entered != event:
+                raise OtherDraw(f"draw {name!r}: {event.kind} was asked for, not what is there")
+            query = compare(query, draw, place, self._values)
+            values = self._values.noisy.get(name, np.empty(0, np.int64))
+            chosen = values if draw.index is None else np.array([draw.index])
+            published.append(Published(name, draw.number, draw.clique, chosen, draw.sha256))
+        return query.result(event, tuple(published))
 
-    def measure_sums(
-        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
-    ) -> SumMeasurement:
-        """Hand out the published sums, if they are those that are asked for.
-
-        Axes, centres and the like were computed in floating point from sums before: those that were published count.
-        """
-        draw, event = self._next(key)
-        wanted = sum_event(statistic, noise, adjacency=self._terms[0], rows_per_unit=self._terms[1])
-        published = self._values.statistics.get(key)
-        if published is None or event != wanted or not isinstance(event, DiscreteGaussian):
-            raise OtherDraw(f"draw {key!r}: {wanted.kind} on sums over rows was asked for, not what is there")
-        if not nearly(published, statistic, share=SHARE):
-            raise OtherDraw(f"draw {key!r}: sums of another statistic were asked for, not of what is there")
-        noisy = self._values.noisy[key]
-        return SumMeasurement(key, published, noisy, event, variance(event), draw.number, draw.sha256)
-
-    def train(
-        self,
-        rows: PrivateRows,
-        learner: Learner,
-        *,
-        plan: TrainingPlan,
-        key: str,
-        execution: Execution,
-        progress: Callable[[int, int], None] = lambda done, steps: None,
-    ) -> Trained:
-        """Hand out the published last checkpoint, if it is that of this training."""
-        keys = tuple(f"{key}/{place:05d}" for place in range(plan.checkpoints))
-        wanted = {"plan": plan.to_json(), "learner": learner_digest(learner)}
-        for each in keys:
-            while self.asked < len(self._draws) and self._draws[self.asked].key.startswith(f"{each}/lost-"):
-                self.asked += 1
-            draw, _ = self._next(each)
-            stated = draw.training
-            if stated is None or {"plan": stated.plan, "learner": stated.learner} != wanted:
-                raise OtherDraw(f"draw {each!r}: another training was asked for, not what is there")
-        from privacy.learning.training import TrainingState, state_size  # torch takes seconds to import
-
-        words = self._values.noisy[keys[-1]]
-        state = TrainingState.of(learner, unpacked(words, state_size(learner)))
-        return Trained(learner, rows.layout, state.trained, keys, draw.sha256, plan, words)
-
-    def perturb(
-        self,
-        rows: PrivateRows,
-        perturbation: Perturbation,
-        *,
-        noise: Noise,
-        key: str,
-        progress: Callable[[int, int], None] = lambda done, draws: None,
-    ) -> tuple[ParameterMeasurement, ...]:
-        """Hand out the published parameters, if they are those of this training; of earlier draws nothing."""
-        wanted = perturbation.event(noise, rows_per_unit=self._terms[1])
-        made = []
-        for place in range(perturbation.draws):
-            draw, event = self._next(f"{key}/{place:05d}")
-            stated = draw.parameters
-            if stated is None or (stated.perturbation, event) != (perturbation.to_json(), wanted):
-                raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
-            values = self._values.noisy.get(draw.key, np.empty(0, np.int64))
-            number = draw.number
-            made.append(ParameterMeasurement(draw.key, perturbation, place, values, wanted, number, draw.sha256))
-        return tuple(made)
-
-    def select(self, candidates: Sequence[Candidate], *, epsilon: Fraction, key: str) -> Selection:
-        """Hand out the published choice, if it was made among these candidates."""
-        draw, event = self._next(key)
-        index = -1 if draw.index is None else draw.index
-        if event != ExponentialMechanism(epsilon) or not 0 <= index < len(candidates):
-            raise OtherDraw(f"draw {key!r}: a choice among {len(candidates)} was asked for, not what is there")
-        if candidates[index].clique != draw.clique:
-            named = "×".join(candidates[index].clique)
-            raise OtherDraw(f"draw {key!r}: candidate {index} is {named}, not {'×'.join(draw.clique)}")
-        return Selection(key, index, draw.clique, ExponentialMechanism(epsilon), draw.number, draw.sha256)
+    def _skip_lost(self, name: str) -> None:
+        """Pass over interrupted attempts at a draw, which were paid and have no values."""
+        while self.asked < len(self._draws) and self._draws[self.asked].key.startswith(f"{name}/{LOST}-"):
+            self.asked += 1
 
     def _next(self, key: str) -> tuple[SyntheticDraw, FittedEvent]:
         if self.asked >= len(self._draws):
@@ -197,3 +129,73 @@ class PublishedDraws:
             raise OtherDraw(f"draw {key!r} was asked for, where {shown(draw.key)} was published")
         self.asked += 1
         return draw, event
+
+
+@dataclass(frozen=True)
+class Published:
+    """A draw as it was published, in the place of one that a grant has just made.
+
+    Args:
+        key, number, clique, values, sha256: as of a draw that a grant makes.
+    """
+
+    key: str
+    number: int
+    clique: Clique
+    values: NDArray[np.int64]
+    sha256: str
+    listing: None = None
+
+
+def _marginal(query: MarginalQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> MarginalQuery:
+    """Compare the columns."""
+    if draw.clique != query.clique:
+        raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
+    return query
+
+
+def _sums(query: SumQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> SumQuery:
+    """Compare what was added up, and go on with what was published.
+
+    Axes, centres and the like were computed in floating point from sums before: those that were published count.
+    """
+    published = values.statistics.get(draw.key)
+    if published is None or not nearly(published, query.statistic, share=SHARE):
+        raise OtherDraw(f"draw {draw.key!r}: sums of another statistic were asked for, not of what is there")
+    return replace(query, statistic=published)
+
+
+def _choice(query: ChoiceQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> ChoiceQuery:
+    """Compare the chosen candidate with the columns that are stated of it."""
+    index, candidates = -1 if draw.index is None else draw.index, query.candidates
+    if not 0 <= index < len(candidates):
+        raise OtherDraw(f"draw {draw.key!r}: a choice among {len(candidates)} was asked for, not what is there")
+    if candidates[index].clique != draw.clique:
+        named = "×".join(candidates[index].clique)
+        raise OtherDraw(f"draw {draw.key!r}: candidate {index} is {named}, not {'×'.join(draw.clique)}")
+    return query
+
+
+def _training(query: TrainingQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> TrainingQuery:
+    """Compare plan and learner of an interval."""
+    stated, wanted = draw.training, (query.plan.to_json(), learner_digest(query.learner))
+    if stated is None or (stated.plan, stated.learner) != wanted:
+        raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
+    return query
+
+
+def _parameters(query: ParameterQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> ParameterQuery:
+    """Compare what was trained; of the draws before the last one nothing is published."""
+    if draw.parameters is None or draw.parameters.perturbation != query.perturbation.to_json():
+        raise OtherDraw(f"draw {draw.key!r}: another training was asked for, not what is there")
+    return query
+
+
+_COMPARED: Final[Mapping[type, Callable[[Any, SyntheticDraw, int, PublishedValues], Any]]] = {
+    MarginalQuery: _marginal,
+    SumQuery: _sums,
+    ChoiceQuery: _choice,
+    TrainingQuery: _training,
+    ParameterQuery: _parameters,
+}
+"""How what is stated of a draw is compared with what a fit asks for, by the kind of query."""

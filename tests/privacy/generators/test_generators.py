@@ -16,6 +16,7 @@ from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTas
 from privacy.generators.registry import generator, names
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.errors import GrantExceeded
 from privacy.marginals.domain import CellDomain
 from tests.privacy.generators.small_table import (
@@ -77,7 +78,7 @@ def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> 
         spending = Spending(run.asked, None)
         (handle,) = CountedTable(table(500)).marginals([("job",)])
         with pytest.raises(GrantExceeded):
-            open_grant(run.ledger, "run-1").measure(handle, noise=spending.buys(Fraction(1, 10**6)), key="more")
+            open_grant(run.ledger, "run-1").draw(MarginalQuery(handle, spending.buys(Fraction(1, 10**6))), key="more")
     else:
         assert sorted(map(str, run.drawn())) == sorted(map(str, run.plan.events))
     assert all(one.clique == DOMAIN.canonical(one.clique) for one in fitted.measurements)

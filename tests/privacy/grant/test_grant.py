@@ -16,6 +16,7 @@ from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.counting_engine import CountsUnavailable
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
@@ -69,13 +70,13 @@ def test_the_grant_is_durable_before_the_first_count_is_read(place: Place) -> No
     assert (charge.status, charge.security) == ("opened", "csprng")
     counted = Counted(ZEROS)
     assert counted.opened == 0
-    grant.measure(counted.handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(counted.handle, HALF), key="a")
     assert counted.opened == 1
 
 
 def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(place: Place) -> None:
     ledger, grant = opened(place)
-    measured = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    measured = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     drawn = ledger.entries_of("run-1")[-1].body
     assert drawn["event"] == measured.event.to_json()
     assert drawn["sha256"] == measured.sha256 == draw_files.values_digest(measured.values)
@@ -85,9 +86,9 @@ def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_valu
 
 def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place) -> None:
     ledger, grant = opened(place)
-    first = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    first = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     again = Counted(ZEROS)
-    second = open_grant(ledger, "run-1").measure(again.handle, noise=HALF, key="a")
+    second = open_grant(ledger, "run-1").draw(MarginalQuery(again.handle, HALF), key="a")
     np.testing.assert_array_equal(first.values, second.values)
     assert again.opened == 0
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
@@ -103,7 +104,7 @@ def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place
     """
     ledger, grant = opened(place)
     counts = np.concatenate([np.zeros(60, dtype=np.int64), np.arange(0, 60, 5)])
-    measured = grant.measure(Counted(counts).handle, noise=HALF, key="a", minimum_frequency=RULE)
+    measured = grant.draw(MarginalQuery(Counted(counts).handle, HALF, RULE), key="a")
     assert measured.threshold is not None
     assert measured.threshold.value == 7
     assert measured.values.min() == 6
@@ -112,7 +113,7 @@ def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place
     values = np.frombuffer(written.read_bytes().partition(b"\n")[2], dtype="<i8")
     np.testing.assert_array_equal(values, measured.values)
     again = Counted(counts)
-    resumed = open_grant(ledger, "run-1").measure(again.handle, noise=HALF, key="a", minimum_frequency=RULE)
+    resumed = open_grant(ledger, "run-1").draw(MarginalQuery(again.handle, HALF, RULE), key="a")
     np.testing.assert_array_equal(resumed.values, measured.values)
     assert again.opened == 0
 
@@ -120,18 +121,18 @@ def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place
 @pytest.mark.parametrize("other", [None, MinimumFrequency(k=5, t=1), MinimumFrequency(k=50, t=2)])
 def test_a_resumed_run_cannot_ask_for_another_threshold(place: Place, other: MinimumFrequency | None) -> None:
     ledger, grant = opened(place)
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=RULE)
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF, RULE), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a", minimum_frequency=other)
+        open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF, other), key="a")
 
 
 def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place) -> None:
     _, grant = opened(place)
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        grant.measure(Counted(ZEROS, ("sex",)).handle, noise=HALF, key="a")
+        grant.draw(MarginalQuery(Counted(ZEROS, ("sex",)).handle, HALF), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        grant.measure(Counted(ZEROS).handle, noise=LaplaceNoise(Fraction(1, 4)), key="a")
+        grant.draw(MarginalQuery(Counted(ZEROS).handle, LaplaceNoise(Fraction(1, 4))), key="a")
 
 
 def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Place, calculus: Calculus) -> None:
@@ -139,11 +140,11 @@ def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Pl
     ledger.reserve(request())
     grant = open_grant(ledger, "run-1")
     for key in ("a", "b"):
-        grant.measure(Counted(ZEROS).handle, noise=HALF, key=key)
+        grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key=key)
     for noise in (HALF, LaplaceNoise(Fraction(1, 10**9))):
         counted = Counted(ZEROS)
         with pytest.raises(GrantExceeded, match="nothing was drawn"):
-            grant.measure(counted.handle, noise=noise, key="c")
+            grant.draw(MarginalQuery(counted.handle, noise), key="c")
         assert counted.opened == 0
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 2
 
@@ -156,14 +157,14 @@ def test_noise_that_was_not_planned_is_refused_before_the_counts_are_read_howeve
     ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
     grant = open_grant(ledger, "run-1")
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     counted = Counted(ZEROS)
     with pytest.raises(GrantExceeded, match="not planned") as refused:
-        grant.measure(counted.handle, noise=noise, key="b")
+        grant.draw(MarginalQuery(counted.handle, noise), key="b")
     assert [finding.field for finding in refused.value.findings] == ["plan"]
     assert counted.opened == 0
     assert [path.name for path in (place.folder / "draws" / "run-1").glob("*.draw")] == ["000000.draw"]
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="b")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="b")
     assert ledger.verify() == []
 
 
@@ -172,10 +173,10 @@ def test_each_planned_event_is_drawn_as_often_as_it_was_planned(place: Place) ->
     quarter = LaplaceNoise(Fraction(1, 4))
     ledger, grant = opened(place, noise=(HALF, quarter, quarter))
     for key, noise in (("a", quarter), ("b", HALF)):
-        grant.measure(Counted(ZEROS).handle, noise=noise, key=key)
+        grant.draw(MarginalQuery(Counted(ZEROS).handle, noise), key=key)
     with pytest.raises(GrantExceeded, match="as often as planned"):
-        grant.measure(Counted(ZEROS).handle, noise=HALF, key="c")
-    grant.measure(Counted(ZEROS).handle, noise=quarter, key="c")
+        grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="c")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, quarter), key="c")
     assert ledger.verify() == []
 
 
@@ -211,7 +212,7 @@ def test_a_charge_that_was_opened_for_secure_noise_takes_no_seeded_bytes(place: 
 
 def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) -> None:
     ledger, grant = charged_twice(place)
-    event = grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").event
+    event = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").event
     costs = ledger.entries_of("run-1")[-1].body["costs"]
     assert costs == {"people-2024": PICO // 2, "people-lifetime": RENYI.cost((event,))}
     assert costs["people-2024"] != costs["people-lifetime"]
@@ -228,10 +229,10 @@ def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_ot
     with pytest.raises(LedgerCorrupt, match=f"account {poor} in the database"):
         open_grant(ledger, "run-1")
     grant = grant_on(place, ledger)
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     counted = Counted(ZEROS)
     with pytest.raises(GrantExceeded, match=rf"costs [0-9.]+ of account {poor}\n"):
-        grant.measure(counted.handle, noise=HALF, key="b")
+        grant.draw(MarginalQuery(counted.handle, HALF), key="b")
     assert counted.opened == 0
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
@@ -241,7 +242,7 @@ def test_a_grant_ends_when_its_charge_was_changed_behind_it(place: Place) -> Non
     place.execute("UPDATE charge_parts SET amount = amount * 2")
     counted = Counted(ZEROS)
     with pytest.raises(LedgerCorrupt, match="not the one that was granted"):
-        grant.measure(counted.handle, noise=HALF, key="a")
+        grant.draw(MarginalQuery(counted.handle, HALF), key="a")
     assert counted.opened == 0
     assert {finding.field for finding in ledger.verify()} == {"amounts"}
 
@@ -250,7 +251,7 @@ def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place) -> No
     _, grant = opened(place)
     other = Counted(ZEROS, keyed_hash="d" * 64)
     with pytest.raises(LedgerRefusal, match="another snapshot"):
-        grant.measure(other.handle, noise=HALF, key="a")
+        grant.draw(MarginalQuery(other.handle, HALF), key="a")
     assert other.opened == 0
 
 
@@ -262,10 +263,10 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
 
     class Slow(Counted):
         def _count(self) -> np.ndarray:
-            first.append(grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").values)
+            first.append(grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").values)
             return super()._count()
 
-    np.testing.assert_array_equal(second.measure(Slow(ZEROS).handle, noise=HALF, key="a").values, first[0])
+    np.testing.assert_array_equal(second.draw(MarginalQuery(Slow(ZEROS).handle, HALF), key="a").values, first[0])
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
@@ -277,26 +278,26 @@ def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: P
 
     class Slow(Counted):
         def _count(self) -> np.ndarray:
-            first.append(grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").sha256)
+            first.append(grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").sha256)
             return super()._count()
 
     with pytest.raises(LedgerCorrupt, match=r"draw 0 of run run-1 .* another folder of draws"):
-        copy.measure(Slow(ZEROS).handle, noise=HALF, key="a")
+        copy.draw(MarginalQuery(Slow(ZEROS).handle, HALF), key="a")
     drawn = [entry.body["sha256"] for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
     assert drawn == first
     with pytest.raises(LedgerCorrupt, match="not the values that were entered"):
-        copy.measure(Counted(ZEROS).handle, noise=HALF, key="a")
-    assert grant.measure(Counted(ZEROS).handle, noise=HALF, key="a").sha256 == first[0]
+        copy.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
+    assert grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").sha256 == first[0]
     assert ledger.verify() == []
 
 
 def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) -> None:
     ledger, grant = opened(place)
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     copy = open_grant(Place(place.url, place.folder / "copy", place.opened).open(), "run-1")
     counted = Counted(ZEROS)
     with pytest.raises(LedgerCorrupt, match="its file is gone"):
-        copy.measure(counted.handle, noise=HALF, key="a")
+        copy.draw(MarginalQuery(counted.handle, HALF), key="a")
     assert counted.opened == 0
     assert ledger.verify() == []
 
@@ -306,10 +307,10 @@ def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     places = new_place(), new_place()
     one, two = (ledger_with_account(Place(place.url, places[0].folder, place.opened)) for place in places)
     one.reserve(request())
-    open_grant(one, "run-1", seeded=SeededBytes(3)).measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    open_grant(one, "run-1", seeded=SeededBytes(3)).draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     two.reserve(request())
     with pytest.raises(LedgerCorrupt, match="not what was written"):
-        open_grant(two, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(two, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
 
 
 class Killed(BaseException):
@@ -339,15 +340,15 @@ def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
     with monkeypatch.context() as patch:
         patch.setattr(target, die) if isinstance(target, str) else patch.setattr(target, name, die)
         with pytest.raises(Killed):
-            grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+            grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     written = list((place.folder / "draws" / "run-1").glob("*.draw")) if (place.folder / "draws").exists() else []
     counted = Counted(ZEROS)
     grant = open_grant(ledger, "run-1")
-    measured = grant.measure(counted.handle, noise=HALF, key="a")
+    measured = grant.draw(MarginalQuery(counted.handle, HALF), key="a")
     assert counted.opened == (0 if written else 1)
     drawn = [entry for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
     assert [entry.body["sha256"] for entry in drawn] == [measured.sha256]
-    replayed = open_grant(ledger, "run-1").measure(counted.handle, noise=HALF, key="a")
+    replayed = open_grant(ledger, "run-1").draw(MarginalQuery(counted.handle, HALF), key="a")
     np.testing.assert_array_equal(replayed.values, measured.values)
     assert ledger.verify() == []
 
@@ -359,14 +360,14 @@ def flip(content: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [flip, lambda content: content[:-8], lambda content: b"{}" + content])
 def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damage: Callable[[bytes], bytes]) -> None:
     ledger, grant = opened(place)
-    grant.measure(Counted(ZEROS).handle, noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     file = next((place.folder / "draws").rglob("*.draw"))
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(LedgerCorrupt):
-        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     file.unlink()
     with pytest.raises(LedgerCorrupt, match="its file is gone"):
-        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="a")
+        open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
 
 
 @pytest.mark.stat
@@ -377,7 +378,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
     ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
     exact = np.arange(200_000)
     grant = open_grant(ledger, "run-1", seeded=SeededBytes(7))
-    measured = grant.measure(Counted(exact).handle, noise=HALF, key="a")
+    measured = grant.draw(MarginalQuery(Counted(exact).handle, HALF), key="a")
     noise = measured.values - exact
     t = float(measured.event.inverse_scale) / (1.1 if wrong else 1)  # type: ignore[union-attr]
     support = np.arange(-200, 201)
@@ -405,9 +406,9 @@ def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
     counted = Away(ZEROS)
     for _ in range(3):
         with pytest.raises(CountsUnavailable):
-            grant.measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
+            grant.draw(MarginalQuery(counted.handle, HALF, None), key="a")
     assert "noise_drawn" not in [entry.kind for entry in ledger.entries_of("run-1")]
     counted.down = False
-    again = open_grant(ledger, "run-1").measure(counted.handle, noise=HALF, key="a", minimum_frequency=None)
+    again = open_grant(ledger, "run-1").draw(MarginalQuery(counted.handle, HALF, None), key="a")
     assert again.values.shape == ZEROS.shape
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1

@@ -6,20 +6,24 @@ import json
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
-from privacy.grant.arguments.exact_types import rebuilt
+from privacy.grant.exact_types import rebuilt
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.measurement import Drawn
+from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.query import Query, Relation
+from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -81,13 +85,13 @@ def distance(prediction: Any = ZEROS, weight: Any = ONE, bias: Any = NIL) -> Dis
 SCORES: list[tuple[Any, str]] = [
     (distance(prediction=np.zeros((1000, 3), dtype=np.int64)), "int64 of shape"),
     (distance(prediction=np.zeros((3, 1), dtype=np.int64)), "int64 of shape"),
-    (distance(prediction=np.zeros(3)), "int64 of shape"),
+    (distance(prediction=np.zeros(3)), "prediction must hold int64, not float64"),
     (distance(prediction=np.full(3, -(2**63) + 1)), "within 9007199254740992 of 0"),
     (distance(prediction=ZEROS.view(LooseArray)), "prediction must be ndarray itself"),
     (distance(weight=-ONE), "weight must be above 0"),
     (distance(weight=1.0), "weight must be Fraction itself"),
     (distance(bias=LooseFraction(1)), "bias must be Fraction itself"),
-    (Cheaper(ZEROS, ONE, NIL), "whose sensitivity is derived"),
+    (Cheaper(ZEROS, ONE, NIL), "DistanceScore or MutualInformationScore itself, not Cheaper"),
     (MutualInformationScore(2), "declares public"),
 ]
 
@@ -99,7 +103,7 @@ def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_co
     _, grant = opened(place)
     counted = Counted(ZEROS)
     with pytest.raises(ValueError, match=message):
-        grant.select([Candidate(counted.handle, score)], epsilon=Fraction(1, 100), key="choice")
+        grant.draw(ChoiceQuery((Candidate(counted.handle, score),), Fraction(1, 100)), key="choice")
     assert counted.opened == 0
 
 
@@ -113,7 +117,7 @@ def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_r
         counted = Counted(cells)
         candidate = Candidate(counted.handle, DistanceScore(prediction, ONE, NIL))
         with pytest.raises(ValueError, match="times its cells"):
-            grant.select([candidate], epsilon=ONE / 10, key="choice")
+            grant.draw(ChoiceQuery((candidate,), ONE / 10), key="choice")
         assert counted.opened == 0
 
 
@@ -122,7 +126,7 @@ def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit
     counted = Counted(np.array([[2, 1], [0, 3]]), ("age", "sex"))
     _, grant = opened(place, adjacency="add_remove", public_total=6)
     with pytest.raises(ValueError, match="declares public"):
-        grant.select([Candidate(counted.handle, MutualInformationScore(6))], epsilon=ONE / 10, key="choice")
+        grant.draw(ChoiceQuery((Candidate(counted.handle, MutualInformationScore(6)),), ONE / 10), key="choice")
     assert counted.opened == 0
 
 
@@ -130,12 +134,18 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
     _, grant = opened(place)
     counted, score = Counted(ZEROS), DistanceScore(ZEROS, ONE, NIL)
     asked: list[tuple[Any, str]] = [
-        (lambda: grant.select([Listener(counted.handle, score)], epsilon=ONE / 10, key="k"), "Candidate itself"),
-        (lambda: grant.select([Candidate(counted, score)], epsilon=ONE / 10, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
-        (lambda: grant.select([Candidate(counted.handle, score)], epsilon=0.1, key="k"), "epsilon must be Fraction"),  # type: ignore[arg-type]
-        (lambda: grant.measure(counted, noise=NOISE, key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
-        (lambda: grant.measure(counted.handle, noise=GaussianNoise(LooseFraction(1)), key="k"), "Fraction itself"),
-        (lambda: grant.measure(counted.handle, noise=NOISE, key="k", minimum_frequency=5), "MinimumFrequency"),  # type: ignore[arg-type]
+        (lambda: grant.draw(ChoiceQuery((Listener(counted.handle, score),), ONE / 10), key="k"), "Candidate itself"),
+        (lambda: grant.draw(ChoiceQuery((Candidate(counted, score),), ONE / 10), key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (
+            lambda: grant.draw(ChoiceQuery((Candidate(counted.handle, score),), 0.1), key="k"),
+            "epsilon must be Fraction",
+        ),  # type: ignore[arg-type]
+        (lambda: grant.draw(MarginalQuery(counted, NOISE), key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (
+            lambda: grant.draw(MarginalQuery(counted.handle, GaussianNoise(LooseFraction(1))), key="k"),
+            "Fraction itself",
+        ),
+        (lambda: grant.draw(MarginalQuery(counted.handle, NOISE, 5), key="k"), "MinimumFrequency"),  # type: ignore[arg-type]
     ]
     for ask, message in asked:
         with pytest.raises(ValueError, match=message):
@@ -144,10 +154,25 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
 
 
 @dataclass(frozen=True)
-class WithTuple:
-    """A frozen value with a part of several."""
+class WithNames:
+    """A frozen value with a part that could hold anything, and change."""
 
-    codes: tuple[int, ...]
+    codes: dict[str, int]
+
+
+@dataclass(frozen=True)
+class WithPlaces:
+    """A frozen value with tuples and arrays."""
+
+    codes: tuple[tuple[int, NDArray[np.int64] | None], ...]
+    order: Literal["up", "down"] = "up"
+
+
+@dataclass
+class Changeable:
+    """A value that whoever holds it may change."""
+
+    code: int
 
 
 class Chatty(MarginalQuery):
@@ -159,6 +184,7 @@ class Cheap(Query[int]):
     """A kind that no sampler is registered for, and that says that it costs nothing."""
 
     counts: PrivateCounts
+    kind: ClassVar[str] = "cheap"
 
     @property
     def handles(self) -> tuple[PrivateCounts]:
@@ -171,8 +197,14 @@ class Cheap(Query[int]):
     def event(self, relation: Relation) -> Any:
         return ZeroConcentrated(Fraction(0))
 
-    def identity(self, relation: Relation) -> dict[str, Any]:
+    def identity(self, relation: Relation, place: int) -> dict[str, Any]:
         return {}
+
+    def sample(self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: Stage) -> NDArray[np.int64]:
+        return np.asarray(exact[0])
+
+    def result(self, event: Any, drawn: tuple[Drawn, ...]) -> int:
+        return 0
 
 
 def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count_is_read(place: Place) -> None:
@@ -184,8 +216,8 @@ def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count
     object.__setattr__(changed, "noise", noise)
     spied = replace(counted.handle, coarsening=Spy("level", (2,), np.array([0, 0, 1])))
     queries: list[tuple[Any, str]] = [
-        (Chatty(counted.handle, NOISE), "query must be MarginalQuery itself, not Chatty"),
-        (Cheap(counted.handle), "query must be MarginalQuery itself, not Cheap"),
+        (Chatty(counted.handle, NOISE), "itself, not Chatty"),
+        (Cheap(counted.handle), "itself, not Cheap"),
         (changed, "query.noise.rho must be Fraction itself, not LooseFraction"),
         (MarginalQuery(spied, NOISE), "query.counts.coarsening must be Coarsening itself, not Spy"),
     ]
@@ -199,19 +231,42 @@ def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Plac
     _, grant = opened(place)
     query = MarginalQuery(Counted(ZEROS).handle, NOISE)
     copied = rebuilt("query", query, (MarginalQuery,))
-    assert copied == query
+    assert (copied.noise, copied.counts.clique) == (query.noise, query.counts.clique)
     assert copied is not query
     assert copied.noise is not query.noise
+    assert copied.counts is not query.counts
     drawn, again = grant.draw(query, key="k"), Counted(ZEROS)
-    np.testing.assert_array_equal(grant.measure(again.handle, noise=NOISE, key="k").values, drawn.values)
+    np.testing.assert_array_equal(grant.draw(MarginalQuery(again.handle, NOISE), key="k").values, drawn.values)
     assert again.opened == 0
 
 
 def test_a_part_that_the_walk_does_not_know_is_refused() -> None:
-    """Fails closed: a tuple could hold anything."""
+    """Fails closed: a mapping could hold anything, and a class that is not frozen be changed while noise is drawn."""
+    with pytest.raises(ValueError, match=r"value\.codes: dict is not a frozen value"):
+        rebuilt("value", WithNames({"a": 1}), (WithNames,))
+    with pytest.raises(ValueError, match="value: Changeable is not a frozen value"):
+        rebuilt("value", Changeable(1), (Changeable,))
 
-    with pytest.raises(ValueError, match=r"value\.codes must be tuple itself"):
-        rebuilt("value", WithTuple((1, 2)), (WithTuple,))
+
+def test_tuples_and_arrays_are_walked_and_copied_part_by_part() -> None:
+    """Nobody else holds what the grant reads; a part of another type is named by its place."""
+    array = np.array([1, 2])
+    copied = rebuilt("value", WithPlaces(((1, array), (2, None))), (WithPlaces,))
+    array[0] = 7
+    assert copied.codes[0][1].tolist() == [1, 2]
+    assert not copied.codes[0][1].flags.writeable
+    loose = np.array([object()])
+    for codes, said in (
+        (((1, array.view(LooseArray)),), r"value\.codes\[0\]\[1\] must be ndarray itself, not LooseArray"),
+        (((True, array),), r"value\.codes\[0\]\[0\] must be int itself, not bool"),
+        (((1, array, 2),), r"value\.codes\[0\] must have 2 parts, not 3"),
+        (((1, loose),), r"value\.codes\[0\]\[1\] must hold int64, not object"),
+        ([(1, array)], r"value\.codes must be tuple itself, not list"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            rebuilt("value", WithPlaces(codes), (WithPlaces,))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="order must be up or down, not left"):
+        rebuilt("value", WithPlaces((), "left"), (WithPlaces,))  # type: ignore[arg-type]
 
 
 def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:
@@ -255,7 +310,7 @@ def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_cou
     _, grant = opened(place)
     counted, handle = populated()
     with pytest.raises(ValueError, match="until"):
-        grant.measure_sparse(handle, noise=LAPLACE, key="k", until=until)
+        grant.draw(SparseMarginalQuery(handle, LAPLACE, until), key="k")
     assert counted == []
 
 
@@ -277,13 +332,13 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
         with pytest.raises(
             LedgerRefusal, match=r"(?s)failed while noise was drawn \(OSError\).*stays charged"
         ) as told:
-            grant.measure(counted.handle, noise=NOISE, key="k")
+            grant.draw(MarginalQuery(counted.handle, NOISE), key="k")
     assert "41" not in str(told.value)
     assert told.value.__cause__ is None
     assert told.value.__context__ is None
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
     with pytest.raises(LedgerRefusal, match="not made again"):
-        open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=NOISE, key="k")
+        open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, NOISE), key="k")
     assert ledger.verify() == []
 
 
@@ -295,7 +350,7 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     ledger_with_account(place).close()
     ledger = place.open(clock=lambda: "2026-03-04T05:06:07Z")
     ledger.reserve(request("run-1"))
-    open_grant(ledger, "run-1").measure(Counted(ZEROS).handle, noise=HALF, key="k")
+    open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="k")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "0" * 64)
     ledger.withdraw(request().release, 1, reason="a test")

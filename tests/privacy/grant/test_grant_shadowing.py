@@ -11,6 +11,10 @@ import pytest
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.counting_engine import CountsUnavailable
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.choice import ChoiceQuery
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
+from privacy.grant.queries.sums import SumQuery
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.coarsening import Coarsening
@@ -42,7 +46,7 @@ def test_a_depth_with_a_rule_of_its_own_is_refused_before_anything_is_drawn(plac
     until = depth()
     shadow(until, "next", refuse)
     with pytest.raises(ValueError, match="until must keep its fields alone, and not 'next'"):
-        grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=until)
+        grant.draw(SparseMarginalQuery(Listed().handle, HALF, until), key="a")
     assert [entry.kind for entry in ledger.entries_of("run-1")] == ["charge_reserved", "grant_opened"]
 
 
@@ -55,8 +59,8 @@ def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place:
     _, grant = opened(place)
     until = depth()
     object.__setattr__(until.impossible, "masks", Masks(until.impossible.masks))
-    with pytest.raises(ValueError, match=r"until\.impossible\.masks must be a tuple itself, not Masks"):
-        grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=until)
+    with pytest.raises(ValueError, match=r"until\.impossible\.masks must be tuple itself, not Masks"):
+        grant.draw(SparseMarginalQuery(Listed().handle, HALF, until), key="a")
 
 
 @pytest.mark.parametrize("part", ["statistic", "embedding"])
@@ -65,7 +69,7 @@ def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str
     statistic = all_statistics()["class moments"].rebuilt()
     shadow(statistic if part == "statistic" else statistic.embedding, "rebuilt", refuse)
     with pytest.raises(ValueError, match="keep its fields alone"):
-        grant.measure_sums(private(ROWS), statistic, noise=NOISE, key="k")
+        grant.draw(SumQuery(private(ROWS), statistic, NOISE), key="k")
 
 
 def test_a_score_with_a_sensitivity_of_its_own_is_refused(place: Place) -> None:
@@ -74,7 +78,7 @@ def test_a_score_with_a_sensitivity_of_its_own_is_refused(place: Place) -> None:
     shadow(score, "sensitivity", lambda *_: Fraction(1, 10**6))
     candidate = Candidate(Counted(np.array([5, 0, 0])).handle, score)
     with pytest.raises(ValueError, match="not 'sensitivity' besides"):
-        grant.select([candidate], epsilon=Fraction(1, 100), key="c")
+        grant.draw(ChoiceQuery((candidate,), Fraction(1, 100)), key="c")
 
 
 def test_a_rule_that_was_constructed_past_its_checks_is_refused(place: Place) -> None:
@@ -86,7 +90,7 @@ def test_a_rule_that_was_constructed_past_its_checks_is_refused(place: Place) ->
     _, grant = opened(place)
     rule = MinimumFrequency.model_construct(k=Threshold(3), t=0)
     with pytest.raises(ValueError, match="k must be a plain number, not Threshold"):
-        grant.measure(Counted(np.array([7, 70, 700])).handle, noise=HALF, key="a", minimum_frequency=rule)
+        grant.draw(MarginalQuery(Counted(np.array([7, 70, 700])).handle, HALF, rule), key="a")
 
 
 def test_what_a_coarsening_has_cached_is_worked_out_again(place: Place) -> None:
@@ -95,7 +99,7 @@ def test_what_a_coarsening_has_cached_is_worked_out_again(place: Place) -> None:
     grouping = Coarsening("L", (1,), np.zeros(3, np.int64))
     honest = grouping.sha256
     shadow(grouping, "sha256", "f" * 64)
-    grant.measure(Counted(np.array([7, 70, 700])).handle.coarser(grouping), noise=HALF, key="a")
+    grant.draw(MarginalQuery(Counted(np.array([7, 70, 700])).handle.coarser(grouping), HALF), key="a")
     (file,) = (place.folder / "draws" / "run-1").glob("*.draw")
     assert honest.encode() in file.read_bytes()
     assert b"f" * 64 not in file.read_bytes()
@@ -110,8 +114,8 @@ def test_an_engine_that_fails_while_noise_is_drawn_spoils_the_draw(
     def away(*_: object, **__: object) -> Any:
         raise CountsUnavailable("the engine does not answer")
 
-    monkeypatch.setattr("privacy.grant.grant.draw_listed", away)
+    monkeypatch.setattr("privacy.grant.queries.sparse_marginal.draw_listed", away)
     for _ in range(2):
         with pytest.raises(LedgerRefusal):
-            grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+            grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     assert [entry.kind for entry in ledger.entries_of("run-1")][-1] == "noise_drawn"

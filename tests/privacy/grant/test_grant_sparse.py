@@ -22,7 +22,9 @@ from contracts.release.tables.product import Refine
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.samplers.sparse_marginal import draw_listed
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.sparse_marginal import SparseMarginalQuery, draw_listed
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
@@ -76,8 +78,8 @@ def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
 def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place) -> None:
     """Layers, but one draw: the journal has one entry, whose event and cost are those of the dense one beside it."""
     ledger, grant = opened(place)
-    dense = grant.measure(Counted(np.zeros(4, np.int64)).handle, noise=HALF, key="dense")
-    sparse = grant.measure_sparse(Listed().handle, noise=HALF, key="sparse", until=depth(first=60))
+    dense = grant.draw(MarginalQuery(Counted(np.zeros(4, np.int64)).handle, HALF), key="dense")
+    sparse = grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth(first=60)), key="sparse")
     assert sparse.table.threshold < 60
     assert (sparse.event, sparse.variance) == (dense.event, dense.variance)
     entered = [entry.body for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
@@ -91,7 +93,7 @@ def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Plac
 def test_the_file_holds_the_listed_cells_and_nothing_of_the_others(place: Place) -> None:
     """Everything in it is at or above the threshold; a populated cell of 2 leaves no mark; codes ascend."""
     _, grant = opened(place)
-    table = grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth()).table
+    table = grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a").table
     (file,) = (place.folder / "draws" / "run-1").glob("*.draw")
     header, _, rest = file.read_bytes().partition(b"\n")
     told = json.loads(header)
@@ -108,9 +110,9 @@ def test_the_file_holds_the_listed_cells_and_nothing_of_the_others(place: Place)
 
 def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(place: Place) -> None:
     ledger, grant = opened(place)
-    first = grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+    first = grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     again = Listed()
-    second = open_grant(ledger, "run-1").measure_sparse(again.handle, noise=HALF, key="a", until=depth())
+    second = open_grant(ledger, "run-1").draw(SparseMarginalQuery(again.handle, HALF, depth()), key="a")
     assert again.opened == 0
     assert (second.sha256, second.table.threshold, second.table.cells) == (
         first.sha256,
@@ -125,11 +127,11 @@ def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(plac
 @pytest.mark.parametrize("other", [Listed(cells=CELLS + 1), Listed(clique=("a", "c"))])
 def test_another_table_under_a_known_key_is_refused(place: Place, other: Listed) -> None:
     _, grant = opened(place)
-    grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+    grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        grant.measure_sparse(other.handle, noise=HALF, key="a", until=depth())
+        grant.draw(SparseMarginalQuery(other.handle, HALF, depth()), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        grant.measure(Counted(np.zeros(3, np.int64), ("a", "b")).handle, noise=HALF, key="a")
+        grant.draw(MarginalQuery(Counted(np.zeros(3, np.int64), ("a", "b")).handle, HALF), key="a")
     assert other.opened == 0
 
 
@@ -137,11 +139,11 @@ def test_what_was_not_planned_or_not_charged_is_refused_before_anything_is_count
     _, grant = opened(place)
     quarter, listed = LaplaceNoise(Fraction(1, 4)), Listed()
     with pytest.raises(GrantExceeded, match="not planned"):
-        grant.measure_sparse(
-            listed.handle, noise=quarter, key="a", until=replace(depth(), inverse_scale=Fraction(1, 4))
+        grant.draw(
+            SparseMarginalQuery(listed.handle, quarter, replace(depth(), inverse_scale=Fraction(1, 4))), key="a"
         )
     with pytest.raises(LedgerRefusal, match="another snapshot"):
-        grant.measure_sparse(replace(listed.handle, keyed_hash="d" * 64), noise=HALF, key="a", until=depth())
+        grant.draw(SparseMarginalQuery(replace(listed.handle, keyed_hash="d" * 64), HALF, depth()), key="a")
     assert listed.opened == 0
 
 
@@ -157,7 +159,7 @@ def test_the_rule_for_the_threshold_cannot_be_code_of_the_caller(place: Place) -
     spy = Spy(honest.inverse_scale, honest.first, honest.least, honest.target, honest.impossible)
     for until in (spy, replace(honest, inverse_scale=Fraction(1, 3))):
         with pytest.raises(ValueError, match="until must be"):
-            grant.measure_sparse(listed.handle, noise=HALF, key="a", until=until)
+            grant.draw(SparseMarginalQuery(listed.handle, HALF, until), key="a")
     assert listed.opened == 0
 
 
@@ -186,11 +188,11 @@ def test_a_crash_at_any_instant_neither_loses_nor_repeats_the_draw(
     with monkeypatch.context() as patch:
         patch.setattr(*CRASHES[instant], die)
         with pytest.raises(Killed):
-            grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth(first=60))
+            grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth(first=60)), key="a")
     folder = place.folder / "draws" / "run-1"
     written = list(folder.glob("*.draw")) if folder.exists() else []
     listed = Listed()
-    measured = open_grant(ledger, "run-1").measure_sparse(listed.handle, noise=HALF, key="a", until=depth(first=60))
+    measured = open_grant(ledger, "run-1").draw(SparseMarginalQuery(listed.handle, HALF, depth(first=60)), key="a")
     assert listed.opened == (0 if written else 1)
     drawn = [entry.body["sha256"] for entry in ledger.entries_of("run-1") if entry.kind == "noise_drawn"]
     assert drawn == [measured.sha256]
@@ -203,10 +205,10 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
 
     class Slow(Listed):
         def _count(self) -> Populated:
-            first.append(grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth()).sha256)
+            first.append(grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a").sha256)
             return super()._count()
 
-    second = open_grant(ledger, "run-1").measure_sparse(Slow().handle, noise=HALF, key="a", until=depth())
+    second = open_grant(ledger, "run-1").draw(SparseMarginalQuery(Slow().handle, HALF, depth()), key="a")
     assert second.sha256 == first[0]
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
@@ -225,14 +227,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_the_digest_covers_codes_values_threshold_and_cells(place: Place, damage: str) -> None:
     ledger, grant = opened(place)
-    grant.measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+    grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     (file,) = (place.folder / "draws").rglob("*.draw")
     content = file.read_bytes()
     spoilt = DAMAGE[damage](content)
     assert spoilt != content
     file.write_bytes(spoilt)
     with pytest.raises(LedgerCorrupt):
-        open_grant(ledger, "run-1").measure_sparse(Listed().handle, noise=HALF, key="a", until=depth())
+        open_grant(ledger, "run-1").draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
 
 
 def test_handles_show_nothing_and_refuse_pickling() -> None:
@@ -278,7 +280,7 @@ def statistics_of(values: NDArray[np.int64]) -> Found:
 
 
 def dense_refined(grant: Grant, key: str) -> Found:
-    measured = grant.measure(Counted(SMALL).handle, noise=HALF, key=key)
+    measured = grant.draw(MarginalQuery(Counted(SMALL).handle, HALF), key=key)
     none = np.zeros(SMALL.size, np.bool_)
     total = int(SMALL.sum())
     made = refine_table(measured.values, TERMS, impossible=none, total=total, event=measured.event, ordered=())
@@ -286,7 +288,7 @@ def dense_refined(grant: Grant, key: str) -> Found:
 
 
 def sparse_refined(grant: Grant, key: str, until: Depth) -> Found:
-    measured = grant.measure_sparse(Listed(SPARSE, cells=60).handle, noise=HALF, key=key, until=until)
+    measured = grant.draw(SparseMarginalQuery(Listed(SPARSE, cells=60).handle, HALF, until), key=key)
     assert measured.table.threshold <= until.first
     total, event = int(SMALL.sum()), measured.event
     made = refine_sparse_table(measured.table, TERMS, impossible=NO_ZEROS, total=total, event=event)
@@ -300,7 +302,7 @@ def shallow_refined(seed: int, until: Depth) -> Found:
     event = noise_event(HALF, adjacency="add_remove", rows_per_unit=1)
     assert isinstance(event, DiscreteLaplace)
     shallow = replace(until, least=until.first)
-    table = draw_listed(SPARSE, cells=60, event=event, until=shallow, source=SeededBytes(seed))
+    table = draw_listed(SPARSE, cells=60, event=event, until=shallow, noise=SampledNoise(SeededBytes(seed)))
     spread = np.zeros(SMALL.size, np.int64)
     values = negative_l2(table.values, int(SMALL.sum()), lambda_=0.1)
     spread[table.codes] = round_to_total(values, int(SMALL.sum()))

@@ -14,6 +14,7 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import SumMeasurement
+from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
 from privacy.learning.groups import Everyone, LabelCodes, Responsibilities
 from privacy.learning.layout import ColumnLayout, RowLayout
@@ -44,7 +45,7 @@ def opened(place: Place, events: tuple[PrivacyEvent, ...] = BUDGET, **changed: A
 
 
 def measured(grant: Grant, statistic: Moments = CLASSES, key: str = "sums") -> SumMeasurement:
-    return grant.measure_sums(private(ROWS), statistic, noise=NOISE, key=key)
+    return grant.draw(SumQuery(private(ROWS), statistic, NOISE), key=key)
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
@@ -75,7 +76,7 @@ def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> No
     ball = Embedding(("many",), whole([0] * 631), None, Fraction(1), 5)
     statistic = Moments(ball, Everyone(), ("counts", "sums", "full"))
     _, grant = opened(sqlite_place)
-    drawn = grant.measure_sums(private(zeros, wide), statistic, noise=NOISE, key="sums")
+    drawn = grant.draw(SumQuery(private(zeros, wide), statistic, NOISE), key="sums")
     noise, sigma = drawn.values - statistic.total(zeros, wide), drawn.variance**0.5
     assert noise.size == 200_028
     assert sigma == pytest.approx(5 * 32**2 * (3 * 50) ** 0.5)
@@ -90,7 +91,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
     first = measured(grant)
     again = open_grant(ledger, "run-1")
     gone = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
-    replayed = again.measure_sums(gone, CLASSES, noise=NOISE, key="sums")
+    replayed = again.draw(SumQuery(gone, CLASSES, NOISE), key="sums")
     assert np.array_equal(replayed.values, first.values)
     assert (replayed.event, replayed.sha256, replayed.number) == (first.event, first.sha256, first.number)
     other_layout = RowLayout((replace(LAYOUT.columns[0], table=LAYOUT.columns[0].table / 2), *LAYOUT.columns[1:]))
@@ -100,7 +101,7 @@ def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
         (private(ROWS), CLASSES, GaussianNoise(Fraction(1, 200))),
     ):
         with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-            open_grant(ledger, "run-1").measure_sums(rows, statistic, noise=noise, key="sums")
+            open_grant(ledger, "run-1").draw(SumQuery(rows, statistic, noise), key="sums")
 
 
 def test_a_sum_is_charged_and_the_budget_holds(sqlite_place: Place) -> None:
@@ -110,7 +111,7 @@ def test_a_sum_is_charged_and_the_budget_holds(sqlite_place: Place) -> None:
         measured(grant, key=f"sums-{turn}")
     unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
     with pytest.raises(GrantExceeded, match="budget"):
-        grant.measure_sums(unread, CLASSES, noise=NOISE, key="sums-10")
+        grant.draw(SumQuery(unread, CLASSES, NOISE), key="sums-10")
 
 
 def test_planned_sums_are_drawn_as_planned(sqlite_place: Place) -> None:
@@ -125,7 +126,7 @@ def test_rows_of_another_snapshot_or_contract_are_refused(sqlite_place: Place) -
     _, grant = opened(sqlite_place)
     for changed in ({"keyed_hash": "d" * 64}, {"contract_digest": "d" * 64}):
         with pytest.raises(LedgerRefusal, match="of another snapshot or contract"):
-            grant.measure_sums(replace(private(ROWS), **changed), CLASSES, noise=NOISE, key="sums")
+            grant.draw(SumQuery(replace(private(ROWS), **changed), CLASSES, NOISE), key="sums")
 
 
 def test_a_sum_that_fails_on_the_rows_stays_charged(sqlite_place: Place) -> None:
@@ -134,7 +135,7 @@ def test_a_sum_that_fails_on_the_rows_stays_charged(sqlite_place: Place) -> None
     wrong = np.full((5, 4), 99, dtype=np.uint8)
     for _ in range(2):
         with pytest.raises(LedgerRefusal, match="stays charged") as raised:
-            grant.measure_sums(private(wrong), CLASSES, noise=NOISE, key="sums")
+            grant.draw(SumQuery(private(wrong), CLASSES, NOISE), key="sums")
         assert "99" not in str(raised.value)
 
 
@@ -202,7 +203,7 @@ STATISTICS: list[tuple[Any, str]] = [
     (spoiled(CLASSES, groups=spoiled(SHARED, centres=whole([[2**40] * 2] * 3))), "near the origin"),
     (
         spoiled(CLASSES, groups=spoiled(SHARED, labels=LooseLabels("label", 3), owners=whole([0, 1, 2]))),
-        "Labels itself",
+        "LabelCodes itself, not LooseLabels",
     ),
 ]
 LAYOUTS: list[tuple[Any, str]] = [
@@ -223,7 +224,7 @@ def test_statistics_of_a_callers_own_making_are_refused(sqlite_place: Place, sta
     before = len(ledger.journal())
     unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
     with pytest.raises(ValueError, match=said):
-        grant.measure_sums(unread, statistic, noise=NOISE, key="sums")
+        grant.draw(SumQuery(unread, statistic, NOISE), key="sums")
     assert len(ledger.journal()) == before
 
 
@@ -231,7 +232,7 @@ def test_statistics_of_a_callers_own_making_are_refused(sqlite_place: Place, sta
 def test_rows_of_a_callers_own_making_are_refused(sqlite_place: Place, layout: Any, said: str) -> None:
     _, grant = opened(sqlite_place)
     with pytest.raises(ValueError, match=said):
-        grant.measure_sums(private(ROWS, layout), CLASSES, noise=NOISE, key="sums")
+        grant.draw(SumQuery(private(ROWS, layout), CLASSES, NOISE), key="sums")
 
 
 def test_other_handles_and_other_noise_are_refused(sqlite_place: Place) -> None:
@@ -241,10 +242,10 @@ def test_other_handles_and_other_noise_are_refused(sqlite_place: Place) -> None:
         (loose, NOISE, "rows must be PrivateRows itself"),
         (private(ROWS), LaplaceNoise(Fraction(1)), "noise must be GaussianNoise itself"),
         (private(ROWS), LooseNoise(Fraction(1)), "noise must be"),
-        (private(ROWS), GaussianNoise(0.5), "amount must be Fraction itself"),
+        (private(ROWS), GaussianNoise(0.5), "rho must be Fraction itself"),
     ):
         with pytest.raises(ValueError, match=said):
-            grant.measure_sums(rows, CLASSES, noise=noise, key="sums")  # type: ignore[arg-type]
+            grant.draw(SumQuery(rows, CLASSES, noise), key="sums")  # type: ignore[arg-type]
 
 
 def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place: Place) -> None:
@@ -253,7 +254,7 @@ def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place:
     forged, layout = replace(CLASSES), replace(LAYOUT)
     forged.__dict__["digest"] = "0" * 64
     layout.__dict__["_runs"] = "anything"
-    first = grant.measure_sums(private(ROWS, layout), forged, noise=NOISE, key="sums")
+    first = grant.draw(SumQuery(private(ROWS, layout), forged, NOISE), key="sums")
     assert np.array_equal(measured(open_grant(ledger, "run-1")).values, first.values)
 
 

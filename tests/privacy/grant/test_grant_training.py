@@ -13,6 +13,8 @@ import pytest
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian, ZeroConcentrated
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning import training as training_module
 from privacy.learning.errors import CannotTrain, TrainingDiverged
 from privacy.learning.execution import Execution
@@ -56,9 +58,8 @@ def a_ledger(place: Place, plan: TrainingPlan = PLAN, **changed: Any) -> Ledger:
 
 
 def train(grant: Grant, learner: Learner = SMALL, plan: TrainingPlan = PLAN, **changed: Any) -> Trained:
-    given = {"plan": plan, "key": "t", "execution": CPU, **changed}
-    rows = given.pop("rows", None) or Rows().handle
-    return grant.train(rows, learner, **given)
+    rows, execution = changed.pop("rows", None) or Rows().handle, changed.pop("execution", CPU)
+    return grant.draw(TrainingQuery(rows, learner, plan, execution), **{"key": "t", **changed})
 
 
 def drawn(ledger: Ledger) -> list[tuple[str, dict[str, Any]]]:
@@ -165,7 +166,7 @@ def test_a_lost_attempt_is_entered_whatever_is_asked_next(
     ledger = a_ledger(sqlite_place, events=(*PLAN.events, ZeroConcentrated(Fraction(1, 2))))
     killed_at(0, monkeypatch, open_grant(ledger, "run-1"))
     counted = Counted(np.zeros(3, np.int64)).handle
-    open_grant(ledger, "run-1").measure(counted, noise=GaussianNoise(Fraction(1, 4)), key="a")
+    open_grant(ledger, "run-1").draw(MarginalQuery(counted, GaussianNoise(Fraction(1, 4))), key="a")
     assert [key for key, _ in drawn(ledger)] == ["t/00000/lost-0", "a"]
     train(open_grant(ledger, "run-1"))
     assert ledger.verify() == []
@@ -251,6 +252,9 @@ def a_ledger_again(ledger: Ledger, plan: TrainingPlan) -> Grant:
     return open_grant(ledger, "run-2")
 
 
+EXECUTION = "query.execution must be Execution itself, not str"
+
+
 class Loose(Classifier):
     """A learner with code of its own."""
 
@@ -258,14 +262,14 @@ class Loose(Classifier):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"learner": Loose(**vars(SMALL))}, "learner is Loose"),
-        ({"learner": object()}, "learner is object"),
+        ({"learner": Loose(**vars(SMALL))}, "query.learner must be .* itself, not Loose"),
+        ({"learner": object()}, "query.learner must be .* itself, not object"),
         ({"learner": replace(SMALL, label="age")}, "label is age"),
         ({"learner": replace(SMALL, network=perceptron(17, outputs=3))}, "network is a network from"),
-        ({"learner": replace(SMALL, optimizer=object())}, "optimizer is object|a part of type object"),
-        ({"plan": PLAN.to_json()}, "plan is dict"),
+        ({"learner": replace(SMALL, optimizer=object())}, "optimizer must be .* itself, not object"),
+        ({"plan": PLAN.to_json()}, "query.plan must be TrainingPlan itself, not dict"),
         ({"plan": replace(PLAN, noise_multiplier=Fraction(10**6))}, "noise_multiplier"),
-        ({"execution": "cpu"}, "execution is str"),
+        ({"execution": "cpu"}, EXECUTION),
         ({"execution": Execution("cuda")}, "device is cuda"),
     ],
 )
@@ -276,20 +280,21 @@ def test_what_is_not_of_the_closed_set_is_refused_and_nothing_is_read(
 
     if "cuda" in message and torch.cuda.is_available():
         changed = {"execution": "cuda"}
-        message = "execution is str"
+        message = EXECUTION
     ledger, rows = a_ledger(sqlite_place), Rows()
-    with pytest.raises(CannotTrain, match=message):
+    with pytest.raises(ValueError, match=message):
         train(open_grant(ledger, "run-1"), **{"rows": rows.handle, **changed})
     assert (rows.opened, drawn(ledger)) == (0, [])
 
 
-def test_what_hides_behind_a_frozen_learner_does_not_come_along(sqlite_place: Place) -> None:
-    """The grant trains a copy that it builds from the parts."""
+def test_what_hides_behind_a_frozen_learner_is_refused(sqlite_place: Place) -> None:
+    """A function in its own dictionary would be called in a method's place, where rows are."""
     ledger, learner = a_ledger(sqlite_place), replace(SMALL)
     seen: list[object] = []
     object.__setattr__(learner, "check", lambda layout: seen.append(layout))
-    train(open_grant(ledger, "run-1"), learner)
-    assert seen == []
+    with pytest.raises(ValueError, match="keep its fields alone, and not 'check'"):
+        train(open_grant(ledger, "run-1"), learner)
+    assert (seen, drawn(ledger)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -298,7 +303,7 @@ def test_what_hides_behind_a_frozen_learner_does_not_come_along(sqlite_place: Pl
 def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
     sqlite_place: Place, changed: dict[str, Any], message: str
 ) -> None:
-    from privacy.grant.arguments.training_arguments import check_relation
+    from privacy.grant.queries.training import check_relation
 
     with pytest.raises(CannotTrain, match=message):
         check_relation(request(**changed))

@@ -16,6 +16,7 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
 from privacy.arrays import Unsigned
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding, embedding
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.kmeans import cluster_statistic, fit_clusters, initial_centres
@@ -75,8 +76,8 @@ def noisy(grant: Grant, codes: Unsigned, layout: RowLayout, rho: Fraction) -> Me
     """Measures through a grant."""
 
     def measure(statistic: Moments, turn: int) -> MomentBlocks:
-        drawn = grant.measure_sums(
-            private(codes, layout), statistic, noise=GaussianNoise(rho), key=f"{'-'.join(statistic.parts)}-{turn}"
+        drawn = grant.draw(
+            SumQuery(private(codes, layout), statistic, GaussianNoise(rho)), key=f"{'-'.join(statistic.parts)}-{turn}"
         )
         return statistic.blocks(drawn.values, variance=drawn.variance)
 
@@ -273,7 +274,7 @@ def test_principal_axes_are_found_at_small_noise(grant: Grant) -> None:
     np.testing.assert_allclose(np.abs((exact.axes * peer[2][:3].T).sum(axis=0)), 1, atol=1e-9)
     np.testing.assert_allclose(exact.moments, peer[1][:3] ** 2, rtol=1e-9)
     assert angle(exact.axes, space) < 0.05
-    drawn = grant.measure_sums(private(codes, layout), statistic, noise=GaussianNoise(Fraction(1, 100)), key="pca")
+    drawn = grant.draw(SumQuery(private(codes, layout), statistic, GaussianNoise(Fraction(1, 100))), key="pca")
     found = principal_components(statistic.blocks(drawn.values).squares[0], dimension=6)  # type: ignore[index]
     assert angle(found.axes[:, :3], space) < 0.35
     edge = noise_edge(40, drawn.variance**0.5 / statistic.move * 5 / 7)

@@ -23,7 +23,8 @@ from privacy.accounting.events import (
 )
 from privacy.accounting.scale import scaled
 from privacy.classifiers.perturbation_options import parameter_epsilon
-from privacy.grant.samplers.parameters import assigned, clamped_steps, noisy_step, vector_noise, vectors_of
+from privacy.grant.queries.parameters import ParameterQuery, assigned, clamped_steps, noisy_step, vectors_of
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.errors import CannotTrain
 from privacy.learning.feed_forward import as_layers, initial_vector
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining
@@ -145,7 +146,7 @@ def test_the_change_of_a_bias_stays_within_its_own_limit() -> None:
     event = steep.event(LaplaceNoise(Fraction(1000)), rows_per_unit=1)
     rows, targets = vectors_of(ROWS, LAYOUT, LABEL)
     before, after = initial_vector(WIDTHS, 1), initial_vector(WIDTHS, 1)
-    noisy_step(after, rows, targets, training=steep, event=event, source=SeededBytes(9))
+    noisy_step(after, rows, targets, training=steep, event=event, noise=SampledNoise(SeededBytes(9)))
     moved = as_layers(np.abs(after - before), WIDTHS)
     assert max(biases.max() for _, biases in moved) <= 0.125 * (1 + 1e-12)
     assert max(weights.max() for weights, _ in moved) > 0.5
@@ -153,8 +154,8 @@ def test_the_change_of_a_bias_stays_within_its_own_limit() -> None:
 
 def test_batches_of_an_epoch_are_disjoint_and_a_row_more_changes_no_other_row_s() -> None:
     """Each row's batch is drawn for it alone: with the same bytes the rows before it stay where they were."""
-    some = assigned(199, 5, SeededBytes(3))
-    assert (assigned(200, 5, SeededBytes(3))[:199] == some).all()
+    some = assigned(199, 5, SampledNoise(SeededBytes(3)))
+    assert (assigned(200, 5, SampledNoise(SeededBytes(3)))[:199] == some).all()
     assert set(some.tolist()) == set(range(5))
     assert some.shape == (199,)
 
@@ -166,7 +167,7 @@ def test_a_batch_without_rows_draws_its_noise_too_and_is_divided_by_the_declared
     moved = []
     for chosen in (slice(0, 0), slice(0, 7)):
         vector, source = initial_vector(WIDTHS, 1), SeededBytes(9)
-        noisy_step(vector, rows[chosen], targets[chosen], training=DELTAS, event=event, source=source)
+        noisy_step(vector, rows[chosen], targets[chosen], training=DELTAS, event=event, noise=SampledNoise(source))
         moved.append((vector, source.take(4).tobytes()))
     assert moved[0][1] == moved[1][1]
     assert not (moved[0][0] == moved[1][0]).all()
@@ -183,7 +184,7 @@ def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
     """
     event = RELEASE.event(NOISE, rows_per_unit=1)
     scale, count = float(1 / event.inverse_scale), 200_000  # type: ignore[union-attr]
-    size = np.abs(vector_noise(count, event=event, source=SecureBytes())).mean()
+    size = np.abs(SampledNoise(SecureBytes()).integers(count, event=event)).mean()
     room = 6 * scale / count**0.5
     assert abs(size - scale) < room
     assert abs(size - 0.9 * scale) > room
@@ -200,8 +201,8 @@ def test_the_grant_draws_enters_and_replays(sqlite_place: Place, made: Any, adja
     """The journal holds every draw with its event; a second time the same values come back, and nothing is drawn."""
     ledger, grant = grant_of(sqlite_place, made, adjacency=adjacency)
     told: list[tuple[int, int]] = []
-    first = grant.perturb(private(ROWS), made, noise=NOISE, key="p", progress=lambda d, n: told.append((d, n)))
-    again = grant.perturb(private(ROWS), made, noise=NOISE, key="p")
+    first = grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="p", progress=lambda d, n: told.append((d, n)))
+    again = grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="p")
     assert [each.sha256 for each in first] == [each.sha256 for each in again]
     assert told == [(place + 1, made.draws) for place in range(made.draws)]
     entered = [entry.body["event"] for entry in ledger.journal() if entry.kind == "noise_drawn"]
@@ -210,14 +211,14 @@ def test_the_grant_draws_enters_and_replays(sqlite_place: Place, made: Any, adja
         assert first[0].values.min() >= 0
         assert first[0].values.max() <= STEPS
     with pytest.raises((GrantExceeded, LedgerRefusal)):
-        grant.perturb(private(ROWS), made, noise=NOISE, key="another")
+        grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="another")
 
 
 def test_another_training_under_the_same_key_is_refused(sqlite_place: Place) -> None:
     _, grant = grant_of(sqlite_place, RELEASE)
-    grant.perturb(private(ROWS), RELEASE, noise=NOISE, key="p")
+    grant.draw(ParameterQuery(private(ROWS), RELEASE, NOISE), key="p")
     with pytest.raises(LedgerRefusal):
-        grant.perturb(private(ROWS), replace(RELEASE, highest=2.0), noise=NOISE, key="p")
+        grant.draw(ParameterQuery(private(ROWS), replace(RELEASE, highest=2.0), NOISE), key="p")
 
 
 class Sneaking(ParameterRelease):
@@ -238,7 +239,7 @@ def test_what_is_no_training_of_these_rows_is_refused_before_anything_is_drawn(
 ) -> None:
     ledger, grant = grant_of(sqlite_place, RELEASE)
     with pytest.raises((CannotTrain, ValueError)):
-        grant.perturb(private(ROWS), made, noise=NOISE, key="p")
+        grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="p")
     assert [entry for entry in ledger.journal() if entry.kind == "noise_drawn"] == []
 
 

@@ -23,8 +23,9 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteLaplaceVector
 from privacy.games.distinguishing import distinguish
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.samplers import parameters as perturbing
-from privacy.grant.samplers.parameters import clamped_steps, noisy_epochs, vectors_of
+from privacy.grant.queries import parameters as perturbing
+from privacy.grant.queries.parameters import ParameterQuery, clamped_steps, noisy_epochs, vectors_of
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining, VectorEvent
@@ -81,7 +82,7 @@ def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place,
 
     10 % of the mean size are 15 standard errors of a Laplace distribution's, 20 of a Gaussian's.
     """
-    (drawn,) = granted(sqlite_place, RELEASE, noise).perturb(private(ROWS), RELEASE, noise=noise, key="p")
+    (drawn,) = granted(sqlite_place, RELEASE, noise).draw(ParameterQuery(private(ROWS), RELEASE, noise), key="p")
     rows, targets = vectors_of(ROWS, LAYOUT, "label")
     told = {name: getattr(PLAIN, name) for name in ("epochs", "batch", "learning_rate", "regulariser", "seed")}
     trained = train_plainly(initial_vector(WIDTHS, 1), WIDTHS, rows, targets, **told)
@@ -103,7 +104,7 @@ def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise
     """
     codes = ROWS[:1]
     events = CHANGES.event(noise, rows_per_unit=1)
-    drawn = granted(sqlite_place, CHANGES, noise).perturb(private(codes), CHANGES, noise=noise, key="p")
+    drawn = granted(sqlite_place, CHANGES, noise).draw(ParameterQuery(private(codes), CHANGES, noise), key="p")
     states = [initial_vector(WIDTHS, 1), *(each.values.view(np.float64) for each in drawn)]
     rows, targets = vectors_of(codes, LAYOUT, "label")
     found = []
@@ -142,14 +143,16 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
 
     monkeypatch.setattr(perturbing, "noisy_step", watched)
     state = initial_vector(plain.widths, 1)
-    noisy_epochs(codes, training=training, layout=layout, event=event, state=state, source=SecureBytes())
+    noisy_epochs(codes, training=training, layout=layout, event=event, state=state, noise=SampledNoise(SecureBytes()))
     assert len(seen) == training.epochs_per_draw * training.batches == 15
     epochs = [seen[start : start + 5] for start in range(0, 15, 5)]
     for epoch in epochs:
         assert Counter(row for batch in epoch for row in batch) == Counter(range(200))
     assert epochs[0] != epochs[1] != epochs[2]
     seen.clear()
-    noisy_epochs(codes[:0], training=training, layout=layout, event=event, state=state, source=SecureBytes())
+    noisy_epochs(
+        codes[:0], training=training, layout=layout, event=event, state=state, noise=SampledNoise(SecureBytes())
+    )
     assert seen == [[]] * 15
 
 
@@ -184,5 +187,5 @@ def apart(there: NDArray[np.float64], not_there: NDArray[np.float64]) -> float:
 def test_a_table_without_rows_is_trained_on_like_any_other(made: Any, sqlite_place: Place) -> None:
     """Whether there was a row must not show in a training that fails."""
     noise = NOISES[0]
-    drawn = granted(sqlite_place, made, noise).perturb(private(ROWS[:0]), made, noise=noise, key="p")
+    drawn = granted(sqlite_place, made, noise).draw(ParameterQuery(private(ROWS[:0]), made, noise), key="p")
     assert [each.values.size for each in drawn] == [COUNT] * made.draws

@@ -16,7 +16,8 @@ from scipy.stats import beta, norm
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.accounting.second_backend import pld_epsilon
-from privacy.grant.samplers.private_training import noisy_step
+from privacy.grant.queries.training import noisy_step
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
@@ -39,7 +40,9 @@ def moved(codes: NDArray[np.uint8], plan: TrainingPlan, source: SecureBytes) -> 
     execution = Execution("cpu")
     session = Session(SGD, LAYOUT, START, step=0, steps=plan.steps, execution=execution)
     for _ in range(plan.steps):
-        noisy_step(session, codes, plan=plan, clipped_to=plan.clipped_to(START.parameters.size), source=source)
+        noisy_step(
+            session, codes, plan=plan, clipped_to=plan.clipped_to(START.parameters.size), noise=SampledNoise(source)
+        )
     went = START.parameters.astype(np.float64) - session.state().parameters
     return np.asarray(went / 0.1 / float(plan.clipping_norm))
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from contracts.errors import Finding
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.ledger import Ledger
@@ -131,7 +132,7 @@ def grow(place: Place) -> Ledger:
     """A ledger with two published versions, a returned charge, a reserved one, and two checkpoints of its own."""
     ledger = ledger_with_account(place)
     ledger.reserve(request("run-1"))
-    open_grant(ledger, "run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
+    open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key="a")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "e" * 64)
     ledger.prove("run-1", SIGNER)

@@ -16,6 +16,7 @@ import pytest
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.entry_rules import Lifecycle
 from tests.privacy.conftest import Databases
@@ -153,12 +154,12 @@ def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Ca
     ledger.open_account(terms(calculus, block="2025"))
     ledger.reserve(request("run-1", noise=(HALF, *SMALL)))
     grant = open_grant(ledger, "run-1")
-    grant.measure(Counted(np.zeros(3, np.int64)).handle, noise=SMALL[0], key="a")
+    grant.draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, SMALL[0]), key="a")
     for run_key in ("run-2", "run-3"):
         ledger.reserve(request(run_key, noise=laplace(0.1)))
     ledger.return_charge("run-2")
     ledger.open_account(terms(calculus, block="lifetime"))
-    grant.measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="b")
+    grant.draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key="b")
     ledger.return_charge("run-3")
     ledger.reserve(request("run-3", noise=laplace(0.1)))
     ledger.allocate_version("run-1")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from contracts.release.tables.levels import levels_of
 from contracts.release.tables.product import TableSpec
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
@@ -82,7 +83,7 @@ def test_a_snapshot_counts_a_table_at_a_coarser_resolution(table, contract, code
 def _measured(grant: Grant, cells: list[int], level: str = "pairs", key: str = "table:a/pairs") -> np.ndarray:
     counts = Counted(np.array([5, 6, 7, 8], dtype=np.int64), ("age",)).handle
     coarser = Coarsening(level, (2,), np.array(cells))
-    return grant.measure(counts.coarser(coarser), noise=HALF, key=key).values
+    return grant.draw(MarginalQuery(counts.coarser(coarser), HALF), key=key).values
 
 
 def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: NewPlace) -> None:
@@ -95,7 +96,9 @@ def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: 
         with pytest.raises(LedgerRefusal, match="as it was drawn before"):
             _measured(grant, cells, level)
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
-        grant.measure(Counted(np.array([5, 6], dtype=np.int64), ("age",)).handle, noise=HALF, key="table:a/pairs")
+        grant.draw(
+            MarginalQuery(Counted(np.array([5, 6], dtype=np.int64), ("age",)).handle, HALF), key="table:a/pairs"
+        )
 
 
 def test_a_level_that_is_not_planned_is_refused_before_anything_is_read(new_place: NewPlace) -> None:
@@ -103,7 +106,7 @@ def test_a_level_that_is_not_planned_is_refused_before_anything_is_read(new_plac
     counted = Counted(np.array([5, 6, 7, 8], dtype=np.int64), ("age",))
     handle = counted.handle.coarser(Coarsening("pairs", (2,), np.array([0, 0, 1, 1])))
     with pytest.raises(GrantExceeded, match="not planned"):
-        grant.measure(handle, noise=LaplaceNoise(Fraction(1, 1000)), key="table:a/pairs")
+        grant.draw(MarginalQuery(handle, LaplaceNoise(Fraction(1, 1000))), key="table:a/pairs")
     assert counted.opened == 0
 
 

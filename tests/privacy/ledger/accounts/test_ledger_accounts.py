@@ -15,6 +15,7 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise
@@ -258,7 +259,7 @@ def test_a_grant_goes_on_while_an_account_is_opened_beside_it(place: Place) -> N
     grant = open_grant(ledger, "run-1")
     ledger.open_account(terms(block="2026"))
     for key, holder in (("a", grant), ("b", open_grant(ledger, "run-1"))):
-        holder.measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key=key)
+        holder.draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key=key)
     assert spent(ledger) == {"people-2026": 1, "people-2026-Q4": 1}
     assert ledger.verify() == []
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
@@ -174,7 +175,7 @@ def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkp
         ledger.open_account(terms(block=block))
     bind(ledger, "2024-Q4", source="file:autumn")
     ledger.reserve(request(account="people-2024-Q4", source="file:autumn"))
-    open_grant(ledger, "run-1").measure(Counted(np.zeros(4, np.int64)).handle, noise=HALF, key="a")
+    open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(4, np.int64)).handle, HALF), key="a")
     ledger.allocate_version("run-1")
     ledger.record_publication("run-1", "e" * 64)
     proof = json.loads(json.dumps(ledger.prove("run-1", SIGNER)))

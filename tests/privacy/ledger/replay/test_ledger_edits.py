@@ -19,6 +19,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import books
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.merkle import root
@@ -394,7 +395,7 @@ def run(ledger: Ledger, tried: str) -> object:
         return ledger.return_charge(tried.removeprefix("return "))
     if tried == "run-1":
         ledger.reserve(request("run-1"))
-        return open_grant(ledger, "run-1").measure(Counted(np.zeros(3, np.int64)).handle, noise=HALF, key="a")
+        return open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key="a")
     key, source = ("run-5", "copy") if tried == "copy" else (tried, SOURCE)
     ledger.reserve(request(key, noise=SMALL, source=source))
     open_grant(ledger, key)

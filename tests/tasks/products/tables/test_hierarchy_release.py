@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
 from tasks.records.record_schema import record_schema
@@ -109,7 +110,9 @@ def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: 
     grant, contract = open_grant(ledger, first.run_key), first.contract
     rows = made_up_rows(contract, 10)
     measured = [
-        grant.measure(counted(contract, draw.clique, rows).coarser(draw.coarsening), noise=draw.noise, key=draw.key)
+        grant.draw(
+            MarginalQuery(counted(contract, draw.clique, rows).coarser(draw.coarsening), draw.noise), key=draw.key
+        )
         for draw in first.plan.draws
     ]
     (table,), (before,) = refine(first.spec.product, first.plan, contract, measured), first.tables

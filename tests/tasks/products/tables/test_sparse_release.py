@@ -21,6 +21,7 @@ from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.grant.grant import open_grant
+from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
@@ -195,11 +196,8 @@ def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) ->
 
     counts = MadeUpCounts(first.contract, made_up_rows(first.contract, scenario.rows))
     total = int(first.total.values) if first.total is not None else None
-    again = grant.measure_sparse(
-        counts.sparse(draw.clique),
-        noise=draw.noise,
-        key=draw.key,
-        until=draw.sparse.depth(total),  # type: ignore[arg-type]
+    again = grant.draw(
+        SparseMarginalQuery(counts.sparse(draw.clique), draw.noise, draw.sparse.depth(total)), key=draw.key
     )
     ledger.close()
     drawn = first.tables[0].measurement

@@ -30,6 +30,7 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
 from privacy.accounting.amounts import PICO
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import noise_event
 from privacy.private_table import PrivateTable, snapshot_mark
@@ -290,8 +291,7 @@ def test_a_spark_that_dies_while_it_counts_costs_no_draw(
                 grant = granted(ledger, table, contract, draws=len(names))
                 counts = SnapshotCounts(table, contract)
                 return [
-                    grant.measure(counts.marginal((name,)), noise=HALF, key=name, minimum_frequency=None).sha256
-                    for name in names
+                    grant.draw(MarginalQuery(counts.marginal((name,)), HALF, None), key=name).sha256 for name in names
                 ]
         finally:
             assert table.engine is not None

@@ -1,4 +1,4 @@
-"""Noise on parameters, or on their changes batch by batch: only a grant calls this (law 1).
+"""Parameters of a network with noise on them, or on their changes batch by batch.
 
 A parameter, or the change of one in a batch, is clamped to its range, rounded to one of its `STEPS` + 1 points, gets
 whole-numbered noise, and is clamped again (theorems 3 and 4). What is clamped twice moves by at most `STEPS` whatever
@@ -7,67 +7,92 @@ the rows are, also where they made the training overflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import assert_never
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.arrays import Floats, Unsigned
-from privacy.grant.arguments.parameter_arguments import checked_perturbation, draw_requests
-from privacy.grant.durable_draws import DurableDraws
-from privacy.grant.measurement import ParameterMeasurement
+from privacy.grant.measurement import Drawn, ParameterMeasurement
+from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage, interval_names
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
-from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, Perturbation, VectorEvent
+from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, VectorEvent, perturbation_digest
 from privacy.learning.rows import PrivateRows
-from privacy.ledger.terms import ChargeRequest
-from privacy.marginals.sensitivity import Noise
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
-from privacy.noise.random_bytes import RandomBytes
-
-OnEpoch = Callable[[int, int], None]
-"""Told how many draws of how many are done; never anything about the data."""
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 
 
-def silent(done: int, draws: int) -> None:
-    """Tell nobody."""
+@dataclass(frozen=True)
+class ParameterQuery(Query[tuple[ParameterMeasurement, ...]]):
+    """Noise on every parameter, or on every change of one; the last draw holds the parameters.
 
+    Args:
+        rows: handle on the rows.
+        perturbation: what is trained, and where the noise comes in.
+        noise: epsilon of each parameter by itself (Laplace), or rho of all together (Gaussian).
+    Privacy: `perturbation.event` a draw: the joint loss of all parameters, in either relation.
+    """
 
-def perturbed(
-    rows: PrivateRows,
-    perturbation: Perturbation,
-    noise: Noise,
-    key: str,
-    request: ChargeRequest,
-    once: DurableDraws,
-    source: RandomBytes,
-    progress: OnEpoch,
-) -> tuple[ParameterMeasurement, ...]:
-    """Make, or replay, the draws of a training one after the other; see `Grant.perturb`."""
-    copied, layout = checked_perturbation(rows, perturbation, noise)
-    made: list[ParameterMeasurement] = []
-    state = initial_vector(copied.training.widths, copied.training.seed)
-    for place, each in enumerate(draw_requests(copied, layout, noise, rows_per_unit=request.rows_per_unit, key=key)):
-        event = copied.event(noise, rows_per_unit=request.rows_per_unit)
-        make: Callable[[Unsigned], NDArray[np.int64]]
-        if isinstance(copied, ParameterRelease):
-            make = partial(noisy_parameters, release=copied, layout=layout, event=event, source=source)
-        else:
-            make = partial(noisy_epochs, training=copied, layout=layout, event=event, state=state, source=source)
-        draw = once.drawn(each, (rows,), rows._read, make)
-        made.append(ParameterMeasurement(each.key, copied, place, draw.values, event, draw.number, draw.sha256))
-        state = draw.values.view(np.float64)
-        progress(place + 1, copied.draws)
-    return tuple(made)
+    rows: PrivateRows
+    perturbation: ParameterRelease | DeltaTraining
+    noise: LaplaceNoise | GaussianNoise
+    kind: ClassVar[str] = "parameters"
+
+    @property
+    def handles(self) -> tuple[PrivateRows]:
+        """The rows."""
+        return (self.rows,)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Name the draws."""
+        return interval_names(key, self.perturbation.draws)
+
+    def check(self, relation: Relation) -> None:
+        """Refuse a network that does not fit the rows.
+
+        Raises:
+            CannotTrain: with what fits.
+        """
+        self.perturbation.training.check(self.rows.layout)
+
+    def event(self, relation: Relation) -> VectorEvent:
+        """Return the cost of a draw: the joint loss of all parameters."""
+        return self.perturbation.event(self.noise, rows_per_unit=relation.rows_per_unit)
+
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
+        """Return the digests of what is trained and of the layout, and which draw it is."""
+        told = {"perturbation": perturbation_digest(self.perturbation), "layout": self.rows.layout.digest}
+        return {**told, "interval": place}
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: VectorEvent, noise: NoiseSource, stage: Stage
+    ) -> NDArray[np.int64]:
+        """Train and add noise, or go on from the checkpoint before with noise in every batch."""
+        training, layout = self.perturbation.training, self.rows.layout
+        match self.perturbation:
+            case ParameterRelease():
+                drawn = noisy_parameters(exact[0], release=self.perturbation, layout=layout, event=event, noise=noise)
+            case DeltaTraining():
+                before = stage.before
+                state = initial_vector(training.widths, training.seed) if before is None else before.view(np.float64)
+                changes = self.perturbation
+                drawn = noisy_epochs(exact[0], training=changes, layout=layout, event=event, state=state, noise=noise)
+        stage.progress(stage.place + 1, self.perturbation.draws)
+        return drawn
+
+    def result(self, event: VectorEvent, drawn: tuple[Drawn, ...]) -> tuple[ParameterMeasurement, ...]:
+        """Return the draws in order, with what each cost."""
+        return tuple(
+            ParameterMeasurement(each.key, self.perturbation, place, each.values, event, each.number, each.sha256)
+            for place, each in enumerate(drawn)
+        )
 
 
 def noisy_parameters(
-    codes: Unsigned, *, release: ParameterRelease, layout: RowLayout, event: VectorEvent, source: RandomBytes
+    codes: Unsigned, *, release: ParameterRelease, layout: RowLayout, event: VectorEvent, noise: NoiseSource
 ) -> NDArray[np.int64]:
     """Train without noise, and return every parameter clamped, with noise, and clamped again, in steps of its range.
 
@@ -87,7 +112,7 @@ def noisy_parameters(
         seed=training.seed,
     )
     steps = clamped_steps(trained, *release.ranges)
-    return _noisy_steps(steps, event=event, source=source)
+    return _noisy_steps(steps, event=event, noise=noise)
 
 
 def noisy_epochs(
@@ -97,7 +122,7 @@ def noisy_epochs(
     layout: RowLayout,
     event: VectorEvent,
     state: Floats,
-    source: RandomBytes,
+    noise: NoiseSource,
 ) -> NDArray[np.int64]:
     """Train on noisy changes for the epochs of one draw, and return the parameters as int64 words.
 
@@ -108,17 +133,17 @@ def noisy_epochs(
     rows, targets = vectors_of(codes, layout, plain.label)
     vector = state.copy()
     for _ in range(training.epochs_per_draw):
-        places = assigned(rows.shape[0], training.batches, source)
+        places = assigned(rows.shape[0], training.batches, noise)
         order = np.argsort(places, kind="stable")
         ends = np.searchsorted(places[order], np.arange(training.batches + 1))
         for start, stop in pairwise(ends):
             chosen = order[start:stop]
-            noisy_step(vector, rows[chosen], targets[chosen], training=training, event=event, source=source)
+            noisy_step(vector, rows[chosen], targets[chosen], training=training, event=event, noise=noise)
     return vector.view(np.int64).copy()
 
 
 def noisy_step(
-    vector: Floats, rows: Floats, targets: Floats, *, training: DeltaTraining, event: VectorEvent, source: RandomBytes
+    vector: Floats, rows: Floats, targets: Floats, *, training: DeltaTraining, event: VectorEvent, noise: NoiseSource
 ) -> None:
     """Move the parameters by one batch: its changes clamped, noisy, clamped again (theorem 4; equations 5 and 6)."""
     plain = training.training
@@ -126,7 +151,7 @@ def noisy_step(
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = _limited(*delta_ranges(layers), training.limits)
         steps = clamped_steps(batch_deltas(layers, rows, targets), low, high)
-        steps = _noisy_steps(steps, event=event, source=source)
+        steps = _noisy_steps(steps, event=event, noise=noise)
         delta = low + (high - low) * (steps / STEPS)
         regular = as_layers(np.zeros_like(vector), plain.widths)
         for (weights, _), (into, _) in zip(layers, regular, strict=True):
@@ -153,26 +178,15 @@ def clamped_steps(values: Floats, low: Floats, high: Floats) -> NDArray[np.int64
     return steps
 
 
-def _noisy_steps(steps: NDArray[np.int64], *, event: VectorEvent, source: RandomBytes) -> NDArray[np.int64]:
+def _noisy_steps(steps: NDArray[np.int64], *, event: VectorEvent, noise: NoiseSource) -> NDArray[np.int64]:
     """Add noise to every number, and clamp again."""
-    noisy: NDArray[np.int64] = steps + vector_noise(steps.size, event=event, source=source)
+    noisy: NDArray[np.int64] = steps + noise.integers(steps.size, event=event)
     return noisy.clip(0, STEPS)
 
 
-def vector_noise(size: int, *, event: VectorEvent, source: RandomBytes) -> NDArray[np.int64]:
-    """Draw the noise of so many numbers."""
-    match event:
-        case DiscreteLaplaceVector(inverse_scale=inverse_scale):
-            return discrete_laplace(size, inverse_scale=inverse_scale, source=source)
-        case DiscreteGaussian(sigma_squared=sigma_squared):
-            return discrete_gaussian(size, sigma_squared=sigma_squared, source=source)
-        case _:
-            assert_never(event)
-
-
-def assigned(rows: int, batches: int, source: RandomBytes) -> NDArray[np.int64]:
+def assigned(rows: int, batches: int, noise: NoiseSource) -> NDArray[np.int64]:
     """Draw a batch for every row by itself; that other rows are there changes nothing of it."""
-    words = source.take(8 * rows).view(np.uint64)
+    words = noise.take(8 * rows).view(np.uint64)
     return (words % np.uint64(batches)).astype(np.int64)
 
 

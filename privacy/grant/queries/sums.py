@@ -1,0 +1,91 @@
+"""Noisy sums of bounded vectors over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.accounting.events import DiscreteGaussian
+from privacy.arrays import Unsigned
+from privacy.grant.measurement import Drawn, SumMeasurement
+from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.learning.layout import RowLayout
+from privacy.learning.moments import Moments, sum_event
+from privacy.learning.rows import PrivateRows
+from privacy.marginals.sensitivity import GaussianNoise
+from privacy.marginals.uncertainty import variance
+
+
+@dataclass(frozen=True)
+class SumQuery(Query[SumMeasurement]):
+    """Noisy sums over rows, one number for each of the statistic's.
+
+    Args:
+        rows: handle on the rows.
+        statistic: what is added up.
+        noise: the cost of the noise.
+    """
+
+    rows: PrivateRows
+    statistic: Moments
+    noise: GaussianNoise
+    kind: ClassVar[str] = "sums"
+
+    @property
+    def handles(self) -> tuple[PrivateRows]:
+        """The rows."""
+        return (self.rows,)
+
+    def check(self, relation: Relation) -> None:
+        """Refuse a statistic of other rows.
+
+        Raises:
+            ValueError: with what the rows have.
+        """
+        check_statistic(self.statistic, self.rows.layout)
+
+    def event(self, relation: Relation) -> DiscreteGaussian:
+        """Return the event of the noise; the bound of a change is the statistic's."""
+        terms = {"adjacency": relation.adjacency, "rows_per_unit": relation.rows_per_unit}
+        return sum_event(self.statistic, self.noise, **terms)  # type: ignore[arg-type]
+
+    def identity(self, relation: Relation, place: int) -> Mapping[str, Any]:
+        """Return the digests of the statistic and of how rows lie."""
+        return {"statistic": self.statistic.digest, "layout": self.rows.layout.digest}
+
+    def sample(
+        self, exact: tuple[Any, ...], *, event: DiscreteGaussian, noise: NoiseSource, stage: Stage
+    ) -> NDArray[np.int64]:
+        """Add up over rows, and add noise to every number."""
+        return noisy_sums(exact[0], statistic=self.statistic, layout=self.rows.layout, event=event, noise=noise)
+
+    def result(self, event: DiscreteGaussian, drawn: tuple[Drawn, ...]) -> SumMeasurement:
+        """Return the noisy sums with what they cost."""
+        (draw,) = drawn
+        entered = draw.number, draw.sha256
+        return SumMeasurement(draw.key, self.statistic, draw.values, event, variance(event), *entered)
+
+
+def check_statistic(statistic: Moments, layout: RowLayout) -> None:
+    """Refuse a statistic of other rows.
+
+    Raises:
+        ValueError: with what the rows have.
+    """
+    statistic.embedding.check(layout)
+    statistic.groups.check(statistic.embedding, layout)
+
+
+def noisy_sums(
+    codes: Unsigned, *, statistic: Moments, layout: RowLayout, event: DiscreteGaussian, noise: NoiseSource
+) -> NDArray[np.int64]:
+    """Add up a statistic over rows, and add the event's noise to every number; int64, shape (length,).
+
+    Privacy: that of the event, for every change within the statistic's bound (`privacy.learning.moments`).
+    """
+    exact = statistic.total(codes, layout)
+    return exact + noise.integers(exact.size, event=event)

@@ -1,1 +1,0 @@
-"""How each kind of query is counted and drawn; the grant alone imports it."""
