@@ -22,7 +22,7 @@ from benchmarks._neural_tables import Codes, Table
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
 from privacy.arrays import Singles
-from privacy.grant.measurement import Drawn
+from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.training import TrainingQuery
 
@@ -160,7 +160,7 @@ def _recorded() -> Iterator[list[Singles]]:
     real = TrainingQuery.inspect
     found: list[Singles] = []
 
-    def inspected(query: TrainingQuery, drawn: Drawn, place: int) -> None:
+    def inspected(query: TrainingQuery, drawn: DurableDraw, place: int) -> None:
         found.append(query._state(drawn.values).trained.copy())
         real(query, drawn, place)
 

@@ -23,7 +23,7 @@ from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.exact_types import rebuilt
 from privacy.grant.measurement import DrawRequest
 from privacy.grant.queries.kinds import query_kinds
-from privacy.grant.queries.query import Handle, Progress, Query, Relation, ResultT, Stage, silent
+from privacy.grant.queries.query import DrawStage, Handle, Progress, Query, Relation, ResultT, silent
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.grant.sites.site_draws import FederatedDraws
 from privacy.learning.rows import PrivateRows
@@ -110,14 +110,14 @@ class Grant(FederatedDraws):
         drawn: list[Draw] = []
         for place, name in enumerate(own.names(key)):
             told = DelayedProgress(progress)
-            stage = Stage(relation, place, drawn[-1].values if drawn else None, told.tell)
+            stage = DrawStage(relation, place, drawn[-1].values if drawn else None, told.tell)
             drawn.append(self._drawn(own, name, stage, prefix=key))
             told.raise_what_it_raised()
             own.inspect(drawn[-1], place)
         answer: ResultT = own.result(own.event(relation), tuple(drawn))
         return answer
 
-    def _drawn(self, own: Query[Any], name: str, stage: Stage, *, prefix: str) -> Draw:
+    def _drawn(self, own: Query[Any], name: str, stage: DrawStage, *, prefix: str) -> Draw:
         """Make, or replay, one draw of a query that is the grant's own."""
         event = own.event(stage.relation)
         asked = DrawRequest(name, own.clique, event, own.identity(stage.relation, stage.place))

@@ -43,7 +43,7 @@ class CellListing(Protocol):
         ...
 
 
-class Drawn(Protocol):
+class DurableDraw(Protocol):
     """A durable draw, whether it was made just now, before, or was published."""
 
     @property

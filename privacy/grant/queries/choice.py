@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from contracts.canonical import digest
 from privacy.accounting.events import ExponentialMechanism
-from privacy.grant.measurement import Drawn, Selection
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.measurement import DurableDraw, Selection
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore, score_of
 
@@ -76,13 +76,13 @@ class ChoiceQuery(Query[Selection]):
         return max(candidate.score.sensitivity(*terms) for candidate in self.candidates)
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: ExponentialMechanism, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: ExponentialMechanism, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
         """Choose by exact scores; the place of the choice, shape (1,)."""
         scores = [score_of(each.score, counts) for each, counts in zip(self.candidates, exact, strict=True)]
         return choice(scores, epsilon=self.epsilon, sensitivity=self.sensitivity(stage.relation), noise=noise)
 
-    def result(self, event: ExponentialMechanism, drawn: tuple[Drawn, ...]) -> Selection:
+    def result(self, event: ExponentialMechanism, drawn: tuple[DurableDraw, ...]) -> Selection:
         """Return which candidate was chosen, with what it cost."""
         (draw,) = drawn
         index = int(draw.values[0])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise
-from privacy.grant.measurement import Drawn, Measurement
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.measurement import DurableDraw, Measurement
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
@@ -63,12 +63,12 @@ class MarginalQuery(Query[Measurement]):
         return identity
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: CountNoise, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
         """Add noise to every cell, and suppress what the rule says."""
         return noisy_counts(exact[0], event=event, threshold=self.threshold(event), noise=noise)
 
-    def result(self, event: CountNoise, drawn: tuple[Drawn, ...]) -> Measurement:
+    def result(self, event: CountNoise, drawn: tuple[DurableDraw, ...]) -> Measurement:
         """Return the noisy marginal with what it cost."""
         (draw,) = drawn
         threshold, entered = self.threshold(event), (draw.number, draw.sha256)

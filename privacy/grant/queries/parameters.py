@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats, Unsigned
-from privacy.grant.measurement import Drawn, ParameterMeasurement
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage, interval_names
+from privacy.grant.measurement import DurableDraw, ParameterMeasurement
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation, interval_names
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
 from privacy.learning.layout import RowLayout
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, VectorEvent, perturbation_digest
@@ -68,7 +68,7 @@ class ParameterQuery(Query[tuple[ParameterMeasurement, ...]]):
         return {**told, "interval": place}
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: VectorEvent, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: VectorEvent, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
         """Train and add noise, or go on from the checkpoint before with noise in every batch."""
         training, layout = self.perturbation.training, self.rows.layout
@@ -83,7 +83,7 @@ class ParameterQuery(Query[tuple[ParameterMeasurement, ...]]):
         stage.progress(stage.place + 1, self.perturbation.draws)
         return drawn
 
-    def result(self, event: VectorEvent, drawn: tuple[Drawn, ...]) -> tuple[ParameterMeasurement, ...]:
+    def result(self, event: VectorEvent, drawn: tuple[DurableDraw, ...]) -> tuple[ParameterMeasurement, ...]:
         """Return the draws in order, with what each cost."""
         return tuple(
             ParameterMeasurement(each.key, self.perturbation, place, each.values, event, each.number, each.sha256)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, PrivacyEvent
-from privacy.grant.measurement import Drawn
+from privacy.grant.measurement import DurableDraw
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.refine.sparse import SparseTable
@@ -53,7 +53,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Stage:
+class DrawStage:
     """Under which relation a draw is made, which one of its query it is, and what came of the one before.
 
     Args:
@@ -166,17 +166,17 @@ class Query(ABC, Generic[ResultT]):
         """Return, as JSON values, what else a run that resumes must ask for again at one of its draws."""
 
     @abstractmethod
-    def sample(self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: Stage) -> DrawnValues:
+    def sample(self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: DrawStage) -> DrawnValues:
         """Return what may be written down of the numbers behind the handles, in their order.
 
         Privacy: that of the event. Only a grant calls this, with exact numbers (law 1).
         """
 
-    def inspect(self, drawn: Drawn, place: int) -> None:
+    def inspect(self, drawn: DurableDraw, place: int) -> None:
         """Stop where a durable draw shows that the next ones would be of no use. Post-processing."""
 
     @abstractmethod
-    def result(self, event: Any, drawn: tuple[Drawn, ...]) -> ResultT:
+    def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> ResultT:
         """Return durable draws as whoever asked sees them."""
 
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteLaplace
-from privacy.grant.measurement import Drawn, SparseMeasurement
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.measurement import DurableDraw, SparseMeasurement
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.marginals.uncertainty import variance
@@ -80,12 +80,12 @@ class SparseMarginalQuery(Query[SparseMeasurement]):
         return {"listed_from_cells": self.counts.cells}
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: DiscreteLaplace, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: DiscreteLaplace, noise: NoiseSource, stage: DrawStage
     ) -> SparseTable:
         """Draw the noisy cells at or above a threshold, and lower it as `until` says."""
         return draw_listed(exact[0], cells=self.counts.cells, event=event, until=self.until, noise=noise)
 
-    def result(self, event: DiscreteLaplace, drawn: tuple[Drawn, ...]) -> SparseMeasurement:
+    def result(self, event: DiscreteLaplace, drawn: tuple[DurableDraw, ...]) -> SparseMeasurement:
         """Return the listed cells with what they cost."""
         (draw,) = drawn
         if draw.listing is None:

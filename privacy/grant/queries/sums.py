@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Unsigned
-from privacy.grant.measurement import Drawn, SumMeasurement
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.measurement import DurableDraw, SumMeasurement
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments, sum_event
 from privacy.learning.rows import PrivateRows
@@ -58,12 +58,12 @@ class SumQuery(Query[SumMeasurement]):
         return {"statistic": self.statistic.digest, "layout": self.rows.layout.digest}
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: DiscreteGaussian, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: DiscreteGaussian, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
         """Add up over rows, and add noise to every number."""
         return noisy_sums(exact[0], statistic=self.statistic, layout=self.rows.layout, event=event, noise=noise)
 
-    def result(self, event: DiscreteGaussian, drawn: tuple[Drawn, ...]) -> SumMeasurement:
+    def result(self, event: DiscreteGaussian, drawn: tuple[DurableDraw, ...]) -> SumMeasurement:
         """Return the noisy sums with what they cost."""
         (draw,) = drawn
         entered = draw.number, draw.sha256

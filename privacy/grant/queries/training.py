@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from contracts.canonical import digest
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.arrays import Unsigned
-from privacy.grant.measurement import Drawn
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage, interval_names
+from privacy.grant.measurement import DurableDraw
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation, interval_names
 from privacy.learning.errors import CannotTrain, TrainingDiverged
 from privacy.learning.execution import Execution
 from privacy.learning.learners import Classifier, ClusteredModel, LatentModel, learner_digest, parameters_of
@@ -93,7 +93,7 @@ class TrainingQuery(Query[Trained]):
         }
 
     def sample(
-        self, exact: tuple[Any, ...], *, event: PoissonSampledGaussian, noise: NoiseSource, stage: Stage
+        self, exact: tuple[Any, ...], *, event: PoissonSampledGaussian, noise: NoiseSource, stage: DrawStage
     ) -> NDArray[np.int64]:
         """Make the steps from one checkpoint to the next; return what the checkpoint holds."""
         plan, size = self.plan, parameters_of(self.learner)
@@ -103,7 +103,7 @@ class TrainingQuery(Query[Trained]):
             stage.progress(first + done, plan.steps)
         return packed(session.state().to_vector())
 
-    def inspect(self, drawn: Drawn, place: int) -> None:
+    def inspect(self, drawn: DurableDraw, place: int) -> None:
         """Stop where a released checkpoint is of no use.
 
         Raises:
@@ -117,7 +117,7 @@ class TrainingQuery(Query[Trained]):
                 "rate"
             )
 
-    def result(self, event: PoissonSampledGaussian, drawn: tuple[Drawn, ...]) -> Trained:
+    def result(self, event: PoissonSampledGaussian, drawn: tuple[DurableDraw, ...]) -> Trained:
         """Return the last checkpoint's parameters, with the keys of all."""
         last, keys = drawn[-1], tuple(each.key for each in drawn)
         state = self._state(last.values)

@@ -112,7 +112,7 @@ class PublishedDraws:
             query = compare(query, draw, place, self._values)
             values = self._values.noisy.get(name, np.empty(0, np.int64))
             chosen = values if draw.index is None else np.array([draw.index])
-            published.append(Published(name, draw.number, draw.clique, chosen, draw.sha256))
+            published.append(PublishedDraw(name, draw.number, draw.clique, chosen, draw.sha256))
         return query.result(event, tuple(published))
 
     def _skip_lost(self, name: str) -> None:
@@ -132,7 +132,7 @@ class PublishedDraws:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDraw:
     """A draw as it was published, in the place of one that a grant has just made.
 
     Args:

@@ -19,10 +19,10 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import ZeroConcentrated
 from privacy.grant.exact_types import rebuilt
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.measurement import Drawn
+from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.query import NoiseSource, Query, Relation, Stage
+from privacy.grant.queries.query import NoiseSource, Query, Relation, DrawStage
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
@@ -200,10 +200,12 @@ class Cheap(Query[int]):
     def identity(self, relation: Relation, place: int) -> dict[str, Any]:
         return {}
 
-    def sample(self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: Stage) -> NDArray[np.int64]:
+    def sample(
+        self, exact: tuple[Any, ...], *, event: Any, noise: NoiseSource, stage: DrawStage
+    ) -> NDArray[np.int64]:
         return np.asarray(exact[0])
 
-    def result(self, event: Any, drawn: tuple[Drawn, ...]) -> int:
+    def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> int:
         return 0
 
 
