@@ -22,7 +22,7 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.query import NoiseSource, Query, Relation, DrawStage
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
