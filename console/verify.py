@@ -15,8 +15,7 @@ from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding
 from tasks import verify as verification
-from tasks.verification.outcomes import VerificationReport
-from tasks.verification.words import NOT_COMPARED, NOTE
+from tasks.verification.outcomes import NOT_COMPARED, NOTE, VerificationReport
 
 VerifiedVersion = Annotated[
     Path, typer.Argument(metavar="VERSION_DIR", help="A version folder, such as releases/NAME/v1.")

@@ -46,13 +46,9 @@ from tasks.records.strict_json import printable, read_json
 from tasks.storage.progress import Bar, step
 from tasks.storage.version_folders import MANIFEST, PROOF
 from tasks.verification.auditor_record import check_sealed
-from tasks.verification.catalogue_digests import check_catalogue, check_headings
 from tasks.verification.data_files.parquet_footer import check_footers
 from tasks.verification.data_files.part_checks import check_parts
-from tasks.verification.data_files.rewriting import check_written
-from tasks.verification.descriptions import check_descriptions
 from tasks.verification.draws.charged_noise import MOST_MOVES
-from tasks.verification.explanations import check_told
 from tasks.verification.files.version_folder import (
     Sealed,
     VersionFolder,
@@ -65,7 +61,6 @@ from tasks.verification.files.version_folder import (
 )
 from tasks.verification.guarantee.account_checks import check_accounts
 from tasks.verification.guarantee.claim_checks import check_amounts, check_claim
-from tasks.verification.guarantee.posterior_checks import check_learnable
 from tasks.verification.inclusion import (
     JournalledRun,
     check_inclusion,
@@ -74,15 +69,13 @@ from tasks.verification.inclusion import (
     check_signature,
     read_run,
 )
-from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport
+from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES, RuleOutcome, VerificationReport, Words
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.public_keys import KEY, read_public_key
 from tasks.verification.recompute.effort import MOST_TERMS
 from tasks.verification.record_identity import check_charge, check_identity
-from tasks.verification.stated_errors import check_expected_errors
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
-from tasks.verification.words import Words, check_words
 
 __all__ = ["read_public_key", "verify"]
 
@@ -234,6 +227,10 @@ class _Verification:
         return self._close(findings)
 
     def _check_record(self) -> None:
+        from tasks.verification.explanations import check_told
+        from tasks.verification.guarantee.posterior_checks import check_learnable
+        from tasks.verification.stated_errors import check_expected_errors
+
         value, _, findings = self._read(RECORD)
         read = None if value is None else read_record(value, where=RECORD, manifest_name=MANIFEST)
         self._product, wrong = read or (None, [])
@@ -285,6 +282,8 @@ class _Verification:
 
     def _check_made(self) -> None:
         """Check rules 8 and 9."""
+        from tasks.verification.data_files.rewriting import check_written
+
         made = None
         if self._manifest is None or not self._signed:
             why = ("the tables: without a signed manifest they are not opened",)
@@ -326,10 +325,15 @@ class _Verification:
     def _check_words(self) -> None:
         """Check fields and pages once all before them holds."""
         if all(done.passed for done in self._checks) and self._product and self._proof and self._manifest:
+            from tasks.verification.words import check_words
+
             record, manifest = self._product.record, self._manifest
             self._words = check_words(self._folder, record, self._record, self._proof, manifest, where=RECORD)
 
     def _check_catalogue(self) -> None:
+        from tasks.verification.catalogue_digests import check_catalogue, check_headings
+        from tasks.verification.descriptions import check_descriptions
+
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:
             return self._close(findings, ("the catalogue entry: it or the manifest cannot be read",))

@@ -21,7 +21,7 @@ ValueT = TypeVar("ValueT", int, Decimal, date)
 class Frozen(BaseModel):
     """A value that does not change and knows all its keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Provenance(Frozen):

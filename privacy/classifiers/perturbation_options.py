@@ -38,7 +38,7 @@ class NetworkOptions(BaseModel):
         seed: of the initial parameters; public.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     hidden: tuple[int, ...] = Field(default=(16, 16, 16), min_length=0, max_length=8)
     epochs: int = Field(default=500, ge=1, le=10**5)

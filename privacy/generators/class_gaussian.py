@@ -72,7 +72,7 @@ class ClassGaussianOptions(BaseModel):
             of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     label: str
     dimensions: int = Field(default=32, ge=1, le=1024)

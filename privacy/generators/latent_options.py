@@ -51,7 +51,7 @@ class TrainingOptions(BaseModel):
         time_limit: stop after so many seconds; the same spec run again goes on from the last checkpoint [s].
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     rows_about: int = Field(ge=1, le=10**12)
     hidden: tuple[int, ...] = Field(default=(200,), min_length=0, max_length=8)

@@ -16,7 +16,7 @@ class Options(BaseModel):
         time_limit: stop drawing after so many seconds; what has been measured by then makes the model [s].
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     noise: NoiseKind | None = None
     max_model_megabytes: float = Field(default=80, gt=0, allow_inf_nan=False)

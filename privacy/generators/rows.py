@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
 from contracts.contract.decoding import Decoded, Decoder
-from privacy.generators.generator import Model
 from privacy.marginals.seeds import PostProcessingSeed
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+    from privacy.generators.generator import Model
 
 PIECE_ROWS: Final = 2**20
 """Rows that are decoded together. The random words of a value depend on it: it belongs to the form of a release."""

@@ -26,7 +26,7 @@ class WeightedClique(BaseModel):
         weight: how much it matters, > 0.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     columns: tuple[str, ...] = Field(min_length=1)
     weight: float = Field(default=1, gt=0, le=1e6, allow_inf_nan=False)

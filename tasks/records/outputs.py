@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.tables.levels import Level
-from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.generators.generator import Fitted, Model
 from privacy.grant.measurement import (
     Measurement,
     ParameterMeasurement,
@@ -19,9 +16,14 @@ from privacy.grant.measurement import (
     SparseMeasurement,
     SumMeasurement,
 )
-from privacy.marginals.seeds import PostProcessingSeed
-from privacy.refine.sparse_tables import RefinedCells
-from privacy.refine.tables import Refined
+
+if TYPE_CHECKING:
+    from contracts.release.tables.levels import Level
+    from privacy.classifiers.classifier_model import ClassifierModel
+    from privacy.generators.generator import Fitted, Model
+    from privacy.marginals.seeds import PostProcessingSeed
+    from privacy.refine.sparse_tables import RefinedCells
+    from privacy.refine.tables import Refined
 
 EarlierCounts = Mapping[str, NDArray[np.int64]]
 

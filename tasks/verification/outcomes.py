@@ -194,3 +194,29 @@ class VerificationReport:
             "cannot_tell": list(self.cannot_tell),
             "publishers_word": list(self.word),
         }
+
+
+NOT_COMPARED: Final = (
+    "whether fields, pages, label and entries read as what is published: words by other code: not compared, go by "
+    "the statement, `replay` of record.json"
+)
+
+NOTE: Final = (
+    "MADE BY OTHER CODE: fields for people, pages, label and entries were not compared with what is published. "
+    "Go by `replay` of record.json, from which the loss was recomputed."
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What came of the check.
+
+    Args:
+        findings: what is wrong.
+        word: the record's fields that nothing was compared with: the publisher's word.
+        cannot_tell: what could not be compared at all.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    word: tuple[str, ...] = ()
+    cannot_tell: tuple[str, ...] = ()

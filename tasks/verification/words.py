@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from contracts.errors import Finding
 from tasks.records.groups.field import WITHHELD
 from tasks.records.model.version_statements import Manifest, Proof, RecordTerms
 from tasks.verification.explanations import EXACT
 from tasks.verification.fields import check_fields
 from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.outcomes import NOT_COMPARED, Words
 from tasks.verification.pages import check_pages, words_of_this_code
-
-NOT_COMPARED: Final = (
-    "whether fields, pages, label and entries read as what is published: words by other code: not compared, go by "
-    "the statement, `replay` of record.json"
-)
-
-NOTE: Final = (
-    "MADE BY OTHER CODE: fields for people, pages, label and entries were not compared with what is published. "
-    "Go by `replay` of record.json, from which the loss was recomputed."
-)
-
-
-@dataclass(frozen=True)
-class Words:
-    """What came of the check.
-
-    Args:
-        findings: what is wrong.
-        word: the record's fields that nothing was compared with: the publisher's word.
-        cannot_tell: what could not be compared at all.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    word: tuple[str, ...] = ()
-    cannot_tell: tuple[str, ...] = ()
 
 
 def check_words(

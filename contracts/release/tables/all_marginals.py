@@ -38,7 +38,9 @@ class AllMarginals(Frozen):
         weight: of each of the tables.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
     union_tag: ClassVar[str] = "all marginals"
 
     ways: Whole = Field(alias="all")

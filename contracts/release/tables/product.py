@@ -191,7 +191,9 @@ class Refine(Frozen):
     hierarchy are refined by `hierarchy`, whatever the others are refined by.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
     method: Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "auto"]
     lambda_: Lambda | None = Field(default=None, alias="lambda")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 
 from privacy.learning.learners import learner_digest, parameters_of
 from privacy.learning.trained import Trained, unpacked
-from privacy.ledger.entries import Entry
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
+
+if TYPE_CHECKING:
+    from privacy.ledger.entries import Entry
 
 CHECKPOINT_SCHEMA: Final = pa.schema(
     [

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privacy.grant.measurement import ParameterMeasurement
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
+
+if TYPE_CHECKING:
+    from privacy.grant.measurement import ParameterMeasurement
 
 PARAMETER_SCHEMA: Final = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 

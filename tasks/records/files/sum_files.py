@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.canonical import readable_json
-from privacy.grant.measurement import SumMeasurement
-from privacy.learning.moments import Moments
 from privacy.learning.written_statistics import PART_NAMES, statistic_arrays, tidy_rows
 from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
+
+if TYPE_CHECKING:
+    from privacy.grant.measurement import SumMeasurement
+    from privacy.learning.moments import Moments
 
 STATISTICS: Final = f"{MEASUREMENTS}/statistics.json"
 STATISTIC_ARRAYS: Final = f"{MEASUREMENTS}/statistics.parquet"

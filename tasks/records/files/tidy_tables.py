@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,19 +21,21 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells, digit
-from contracts.contract.column import Cells
-from contracts.contract.contract import Contract
-from contracts.contract.impossible_cells import Clique
-from contracts.contract.spreadsheet import Formulas
-from contracts.release.spec import Publish
 from contracts.release.tables.levels import level_name
-from contracts.release.tables.product import TableForm
 from contracts.release.tables.table_form import data_marks, measurement_marks
-from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.refine.sparse_tables import RefinedCells
 from privacy.refine.tables import Coarser, Refined
 from tasks.records.files.csv_rows import write_csv
-from tasks.records.outputs import ReleasedTable
+
+if TYPE_CHECKING:
+    from contracts.contract.column import Cells
+    from contracts.contract.contract import Contract
+    from contracts.contract.impossible_cells import Clique
+    from contracts.contract.spreadsheet import Formulas
+    from contracts.release.spec import Publish
+    from contracts.release.tables.product import TableForm
+    from privacy.grant.measurement import Measurement, SparseMeasurement
+    from tasks.records.outputs import ReleasedTable
 
 PIECE = 1 << 20
 """Rows that are held in memory at once."""

@@ -12,7 +12,7 @@ from tasks.records.model.version_statements import Count, Hash, StatedText, Stat
 class _Body(Statement):
     """The body of a journal entry: what is read here must be there; the ledger may write more."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
 
 
 class AccountBody(_Body):

@@ -39,7 +39,7 @@ Value = Annotated[int, Field(ge=-(2**62), le=2**62)]
 class Statement(BaseModel):
     """A part of a file: frozen, no conversions, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class FileStatement(Statement):

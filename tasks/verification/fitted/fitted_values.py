@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import Finding
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PoissonSampledGaussian
-from privacy.learning.moments import Moments
-from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
-from tasks.records.model.version_statements import Manifest
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.draw_files.checkpoint_checks import check_checkpoint
 from tasks.verification.draw_files.measurement_files import check_measured
@@ -24,6 +21,11 @@ from tasks.verification.draws.sum_draws import MOST_NORMS
 from tasks.verification.files.table_files import MEASURED, read_parquet
 from tasks.verification.files.version_folder import VersionFolder, read_published
 from tasks.verification.fitted_meaning import CHOICES, FittedEvent, FittedMeaning, choices
+
+if TYPE_CHECKING:
+    from privacy.learning.moments import Moments
+    from tasks.records.model.synthetic_statements import FittedReplay, SyntheticDraw
+    from tasks.records.model.version_statements import Manifest
 
 _OTHER_CHOICES: Final = "the choices are not those that were made and paid for: do not use this version"
 

@@ -13,7 +13,7 @@ from tasks.products.record_checks import read_record
 from tasks.records.model.version_statements import Proof, RecordTerms, read_statement
 from tasks.verification.explanations import EXACT
 from tasks.verification.fields import check_fields
-from tasks.verification.words import NOT_COMPARED
+from tasks.verification.outcomes import NOT_COMPARED
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words

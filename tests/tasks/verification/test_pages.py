@@ -14,8 +14,7 @@ from rich.console import Console
 from console.verify import _print as print_report
 from tasks.records.page.page import PAGES
 from tasks.verification import pages
-from tasks.verification.outcomes import ALL_RULES
-from tasks.verification.words import NOT_COMPARED
+from tasks.verification.outcomes import ALL_RULES, NOT_COMPARED
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, describe_again, edit, forge, told
