@@ -28,14 +28,14 @@ from benchmarks._neural_learners import ranked
 from benchmarks._neural_rows import learned, positive
 from benchmarks._neural_tables import Codes, Table, folds_of
 from benchmarks.results import Row, Setting, machine
-from privacy.federation.coordinator import Attempts
+from privacy.coordination.coordinator import Attempts
+from privacy.coordination.phased_rounds import contribute_phase, run_phases
 from privacy.federation.in_process import InProcessSites, SiteAnswer
-from privacy.federation.phased_rounds import contribute_phase, run_phases
 from privacy.federation.plan import Trust
+from privacy.federation.rounds import AttemptLost
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
-from privacy.ledger.errors import AttemptLost
 
 FOLDS: Final = 3
 ROUNDS, BATCH, RATE = 100, 4000, 0.02

@@ -18,11 +18,13 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Unsigned
+from privacy.coordination.coordinator import Attempts, train_across
 from privacy.federation.averaging import averaged
-from privacy.federation.coordinator import Attempts, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
+from privacy.federation.rounds import AttemptLost
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.across_sites import SiteShare
 from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.calibration import calibrated_multiplier
 from privacy.learning.execution import Execution
@@ -32,7 +34,6 @@ from privacy.learning.optimizer import Adam
 from privacy.learning.plan import Schedule
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, TrainingState, initial_state
-from privacy.ledger.errors import AttemptLost
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.noise.random_bytes import SecureBytes
@@ -176,4 +177,5 @@ def grant_of(folder: Path, events: tuple[PrivacyEvent, ...]) -> Grant:
 
 
 def _answer(grant: Grant, rows: PrivateRows, learner: Classifier, plan: FederatedPlan) -> Callable[[Any], Any]:
-    return lambda call: grant.contribute(rows, learner, call, plan=plan, key="fed", execution=CPU)
+    query = TrainingQuery(rows, learner, plan.training, CPU)
+    return lambda call: grant.draw(SiteShare(query, plan, call), key="fed")

@@ -8,7 +8,7 @@ Poisson's all the same. There is no such generator in the registry: it exists fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -16,13 +16,10 @@ import numpy as np
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.execution import Execution
-from privacy.learning.learners import Learner
-from privacy.learning.moments import Moments
-from privacy.learning.plan import TrainingPlan
-from privacy.learning.rows import PrivateRows
+from privacy.grant.queries.query import Progress, Query, silent
+from privacy.grant.queries.sums import SumQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.trained import Trained, packed
-from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.noise.row_normals import normals_from
 
@@ -51,24 +48,18 @@ class NoNoise:
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
 
-    def measure_sums(
-        self, rows: PrivateRows, statistic: Moments, *, noise: GaussianNoise, key: str
-    ) -> SumMeasurement:
-        """Return the exact sums, as if they were measured."""
-        values = statistic.total(rows._read(), rows.layout)
-        return SumMeasurement(key, statistic, values, DiscreteGaussian(Fraction(1), (1,)), 0.0, 0, "")
+    def draw(self, query: Query[Any], *, key: str, progress: Progress = silent) -> Any:
+        """Return exact sums, as if they were measured, or train by Adam on plain gradients."""
+        match query:
+            case SumQuery(rows=rows, statistic=statistic):
+                values = statistic.total(rows._read(), rows.layout)
+                return SumMeasurement(key, statistic, values, DiscreteGaussian(Fraction(1), (1,)), 0.0, 0, "")
+            case TrainingQuery():
+                return self._trained(query, key, progress)
+        raise TypeError(f"{query.kind}: nothing is known of it without noise")
 
-    def train(
-        self,
-        rows: PrivateRows,
-        learner: Learner,
-        *,
-        plan: TrainingPlan,
-        key: str,
-        execution: Execution,
-        progress: Callable[[int, int], None],
-    ) -> Trained:
-        """Train by Adam on plain gradients."""
+    def _trained(self, query: TrainingQuery, key: str, progress: Progress) -> Trained:
+        rows, learner, plan, execution = query.rows, query.learner, query.plan, query.execution
         from privacy.learning.training import Session, initial_state
 
         codes: Any = rows._read()

@@ -17,7 +17,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("console", "flows", "tasks", "privacy", "contracts")
 NOISE: Final = "Only the door draws noise (law 1)"
 SAMPLERS: Final = "Only the grant samples (law 1)"
-SITES: Final = "Only the grant has shares of sites drawn (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
 CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
 FITTED: Final = "What is drawn or fitted knows no ledger, no noise and no scan of rows"
@@ -34,12 +33,11 @@ REFUSED: Final = (
     ("privacy.classifiers.added", "privacy.grant.sampled_noise", SAMPLERS),
     ("privacy.grant.queries.added", "privacy.grant.sampled_noise", SAMPLERS),
     ("tasks.added", "privacy.grant.sampled_noise", SAMPLERS),
-    ("tasks.products.added", "privacy.grant.sites.count_shares", SITES),
-    ("privacy.grant.queries.added", "privacy.grant.sites.sum_shares", SITES),
     ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
     ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
     ("privacy.generators.added", "privacy.ledger.terms", FITTED),
     ("privacy.classifiers.added", "privacy.grant.grant", FITTED),
+    ("privacy.coordination.added", "privacy.noise.random_bytes", NOISE),
     ("privacy.grant.queries.added", "privacy.ledger.draw_files", FITTED),
     ("privacy.snapshots.added", "privacy.grant.measurement", ROOMS),
     ("privacy.marginals.added", "privacy.learning.rows", ROOMS),
@@ -48,7 +46,7 @@ REFUSED: Final = (
 )
 ALLOWED: Final = (
     ("privacy.grant.sampled_noise", "privacy.noise.bernoulli"),
-    ("privacy.grant.sites.permitted", "privacy.noise.lattice_shares"),
+    ("privacy.grant.grant", "privacy.noise.lattice_shares"),
 )
 
 

@@ -35,7 +35,11 @@ from privacy.federation.rounds import Call, Contribution, HasSites, lifted, resi
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.games.game import Game
 from privacy.grant.grant import Grant, open_grant
-from privacy.grant.sites.sum_shares import _noisy_sums
+from privacy.grant.queries.across_sites import SiteShare
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.sums import exact_total
+from privacy.grant.queries.training import TrainingQuery
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.execution import Execution
 from privacy.learning.moments import Moments
 from privacy.learning.plan import TrainingPlan
@@ -123,9 +127,12 @@ def _summing_plan(statistic: Moments, sites_per_person: int) -> SummingPlan:
 
 def _summed(there: bool, trials: int, *, plan: SummingPlan, statistic: Moments) -> Floats:
     """Add up what two sites send, so often, and weigh it by the noise that is left without the third's."""
-    many, source = cast(Moments, Repeated(statistic, trials)), SecureBytes()
-    rows = ONE if there else NOBODY
-    drawn = partial(_noisy_sums, rows, statistic=many, layout=LAYOUT, plan=plan, number=0, source=source)
+    many, noise, share = cast(Moments, Repeated(statistic, trials)), SampledNoise(SecureBytes()), plan.site_noise(0)
+    steps = plan.sent(0, exact_total(ONE if there else NOBODY, many, LAYOUT))
+
+    def drawn() -> NDArray[np.int64]:
+        return steps if share is None else steps + noise.share(steps.size, noise=share)
+
     seen = lifted(residues_of(drawn()) + residues_of(drawn())).reshape(trials, statistic.length)
     moved = 2 * plan.sent(0, statistic.total(ONE, LAYOUT))
     return log_odds(seen, (np.zeros_like(moved), moved), plan.person_event(0))
@@ -151,7 +158,8 @@ def _answers(plan: FederatedPlan, rows_at: Mapping[str, Unsigned]) -> dict[str, 
     """Return the sites of one training, each with a grant of its own."""
 
     def answer(call: Call, grant: Grant, rows: PrivateRows) -> Contribution:
-        return grant.contribute(rows, LEARNER, call, plan=plan, key="fed", execution=CPU)
+        query = TrainingQuery(rows, LEARNER, plan.training, CPU)
+        return grant.draw(SiteShare(query, plan, call), key="fed")
 
     return {
         name: partial(
@@ -202,7 +210,8 @@ def _counted(home: Path, there: bool, cells: int, plan: CountingPlan, attempt: s
                 opened(home / name, plan.record_events, _CALCULUS, epsilon=_PAID, delta=_ROOM)
             )
             handle = PrivateCounts(("place",), counted.shape, HASH, CONTRACT, lambda: counted)
-            return open_grant(ledger, RUN).contribute_counts(handle, call, plan=plan, key="fed")
+            query = MarginalQuery(handle, plan.noise(call.number))
+            return open_grant(ledger, RUN).draw(SiteShare(query, plan, call), key="fed")
 
         answers = {
             CANARY: partial(answer, name=CANARY, counted=exact + there),

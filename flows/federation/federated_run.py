@@ -19,13 +19,12 @@ from contracts.release.federation_spec import load_federation, load_site
 from contracts.release.source import source_name
 from flows.federation.flower_sites import FlowerSites
 from flows.federation.site import DRAWS, Look, SiteService, joined
-from privacy.federation.coordinator import Attempts, count_across, train_across
+from privacy.coordination.coordinator import Attempts, count_across, train_across
+from privacy.coordination.phased_rounds import run_phases
 from privacy.federation.counting import CountingPlan
-from privacy.federation.phased_rounds import run_phases
-from privacy.federation.rounds import Call, Collected, RoundSum, Sites
+from privacy.federation.rounds import AttemptLost, Call, Collected, RoundSum, Sites
 from privacy.grant.grant import open_grant
 from privacy.learning.execution import Execution
-from privacy.ledger.errors import AttemptLost
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.federation.federation_release import FederatedOutputs, Released, released_before, write_released

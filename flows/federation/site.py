@@ -20,10 +20,13 @@ from contracts.canonical import digest
 from contracts.contract.check_terms import checks
 from contracts.errors import GateBroken, SudareError
 from contracts.release.federation_spec import FederationSpec, SiteFile
+from privacy.coordination.phased_rounds import contribute_phase
 from privacy.federation.in_process import FAILED, LEDGER, reason
-from privacy.federation.phased_rounds import contribute_phase
 from privacy.federation.rounds import Call, Contribution
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.across_sites import SiteShare
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows
@@ -92,9 +95,11 @@ class Joined:
             if not 0 <= call.number < plan.rounds:
                 raise CannotTrain("round", call.number, f"0 to {plan.rounds - 1}")
             counts = self.counts.marginal(plan.cliques[call.number])
-            return self.grant.contribute_counts(counts, call, plan=plan, key=DRAWS)
+            query = MarginalQuery(counts, plan.noise(call.number))
+            return self.grant.draw(SiteShare(query, plan, call), key=DRAWS)
         _, learner, training = known.training
-        return self.grant.contribute(self.rows, learner, call, plan=training, key=DRAWS, execution=Execution("cpu"))
+        trained = TrainingQuery(self.rows, learner, training.training, Execution("cpu"))
+        return self.grant.draw(SiteShare(trained, training, call), key=DRAWS)
 
 
 @contextmanager

@@ -12,12 +12,15 @@ from fractions import Fraction
 from math import ceil, log2
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.contract.impossible_cells import Clique
 from contracts.contract.privacy_terms import Adjacency
 from privacy.accounting.events import DiscreteGaussian
-from privacy.federation.plan import MODULUS_BITS, Trust, check_sites, check_trust
+from privacy.federation.plan import MODULUS_BITS, ShareNoise, Trust, WholeNoise, check_sites, check_trust
 from privacy.learning.errors import CannotTrain
-from privacy.marginals.sensitivity import marginal_moves
+from privacy.marginals.sensitivity import GaussianNoise, marginal_moves
 
 FINEST_VARIANCE: Final = 16
 """Least variance of one share [fine units squared]."""
@@ -59,7 +62,7 @@ class CountingPlan:
             raise CannotTrain("reserve", self.reserve, "a whole number from 0 to 10,000")
         check_sites(self.sites, self.rows_about)
         check_trust(self.trust, len(self.sites))
-        self.person_event.to_json()
+        self.person_event(0).to_json()
         if self.fine_bits > _MOST_BITS or float(self.fine_variance) ** 0.5 > self.largest_entry / 16:
             raise CannotTrain(
                 "sigma_squared", f"{float(self.sigma_squared):.3g}", "noise that fits the numbers' range"
@@ -96,13 +99,29 @@ class CountingPlan:
         """Counts of one site are clipped to it, so that no sum of all sites leaves the modulus [fine units]."""
         return 1 << (MODULUS_BITS - 2 - ceil(log2(len(self.sites) + 1)))
 
-    @property
-    def site_row_event(self) -> DiscreteGaussian:
+    def site_noise(self, number: int) -> ShareNoise | None:
+        """Return what a site adds; None where the server adds all of it."""
+        return None if self.trust.noise == "server" else WholeNoise(self.share_variance)
+
+    def server_noise(self, number: int) -> ShareNoise | None:
+        """Return what the server adds; None where the sites do."""
+        return WholeNoise(self.fine_variance) if self.trust.noise == "server" else None
+
+    def noise(self, number: int) -> GaussianNoise:
+        """Return what a table costs a person, as a query says it."""
+        moves = self.person_event(number).moves
+        return GaussianNoise(sum(move * move for move in moves) / (2 * self.sigma_squared))
+
+    def sent(self, exact: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return exact counts in fine units, within the site's part of the range."""
+        most = self.largest_entry >> self.fine_bits
+        return np.clip(exact.ravel(), 0, most) << self.fine_bits
+
+    def site_event(self, number: int) -> DiscreteGaussian:
         """What one table costs a unit at one site."""
         return DiscreteGaussian(self.sigma_squared, marginal_moves(self.adjacency, self.rows_per_unit))
 
-    @property
-    def person_event(self) -> DiscreteGaussian:
+    def person_event(self, number: int) -> DiscreteGaussian:
         """What one table costs a person with rows at `sites_per_person` sites: all of them may move."""
         rows = self.rows_per_unit * self.trust.sites_per_person
         return DiscreteGaussian(self.sigma_squared, marginal_moves(self.adjacency, rows))
@@ -110,12 +129,12 @@ class CountingPlan:
     @property
     def record_events(self) -> tuple[DiscreteGaussian, ...]:
         """What a site's account is charged: every table, and the reserve."""
-        return (self.site_row_event,) * (self.rounds + self.reserve)
+        return (self.site_event(0),) * (self.rounds + self.reserve)
 
     @property
     def person_events(self) -> tuple[DiscreteGaussian, ...]:
         """What the coordinator's account is charged."""
-        return (self.person_event,) * (self.rounds + self.reserve)
+        return (self.person_event(0),) * (self.rounds + self.reserve)
 
     def to_json(self) -> dict[str, Any]:
         """Write the plan as JSON values."""

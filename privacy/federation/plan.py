@@ -16,6 +16,9 @@ from functools import lru_cache
 from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privacy.accounting.amounts import RealNumber
 from privacy.accounting.events import PoissonSampledGaussian, PrivacyEvent
 from privacy.learning.calibration import calibrated_multiplier
@@ -57,6 +60,32 @@ class Trust:
 
 
 @dataclass(frozen=True)
+class WholeNoise:
+    """Discrete Gaussian noise on whole numbers.
+
+    Args:
+        variance: its parameter [sent units squared].
+    """
+
+    variance: Fraction
+
+
+@dataclass(frozen=True)
+class RoundedNoise:
+    """Gaussian noise, rounded to whole numbers.
+
+    Args:
+        deviation: its standard deviation [lattice steps].
+    """
+
+    deviation: float
+
+
+ShareNoise = WholeNoise | RoundedNoise
+"""What a site, or a server, adds to what it sends or sums."""
+
+
+@dataclass(frozen=True)
 class FederatedPlan:
     """DP-SGD over the rows of several sites, as it is accounted for.
 
@@ -84,12 +113,17 @@ class FederatedPlan:
         check_sites(self.sites, self.rows_about)
         check_trust(self.trust, len(self.sites))
         self._check_lattice()
-        self.person_event.to_json()
+        self.person_event(0).to_json()
 
     @property
     def rounds(self) -> int:
         """Rounds, one step each."""
         return self.training.steps
+
+    @property
+    def reserve(self) -> int:
+        """Lost attempts that may be made up for."""
+        return self.training.reserve
 
     @property
     def lattice(self) -> float:
@@ -118,8 +152,26 @@ class FederatedPlan:
         """Exact entries of one site are clipped to it, so that no sum of all sites leaves the modulus."""
         return 1 << (MODULUS_BITS - 2 - ceil(log2(len(self.sites) + 1)))
 
-    @property
-    def site_row_event(self) -> PoissonSampledGaussian:
+    def site_noise(self, number: int) -> ShareNoise | None:
+        """Return what a site adds; None where the server adds all of it."""
+        return None if self.trust.noise == "server" else RoundedNoise(self.share_deviation)
+
+    def server_noise(self, number: int) -> ShareNoise | None:
+        """Return what the server adds; None where the sites do."""
+        return RoundedNoise(self.deviation) if self.trust.noise == "server" else None
+
+    def sent(self, exact: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Round a site's sum of clipped gradients to the lattice, within its part of the range.
+
+        Raises:
+            ValueError: a sum that is not finite.
+        """
+        steps = np.rint(np.clip(exact / self.lattice, -self.largest_entry, self.largest_entry))
+        if not np.isfinite(steps).all():
+            raise ValueError("a sum of gradients is not finite")
+        return steps.astype(np.int64)
+
+    def site_event(self, number: int) -> PoissonSampledGaussian:
         """What one round costs a record at one site."""
         return self.training.event
 
@@ -128,8 +180,7 @@ class FederatedPlan:
         """What a site's account is charged: every round, and the reserve."""
         return self.training.events
 
-    @property
-    def person_event(self) -> PoissonSampledGaussian:
+    def person_event(self, number: int) -> PoissonSampledGaussian:
         """What one round costs a person with a row at each of m sites: s/m, with probability 1 - (1 - q)^m.
 
         The person moves the sum by at most K C, where K of the m rows are sampled; m C whenever any is, is worse.
@@ -143,7 +194,7 @@ class FederatedPlan:
     @property
     def person_events(self) -> tuple[PoissonSampledGaussian, ...]:
         """What the coordinator's account, which is the people's, is charged."""
-        return (self.person_event,) * (self.training.checkpoints + self.training.reserve)
+        return (self.person_event(0),) * (self.training.checkpoints + self.training.reserve)
 
     def clipped_to(self, parameters: int) -> float:
         """Return the norm to which gradients are clipped, so that rounding to the lattice stays within C.

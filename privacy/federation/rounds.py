@@ -10,6 +10,7 @@ from typing import Final, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.errors import SudareError
 from privacy.arrays import Singles
 from privacy.federation.plan import MODULUS_BITS
 from privacy.learning.errors import CannotTrain
@@ -98,6 +99,56 @@ Collect = Callable[[str], Collected]
 """Makes one attempt, which it is given the name of."""
 
 
+class AttemptLost(SudareError):
+    """An attempt came to nothing before there were values: it is paid, and may be made again out of its reserve."""
+
+
+class AttemptBroken(SudareError):
+    """What an attempt waited for broke down: it is paid like a lost one, and made again when the run is resumed."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SiteAnswers:
+    """What the sites send in one attempt of a round, not yet asked for; a grant alone asks.
+
+    Args:
+        attempt: its name; never used before.
+    """
+
+    attempt: str
+    _collect: Callable[[str], Collected]
+
+    def __repr__(self) -> str:
+        """Show the attempt."""
+        return f"SiteAnswers({self.attempt})"
+
+    def _read(self) -> Collected:
+        """Make the attempt; what breaks on the way leaves it begun, so that a resumed run pays for it and goes on.
+
+        Raises:
+            AttemptBroken: the way to the sites broke down; nothing was summed.
+        """
+        try:
+            return self._collect(self.attempt)
+        except Exception as error:
+            told = f"the way to the sites broke down ({type(error).__name__}: {error}); nothing was summed"
+            raise AttemptBroken(f"{told}. Running the same command goes on, out of the reserve") from error
+
+
+class HasRelation(Protocol):
+    """A plan, as far as neighbours go."""
+
+    @property
+    def adjacency(self) -> str:
+        """The neighbour relation."""
+        ...
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Bound on the rows of one unit at one site."""
+        ...
+
+
 class HasSites(Protocol):
     """A plan, as far as the sites go."""
 
@@ -115,26 +166,39 @@ class Sites(Protocol):
         ...
 
 
-def checked_call(call: object, rounds: int, parameters: int) -> Call:
-    """Refuse a call of another making; return a copy that nobody else holds.
+def check_round(number: int, rounds: int) -> None:
+    """Refuse a round that there is not.
 
     Raises:
-        CannotTrain: a round, an attempt or parameters that are none.
+        CannotTrain: with the rounds that there are.
     """
-    if type(call) is not Call:
-        raise CannotTrain("call", type(call).__name__, "Call itself")
-    if type(call.number) is not int or not 0 <= call.number < rounds:
-        raise CannotTrain("round", call.number, f"0 to {rounds - 1}")
-    if type(call.attempt) is not str or not _ATTEMPT.fullmatch(call.attempt):
+    if not 0 <= number < rounds:
+        raise CannotTrain("round", number, f"0 to {rounds - 1}")
+
+
+def check_call(call: Call, parameters: int) -> None:
+    """Refuse an attempt, or parameters, that are none.
+
+    Raises:
+        CannotTrain: with what is allowed.
+    """
+    if not _ATTEMPT.fullmatch(call.attempt):
         raise CannotTrain("attempt", call.attempt, "16 hexadecimal digits")
-    given = call.parameters
-    right = type(given) is np.ndarray and given.dtype == np.float32 and given.shape == (parameters,)
-    if not right or not np.isfinite(given).all():
+    if call.parameters.shape != (parameters,) or not np.isfinite(call.parameters).all():
         raise CannotTrain("parameters", "other numbers", f"float32 of shape ({parameters},), all finite")
-    return Call(call.number, call.attempt, np.array(given))
 
 
-def checked_collected(collected: object, plan: HasSites, parameters: int) -> Collected:
+def check_relation_of(plan: HasRelation, adjacency: str, rows_per_unit: int) -> None:
+    """Refuse a plan for another relation than the charge's.
+
+    Raises:
+        CannotTrain: with the charge's.
+    """
+    if (plan.adjacency, plan.rows_per_unit) != (adjacency, rows_per_unit):
+        raise CannotTrain("plan", f"for {plan.adjacency}", f"the charge's relation, {adjacency}")
+
+
+def check_collected(collected: object, plan: HasSites, parameters: int) -> Collected:
     """Refuse what no attempt can have brought.
 
     Raises:

@@ -27,9 +27,10 @@ from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian, ZeroConcentrated
 from privacy.federation.counting import FINEST_VARIANCE
-from privacy.federation.plan import MODULUS_BITS, Trust, check_sites, check_trust
+from privacy.federation.plan import MODULUS_BITS, ShareNoise, Trust, WholeNoise, check_sites, check_trust
 from privacy.learning.errors import CannotTrain
 from privacy.learning.moments import Moments
+from privacy.marginals.sensitivity import GaussianNoise
 
 HEADROOM: Final = 2
 """A site may have so many times its declared rows before its sums are clipped."""
@@ -159,7 +160,19 @@ class SummingPlan:
             number
         )
 
-    def site_row_event(self, number: int) -> DiscreteGaussian:
+    def site_noise(self, number: int) -> ShareNoise | None:
+        """Return what a site adds; None where the server adds all of it."""
+        return None if self.trust.noise == "server" else WholeNoise(self.share_variance(number))
+
+    def server_noise(self, number: int) -> ShareNoise | None:
+        """Return what the server adds; None where the sites do."""
+        return WholeNoise(self.sigma_squared(number)) if self.trust.noise == "server" else None
+
+    def noise(self, number: int) -> GaussianNoise:
+        """Return what a sum costs a person, as a query says it."""
+        return GaussianNoise(self.sums[number].rho)
+
+    def site_event(self, number: int) -> DiscreteGaussian:
         """What one sum costs a unit at one site."""
         return DiscreteGaussian(self.sigma_squared(number), self.moves(number))
 
@@ -170,7 +183,7 @@ class SummingPlan:
     @cached_property
     def record_events(self) -> tuple[DiscreteGaussian | ZeroConcentrated, ...]:
         """What a site's account is charged: every sum, and the reserve."""
-        return self._reserved(tuple(self.site_row_event(number) for number in range(self.rounds)))
+        return self._reserved(tuple(self.site_event(number) for number in range(self.rounds)))
 
     @cached_property
     def person_events(self) -> tuple[DiscreteGaussian | ZeroConcentrated, ...]:

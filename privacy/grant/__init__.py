@@ -6,7 +6,6 @@ Where to look:
     queries                  what may be drawn, a file for each kind; free values, which import no noise
     exact_types              what is let in: exact types, in copies
     sampled_noise            the only code that imports noise
-    sites                    shares of a federation
     durable_draws            draw once, write, enter, replay
     remaining                whether the charge has room
 """

@@ -23,12 +23,13 @@ from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from privacy.counting_engine import CountsUnavailable
+from privacy.federation.rounds import AttemptBroken, AttemptLost, SiteAnswers
 from privacy.grant.draw_replay import LOST, SPOILED, check_replay, spoiled_draw
 from privacy.grant.measurement import DrawRequest
 from privacy.grant.queries.query import DrawnValues, Handle
 from privacy.grant.remaining import check_covered
 from privacy.ledger.draw_files import Draw, DrawFiles, Listing, draw_digest, values_digest
-from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerCorrupt, refusal
+from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, refusal
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
@@ -110,8 +111,10 @@ class DurableDraws:
         with self._database.reading() as connection:
             rows = draws_of(connection, request.run_key)
             charge = known_charge(connection, request.run_key)
-        for each in {(one.keyed_hash, one.contract_digest): one for one in private}.values():
-            self._check_permission(charge, each)
+        self._check_charge(charge)
+        of_snapshot = [one for one in private if not isinstance(one, SiteAnswers)]
+        for mark in {(one.keyed_hash, one.contract_digest) for one in of_snapshot}:
+            self._check_snapshot(*mark)
         known = next((row for row in rows if row.key == asked.key), None)
         draw = self._files.read(request.run_key, known.number if known is not None else len(rows))
         if known is None and (self._lost(draw, len(rows)) or self._left(draw, asked, attempts_of)):
@@ -133,6 +136,35 @@ class DurableDraws:
         if known is None:
             self._enter(draw, asked.event)
         return draw
+
+    def sent(
+        self,
+        asked: DrawRequest,
+        private: Sequence[Handle],
+        read: Callable[[], _ExactT],
+        make: Callable[[_ExactT], DrawnValues],
+        *,
+        receipt: NDArray[np.int64],
+    ) -> Draw:
+        """Make what leaves once, unless it left before; its file holds a receipt in its place.
+
+        An attempt whose receipt was written when a site was killed, and not entered, is paid, and is sent to nobody;
+        phases of one run have keys that begin alike, so that the next phase's first attempt pays it as well.
+
+        Raises:
+            LedgerRefusal: it left before.
+        """
+        made: list[DrawnValues] = []
+
+        def receipted(exact: _ExactT) -> NDArray[np.int64]:
+            made.append(make(exact))
+            return receipt
+
+        draw = self.drawn(asked, private, read, receipted, attempts_of=f"{asked.key.partition('/')[0]}/")
+        if not made or not np.array_equal(draw.values, receipt):
+            found, allowed = "answered already", "an attempt that is new: what a site sends leaves it once"
+            raise refusal(f"draw {asked.key!r}", "attempt", found, allowed, "make another attempt")
+        return replace(draw, values=parts_of(made[0])[0])
 
     def _lost(self, draw: Draw | None, number: int) -> bool:
         """Enter what was begun as draw `number` and never finished; say whether there was such a thing."""
@@ -249,17 +281,21 @@ class DurableDraws:
             self._costs[known] = {name: calculus.cost((event,)) for name, calculus in self._calculi.items()}
         return self._costs[known]
 
-    def _check_permission(self, charge: Charge, private: Handle) -> None:
-        """Refuse when the durable charge is not the one that was granted, or a handle is on another snapshot."""
+    def _check_charge(self, charge: Charge) -> None:
+        """Refuse when the durable charge is not the one that was granted."""
         request = self._charge.request
         granted = set(self._charge.parts) <= set(charge.parts)  # an account opened meanwhile adds a part
         if not granted or (charge.request, charge.security) != (request, self._charge.security):
             raise LedgerCorrupt(f"run {request.run_key}: its charge in the database is not the one that was granted")
         if charge.status == "returned":
             raise refusal(self._where, "charge", "returned", "an opened charge")
+
+    def _check_snapshot(self, keyed_hash: str, contract_digest: str) -> None:
+        """Refuse a handle on another snapshot than the one that was charged."""
+        request = self._charge.request
         charged = (request.snapshot_hash, request.contract_digest)
-        mark = snapshot_mark(private.keyed_hash, request.spec_digest, request.due)
-        if (mark, private.contract_digest) != charged:
+        mark = snapshot_mark(keyed_hash, request.spec_digest, request.due)
+        if (mark, contract_digest) != charged:
             raise refusal(self._where, "counts", "of another snapshot or contract", "those that were charged")
 
     def _check_replay(self, draw: Draw, asked: DrawRequest) -> None:

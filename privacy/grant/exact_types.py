@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.release.tables.minimum_frequency import MinimumFrequency
+from privacy.federation.rounds import SiteAnswers
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 
-HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateRows})
+HANDLES: Final = frozenset({PrivateCounts, SparseCounts, PrivateRows, SiteAnswers})
 """Only their functions, which a grant alone calls, are taken as they are."""
 SCALARS: Final = frozenset({Fraction, int, float, str, bool, NoneType})
 """What has no parts."""

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from privacy.accounting.calculus import Calculus
 from privacy.grant.durable_draws import DurableDraws, Reserve
 from privacy.grant.exact_types import rebuilt
@@ -25,13 +27,12 @@ from privacy.grant.measurement import DrawRequest
 from privacy.grant.queries.kinds import query_kinds
 from privacy.grant.queries.query import DrawStage, Handle, Progress, Query, Relation, ResultT, silent
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.grant.sites.site_draws import FederatedDraws
-from privacy.learning.rows import PrivateRows
 from privacy.ledger.draw_files import Draw, DrawFiles
 from privacy.ledger.journal.journal import Journal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.terms import Charge
+from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes
 
 _SOURCES: Final[Mapping[str, type]] = {"csprng": SecureBytes, "seeded": SeededBytes}
@@ -54,7 +55,7 @@ def open_grant(ledger: Ledger, run_key: str, *, seeded: SeededBytes | None = Non
     return Grant(opened.database, opened.files, opened.journal, opened.charge, opened.calculi, source)
 
 
-class Grant(FederatedDraws):
+class Grant:
     """The live permission to spend one charge; which `open_grant` alone opens.
 
     Args:
@@ -121,9 +122,13 @@ class Grant(FederatedDraws):
         """Make, or replay, one draw of a query that is the grant's own."""
         event = own.event(stage.relation)
         asked = DrawRequest(name, own.clique, event, own.identity(stage.relation, stage.place))
-        sample = partial(own.sample, event=event, noise=SampledNoise(self._random_bytes), stage=stage)
+        noise = SampledNoise(self._random_bytes)
+        sample = partial(own.sample, event=event, noise=noise, stage=stage)
         reserve = None if own.reserve is None else Reserve(prefix, own.reserve)
         read = partial(_opened, own.handles)
+        if own.leaves_once:
+            receipt = noise.take(16).view("<i8").astype(np.int64)
+            return self._once.sent(asked, own.handles, read, sample, receipt=receipt)
         return self._once.drawn(asked, own.handles, read, sample, reserve=reserve)
 
 
@@ -150,4 +155,5 @@ class DelayedProgress:
 
 def _opened(handles: tuple[Handle, ...]) -> tuple[Any, ...]:
     """Return the exact numbers behind handles; here and nowhere else (law 1)."""
-    return tuple(each._read() if isinstance(each, PrivateRows) else each._count() for each in handles)
+    counted = (PrivateCounts, SparseCounts)
+    return tuple(each._count() if isinstance(each, counted) else each._read() for each in handles)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector
+from privacy.federation.plan import RoundedNoise, ShareNoise, WholeNoise
 from privacy.grant.queries.query import IntegerNoise
 from privacy.noise import discrete_gaussian as gaussian
 from privacy.noise import discrete_laplace as laplace
@@ -71,9 +72,15 @@ class SampledNoise:
         """Add Gaussian noise on a lattice to a vector, in its place."""
         lattice_gaussian.add_noise(exact, standard_deviation=standard_deviation, source=self._source)
 
-    def lattice_share(self, size: int, *, standard_deviation: float) -> NDArray[np.int64]:
-        """Draw a site's share of rounded Gaussian noise."""
-        return lattice_shares.noise_share(size, standard_deviation=standard_deviation, source=self._source)
+    def share(self, size: int, *, noise: ShareNoise) -> NDArray[np.int64]:
+        """Draw what a site, or a server, adds to so many numbers."""
+        match noise:
+            case WholeNoise(variance):
+                return gaussian.discrete_gaussian(size, sigma_squared=variance, source=self._source)
+            case RoundedNoise(deviation):
+                return lattice_shares.noise_share(size, standard_deviation=deviation, source=self._source)
+            case _:
+                assert_never(noise)
 
     def row_normals(self, rows: int, size: int) -> NDArray[np.float32]:
         """Draw normals, each row's from its own bytes."""

@@ -12,8 +12,8 @@ does. Arrays in a learner (projection, prior) are public or released before; the
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from contracts.canonical import digest
 from privacy.arrays import Singles
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
-from privacy.learning.network import LAYERS, Network, Slot, slots
-from privacy.learning.optimizer import Adam, Optimizer, Sgd, check_optimizer
+from privacy.learning.network import Network, Slot, slots
+from privacy.learning.optimizer import Optimizer, check_optimizer
 from privacy.learning.window import Window
 
 NumberLoss = Literal["bernoulli", "gaussian"]
@@ -254,46 +254,6 @@ class ClusteredModel:
 
 
 Learner = Classifier | LatentModel | ClusteredModel
-_LEARNERS: Final = (Classifier, LatentModel, ClusteredModel)
-_PARTS: Final = (
-    *_LEARNERS,
-    FixedMean,
-    FixedDeviation,
-    GaussianMixture,
-    Window,
-    Network,
-    *LAYERS,
-    Adam,
-    Sgd,
-)
-
-
-def checked_learner(learner: object, layout: RowLayout) -> Learner:
-    """Refuse what is not one of the learners itself, or does not fit the rows; return a copy that nobody else holds.
-
-    The copy is built anew from its parts, so that nothing hidden behind a frozen value comes along.
-
-    Raises:
-        CannotTrain: with what is allowed.
-    """
-    if not isinstance(learner, Learner) or type(learner) not in _LEARNERS:
-        raise CannotTrain("learner", type(learner).__name__, "Classifier, LatentModel or ClusteredModel itself")
-    copy: Learner = _rebuilt(learner)
-    copy.check(layout)
-    return copy
-
-
-def _rebuilt(value: Any) -> Any:
-    """Build a description anew from exact types."""
-    if type(value) is tuple:
-        return tuple(_rebuilt(each) for each in value)
-    if type(value) in _PARTS:
-        return type(value)(**{each.name: _rebuilt(getattr(value, each.name)) for each in fields(value)})
-    if type(value) in (int, float, str, bool, type(None), np.ndarray):
-        return value
-    raise CannotTrain(
-        "learner", f"a part of type {type(value).__name__}", "numbers, arrays and the parts that there are"
-    )
 
 
 def learner_slots(learner: Learner) -> tuple[Slot, ...]:

@@ -29,6 +29,11 @@ class PrivateRows:
     contract_digest: str
     _read: Callable[[], Unsigned]
 
+    @classmethod
+    def of_nobody(cls, layout: RowLayout) -> PrivateRows:
+        """Return a handle behind which there are no rows, for who plans or adds up what others have."""
+        return cls(layout, "", "", _nothing)
+
     def __repr__(self) -> str:
         """Show how many columns there are."""
         return f"PrivateRows({len(self.layout.columns)} columns)"
@@ -36,3 +41,7 @@ class PrivateRows:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: rows stay in this process."""
         raise TypeError("PrivateRows cannot be pickled: private rows stay in this process")
+
+
+def _nothing() -> NoReturn:
+    raise TypeError("there are no rows behind this handle")

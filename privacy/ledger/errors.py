@@ -41,14 +41,6 @@ class GrantExceeded(LedgerRefusal):
     """A draw would cost more than what is left of its own grant; nothing was drawn."""
 
 
-class AttemptLost(SudareError):
-    """An attempt came to nothing before there were values: it is paid, and may be made again out of its reserve."""
-
-
-class AttemptBroken(SudareError):
-    """What an attempt waited for broke down: it is paid like a lost one, and made again when the run is resumed."""
-
-
 class LedgerConflict(SudareError):
     """Another process changed the ledger at the same instant; trying again is safe."""
 

@@ -41,6 +41,11 @@ class PrivateCounts:
         level = f" by {self.coarsening.level}" if self.coarsening is not None else ""
         return f"PrivateCounts({'×'.join(self.clique) or 'total'}{level})"
 
+    @classmethod
+    def of_nobody(cls, clique: Clique, shape: tuple[int, ...]) -> PrivateCounts:
+        """Return a handle behind which there are no counts, for who plans or adds up what others count."""
+        return cls(clique, shape, "", "", _nothing)
+
     def coarser(self, coarsening: Coarsening | None) -> PrivateCounts:
         """Return the handle on the sums over coarser cells; this one for no coarsening.
 
@@ -87,3 +92,7 @@ class SparseCounts:
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: exact counts stay in this process."""
         raise TypeError("SparseCounts cannot be pickled: exact counts stay in this process")
+
+
+def _nothing() -> NoReturn:
+    raise TypeError("there are no counts behind this handle")

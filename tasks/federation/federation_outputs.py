@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import digit
 from contracts.contract.impossible_cells import Clique
 from privacy.classifiers.classifier_model import ClassifierModel, read_classifier
-from privacy.federation.coordinator import replayed
+from privacy.coordination.coordinator import replayed
 from privacy.federation.rounds import RoundSum
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_slots

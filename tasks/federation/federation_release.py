@@ -37,7 +37,7 @@ from typing import Any, Final
 from contracts.canonical import canonical_json
 from contracts.errors import Finding, Refused, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.federation.coordinator import FederatedModel
+from privacy.coordination.coordinator import FederatedModel
 from privacy.federation.rounds import RoundSum
 from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.signing import Signer, key_id, signature_holds

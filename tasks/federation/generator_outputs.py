@@ -22,7 +22,7 @@ import numpy as np
 from contracts.canonical import digest, readable_json
 from contracts.release.synthetic import MOST_ROWS
 from privacy.arrays import Singles
-from privacy.federation.coordinator import replayed
+from privacy.coordination.coordinator import replayed
 from privacy.federation.rounds import RoundSum
 from privacy.generators.generator import Model
 from privacy.generators.models import FORBIDDEN, read_model

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
@@ -27,6 +28,8 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     ChoiceQuery,
     TrainingQuery,
     ParameterQuery,
+    SiteShare,
+    SumOverSites,
 )
 
 

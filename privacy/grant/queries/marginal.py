@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise
+from privacy.federation.counting import CountingPlan
+from privacy.federation.rounds import Call, check_relation_of
 from privacy.grant.measurement import DurableDraw, Measurement
-from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
+from privacy.learning.errors import CannotTrain
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
@@ -21,7 +25,7 @@ from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)
-class MarginalQuery(Query[Measurement]):
+class MarginalQuery(ShareableQuery[Measurement]):
     """A noisy marginal.
 
     Args:
@@ -73,6 +77,36 @@ class MarginalQuery(Query[Measurement]):
         (draw,) = drawn
         threshold, entered = self.threshold(event), (draw.number, draw.sha256)
         return Measurement(draw.key, draw.clique, draw.values, event, variance(event), *entered, threshold)
+
+    @property
+    def shared_length(self) -> int:
+        """Cells of the marginal."""
+        return prod(self.counts.shape)
+
+    @property
+    def shared_identity(self) -> Mapping[str, Any]:
+        """Return the cells along each column."""
+        return {"shape": list(self.counts.shape)}
+
+    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
+        """Refuse another plan, or another table than that of the round.
+
+        Raises:
+            CannotTrain: with what is allowed.
+        """
+        if type(plan) is not CountingPlan:
+            raise CannotTrain("plan", type(plan).__name__, "CountingPlan itself")
+        check_relation_of(plan, relation.adjacency, relation.rows_per_unit)
+        clique, plain = plan.cliques[number], (None, None)
+        if self.clique != clique or (self.counts.coarsening, self.minimum_frequency) != plain:
+            raise CannotTrain("counts", "of other columns", f"the table of round {number}: {', '.join(clique)}")
+        if self.noise != plan.noise(number):
+            raise CannotTrain("noise", "another", "the plan's")
+
+    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
+        """Return a site's counts in fine units."""
+        steps: NDArray[np.int64] = plan.sent(exact[0])
+        return steps
 
 
 def noisy_counts(

@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, PrivacyEvent
+from privacy.federation.plan import ShareNoise
+from privacy.federation.rounds import Call, SiteAnswers
 from privacy.grant.measurement import DurableDraw
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.refine.sparse import SparseTable
 
-Handle = PrivateCounts | SparseCounts | PrivateRows
+Handle = PrivateCounts | SparseCounts | PrivateRows | SiteAnswers
 """A handle on what only a grant reads."""
 DrawnValues = NDArray[np.int64] | SparseTable
 """What a draw makes: a value for every cell, or one for each listed cell."""
@@ -116,8 +118,8 @@ class NoiseSource(Protocol):
         """Add Gaussian noise on a lattice to a vector, in its place."""
         ...
 
-    def lattice_share(self, size: int, *, standard_deviation: float) -> NDArray[np.int64]:
-        """Draw a site's share of rounded Gaussian noise."""
+    def share(self, size: int, *, noise: ShareNoise) -> NDArray[np.int64]:
+        """Draw what a site, or a server, adds to so many numbers."""
         ...
 
     def row_normals(self, rows: int, size: int) -> NDArray[np.float32]:
@@ -130,6 +132,8 @@ class Query(ABC, Generic[ResultT]):
 
     kind: ClassVar[str]
     """Its name in the table of kinds."""
+    leaves_once: ClassVar[bool] = False
+    """Whether what is drawn leaves once, and its file is a receipt."""
 
     @property
     @abstractmethod
@@ -178,6 +182,37 @@ class Query(ABC, Generic[ResultT]):
     @abstractmethod
     def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> ResultT:
         """Return durable draws as whoever asked sees them."""
+
+
+class ShareableQuery(Query[ResultT]):
+    """A kind that can be asked across sites (`across_sites`): its exact numbers add up over disjoint rows."""
+
+    @property
+    @abstractmethod
+    def shared_length(self) -> int:
+        """Numbers in a sum over sites."""
+
+    @property
+    def called_with(self) -> int:
+        """How many parameters a call carries."""
+        return 0
+
+    @property
+    @abstractmethod
+    def shared_identity(self) -> Mapping[str, Any]:
+        """What is asked, as JSON values; plan and round stand beside it."""
+
+    @abstractmethod
+    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
+        """Refuse another plan, or another question than that of the round.
+
+        Raises:
+            CannotTrain: with what is allowed.
+        """
+
+    @abstractmethod
+    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
+        """Return a site's numbers in sent units, without noise. Only a grant calls this, with exact numbers."""
 
 
 def interval_names(key: str, draws: int) -> tuple[str, ...]:

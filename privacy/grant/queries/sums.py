@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Unsigned
+from privacy.federation.rounds import Call, check_relation_of
+from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.grant.measurement import DurableDraw, SumMeasurement
-from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
+from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.moments import Moments, sum_event
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.marginals.uncertainty import variance
 
+BLOCK: Final = 1 << 22
+"""Rows that are added up in 64 bits: a statistic's sums over more of them might wrap around."""
+
 
 @dataclass(frozen=True)
-class SumQuery(Query[SumMeasurement]):
+class SumQuery(ShareableQuery[SumMeasurement]):
     """Noisy sums over rows, one number for each of the statistic's.
 
     Args:
@@ -69,6 +75,37 @@ class SumQuery(Query[SumMeasurement]):
         entered = draw.number, draw.sha256
         return SumMeasurement(draw.key, self.statistic, draw.values, event, variance(event), *entered)
 
+    @property
+    def shared_length(self) -> int:
+        """Numbers in the sum."""
+        return self.statistic.length
+
+    @property
+    def shared_identity(self) -> Mapping[str, Any]:
+        """Return the digests of the statistic and of how rows lie."""
+        return {"statistic": self.statistic.digest, "layout": self.rows.layout.digest}
+
+    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
+        """Refuse another plan, or a statistic of other bounds than the round's.
+
+        Raises:
+            CannotTrain: with what is allowed.
+        """
+        if type(plan) is not SummingPlan:
+            raise CannotTrain("plan", type(plan).__name__, "SummingPlan itself")
+        check_relation_of(plan, relation.adjacency, relation.rows_per_unit)
+        check_statistic(self.statistic, self.rows.layout)
+        bounds, terms = plan.sums[number], {"adjacency": plan.adjacency, "rows_per_unit": plan.rows_per_unit}
+        if SumBounds.of(self.statistic, rho=bounds.rho, **terms) != bounds:  # type: ignore[arg-type]
+            raise CannotTrain("statistic", "of other bounds", f"that of round {number}, as it was planned")
+        if self.noise != plan.noise(number):
+            raise CannotTrain("noise", "another", "the plan's")
+
+    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
+        """Add up exactly, and round to sent units."""
+        steps: NDArray[np.int64] = plan.sent(call.number, exact_total(exact[0], self.statistic, self.rows.layout))
+        return steps
+
 
 def check_statistic(statistic: Moments, layout: RowLayout) -> None:
     """Refuse a statistic of other rows.
@@ -78,6 +115,17 @@ def check_statistic(statistic: Moments, layout: RowLayout) -> None:
     """
     statistic.embedding.check(layout)
     statistic.groups.check(statistic.embedding, layout)
+
+
+def exact_total(codes: Unsigned, statistic: Moments, layout: RowLayout) -> NDArray[Any]:
+    """Add a statistic up over all rows, however many: whole numbers of 64 bits, or of any size over many rows.
+
+    Privacy: private; for a grant alone.
+    """
+    total: NDArray[Any] = statistic.total(codes[:BLOCK], layout)
+    for start in range(BLOCK, codes.shape[0], BLOCK):
+        total = total.astype(object) + statistic.total(codes[start : start + BLOCK], layout).astype(object)
+    return total
 
 
 def noisy_sums(

@@ -10,19 +10,20 @@ from typing import Any
 
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.arrays import Unsigned
-from privacy.federation.coordinator import Attempts, FederatedModel, train_across
+from privacy.coordination.coordinator import Attempts, FederatedModel, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
-from privacy.federation.rounds import Call, Contribution
-from privacy.grant.grant import open_grant
+from privacy.federation.rounds import AttemptLost, Call, Collect, Contribution, RoundSum, SiteAnswers
+from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.across_sites import SiteShare, SumOverSites
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.execution import Execution
-from privacy.learning.learners import parameters_of
+from privacy.learning.learners import Learner, parameters_of
 from privacy.learning.network import perceptron
 from privacy.learning.optimizer import Sgd
 from privacy.learning.plan import TrainingPlan
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import initial_state
-from privacy.ledger.errors import AttemptLost
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
@@ -47,6 +48,19 @@ def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
     return ledger
 
 
+def contribute(
+    grant: Grant, rows: PrivateRows, learner: Learner, call: Call, *, plan: FederatedPlan = PLAN
+) -> Contribution:
+    """What a site sends of a training."""
+    return grant.draw(SiteShare(TrainingQuery(rows, learner, plan.training, CPU), plan, call), key="fed")
+
+
+def sum_round(grant: Grant, collect: Collect, *, plan: FederatedPlan = PLAN) -> RoundSum:
+    """The coordinator's first round."""
+    query = TrainingQuery(PrivateRows.of_nobody(LAYOUT), LEARNER, plan.training, CPU)
+    return grant.draw(SumOverSites(query, plan, 0, SiteAnswers("0" * 16, collect)), key="fed")
+
+
 class Site:
     """A site with a ledger of its own."""
 
@@ -60,7 +74,7 @@ class Site:
         self.asked += 1
         if self.silent:
             return None
-        self.sent.append(self.grant.contribute(self.rows, LEARNER, call, plan=self.plan, key="fed", execution=CPU))
+        self.sent.append(contribute(self.grant, self.rows, LEARNER, call, plan=self.plan))
         return self.sent[-1]
 
     def drawn(self) -> list[dict[str, Any]]:

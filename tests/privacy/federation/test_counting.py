@@ -15,11 +15,14 @@ from privacy.accounting.events import DiscreteGaussian
 from privacy.federation.counting import FINEST_VARIANCE, CountingPlan
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import Call, RoundSum
+from privacy.federation.rounds import Call, Contribution, RoundSum, SiteAnswers
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.across_sites import SiteShare, SumOverSites
+from privacy.grant.queries.marginal import MarginalQuery
 from privacy.learning.errors import CannotTrain
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
+from privacy.marginals.counts import PrivateCounts
 from tests.privacy.federation.sites import a_ledger
 from tests.privacy.ledger.ledgers import Counted, Place
 
@@ -32,9 +35,12 @@ NOTHING = np.zeros(0, np.float32)
 
 
 def site(grant: Grant, exact: Any, plan: CountingPlan) -> Callable[[Call], Any]:
-    return lambda call: grant.contribute_counts(
-        Counted(exact, plan.cliques[call.number]).handle, call, plan=plan, key="fed"
-    )
+    return lambda call: counted(grant, Counted(exact, plan.cliques[call.number]).handle, call, plan)
+
+
+def counted(grant: Grant, counts: PrivateCounts, call: Call, plan: CountingPlan = PLAN) -> Contribution:
+    """What a site sends of a table."""
+    return grant.draw(SiteShare(MarginalQuery(counts, plan.noise(call.number)), plan, call), key="fed")
 
 
 def released(places: Callable[[str], Place], plan: CountingPlan) -> tuple[RoundSum, dict[str, Ledger]]:
@@ -44,14 +50,10 @@ def released(places: Callable[[str], Place], plan: CountingPlan) -> tuple[RoundS
     sites, names = InProcessSites(plan, answers), count()
 
     def table() -> RoundSum:
-        return open_grant(ledgers["coordinator"], "run-1").sum_counts(
-            (4, 100),
-            0,
-            lambda attempt: sites.collect(Call(0, attempt, NOTHING)),
-            attempt=f"{next(names):016x}",
-            plan=plan,
-            key="fed",
-        )
+        query = MarginalQuery(PrivateCounts.of_nobody(plan.cliques[0], (4, 100)), plan.noise(0))
+        answers = SiteAnswers(f"{next(names):016x}", lambda attempt: sites.collect(Call(0, attempt, NOTHING)))
+        grant = open_grant(ledgers["coordinator"], "run-1")
+        return grant.draw(SumOverSites(query, plan, 0, answers), key="fed")
 
     first = table()
     np.testing.assert_array_equal(first.steps, table().steps)
@@ -95,10 +97,10 @@ def test_a_sum_of_shares_is_a_discrete_gaussian() -> None:
 
 def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
-    assert shared.person_event.moves == (3,)
-    assert shared.site_row_event == PLAN.site_row_event
+    assert shared.person_event(0).moves == (3,)
+    assert shared.site_event(0) == PLAN.site_event(0)
     replaced = replace(PLAN, adjacency="replace_one", rows_per_unit=2, trust=replace(BLIND, sites_per_person=2))
-    assert (replaced.site_row_event.moves, replaced.person_event.moves) == ((2, 2), (4, 4))
+    assert (replaced.site_event(0).moves, replaced.person_event(0).moves) == ((2, 2), (4, 4))
 
 
 def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places: Callable[[str], Place]) -> None:
@@ -114,9 +116,9 @@ def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places:
         answer(Call(1, "2" * 16, NOTHING))
     other = Counted(EXACT["north"], ("income",)).handle
     with pytest.raises(CannotTrain, match="of other columns"):
-        grant.contribute_counts(other, Call(0, "3" * 16, NOTHING), plan=PLAN, key="fed")
+        counted(grant, other, Call(0, "3" * 16, NOTHING))
     with pytest.raises(CannotTrain, match="the charge's relation"):
-        grant.contribute_counts(other, Call(0, "3" * 16, NOTHING), plan=replace(PLAN, rows_per_unit=2), key="fed")
+        counted(grant, other, Call(0, "3" * 16, NOTHING), replace(PLAN, rows_per_unit=2))
 
 
 @pytest.mark.parametrize("changed", [{"cliques": ()}, {"reserve": -1}, {"sigma_squared": Fraction(10**20)}])

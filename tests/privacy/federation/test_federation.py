@@ -19,17 +19,17 @@ from benchmarks.games import float32_noise
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
-from privacy.federation.coordinator import Attempts, replayed, train_across
+from privacy.coordination.coordinator import Attempts, replayed, train_across
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, at_least_one, plan_from_json
-from privacy.federation.rounds import Call, Collected, lifted, residues_of
+from privacy.federation.rounds import AttemptBroken, AttemptLost, Call, Collected, lifted, residues_of
 from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.errors import CannotTrain
 from privacy.learning.learners import parameters_of
 from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.errors import AttemptBroken, AttemptLost, GrantExceeded, LedgerRefusal
+from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes
@@ -47,6 +47,8 @@ from tests.privacy.federation.sites import (
     Federation,
     a_ledger,
     call,
+    contribute,
+    sum_round,
 )
 from tests.privacy.learning.reference_learners import mixed_codes, p3gm
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
@@ -89,8 +91,7 @@ def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place])
     for place, name in enumerate(NAMES):
         grant = open_grant(a_ledger(places(name), PLAN.record_events), "run-1")
         rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, partial(mixed_codes, 40, seed=place))
-        given = {"plan": PLAN, "key": "fed", "execution": CPU}
-        sites[name] = partial(grant.contribute, rows, learner, **given)  # type: ignore[arg-type]
+        sites[name] = partial(contribute, grant, rows, learner)
     names = count()
     model = train_across(
         open_grant(a_ledger(places("coordinator"), PLAN.person_events), "run-1"),
@@ -245,8 +246,7 @@ def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) 
     federation = Federation(places, plan)
     exact = Collected((True, True, True), np.zeros(SIZE, np.uint32))
     grant = open_grant(federation.ledger, "run-1")
-    given = {"attempt": "0" * 16, "plan": plan, "key": "fed", "execution": CPU}
-    summed = grant.sum_round(LAYOUT, LEARNER, 0, lambda attempt: exact, **given)  # type: ignore[arg-type]
+    summed = sum_round(grant, lambda attempt: exact, plan=plan)
     assert 0.5 < float(np.std(summed.steps)) / plan.deviation < 1.5
     assert federation.plan.share_deviation == 0
 
@@ -261,9 +261,8 @@ def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) 
 )
 def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], Place], collected: Collected) -> None:
     grant = open_grant(Federation(places).ledger, "run-1")
-    given = {"attempt": "0" * 16, "plan": PLAN, "key": "fed", "execution": CPU}
     with pytest.raises(LedgerRefusal, match="failed while noise was drawn"):
-        grant.sum_round(LAYOUT, LEARNER, 0, lambda attempt: collected, **given)  # type: ignore[arg-type]
+        sum_round(grant, lambda attempt: collected)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,7 @@ def test_a_plan_survives_being_written_down() -> None:
 def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:
     """Against a second derivation: with every row sampled, m rows are one Gaussian of multiplier s / m."""
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
-    assert shared.person_event == PoissonSampledGaussian(Fraction(2, 3), at_least_one(Fraction(1, 2), 3), 1)
+    assert shared.person_event(0) == PoissonSampledGaussian(Fraction(2, 3), at_least_one(Fraction(1, 2), 3), 1)
     assert Fraction(7, 8) <= at_least_one(Fraction(1, 2), 3) <= Fraction(7, 8) + Fraction(1, 2**40)
     whole = replace(shared, training=replace(TRAINING, sampling_probability=Fraction(1)))
     delta = Fraction(1, 10**6)
@@ -379,15 +378,14 @@ def test_only_the_parts_themselves_are_let_in(places: Callable[[str], Place]) ->
 
     site = Federation(places).sites["north"]
     grant: Grant = site.grant
-    given: dict[str, Any] = {"plan": PLAN, "key": "fed", "execution": CPU}
     other = Other(TRAINING, NAMES, (40, 40, 40), BLIND)
-    with pytest.raises(CannotTrain, match="FederatedPlan itself"):
-        grant.contribute(site.rows, LEARNER, call(), **given | {"plan": other})
+    with pytest.raises(ValueError, match="FederatedPlan itself, not Other"):
+        contribute(grant, site.rows, LEARNER, call(), plan=other)
     wrong = Call(0, "0" * 16, np.zeros(3, np.float32))
     with pytest.raises(CannotTrain, match="float32 of shape"):
-        grant.contribute(site.rows, LEARNER, wrong, **given)
+        contribute(grant, site.rows, LEARNER, wrong)
     with pytest.raises(CannotTrain, match="attempt"):
-        grant.contribute(site.rows, LEARNER, replace(call(), attempt="again"), **given)
+        contribute(grant, site.rows, LEARNER, replace(call(), attempt="again"))
     with pytest.raises(CannotTrain, match="round"):
-        grant.contribute(site.rows, LEARNER, replace(call(), number=3), **given)
+        contribute(grant, site.rows, LEARNER, replace(call(), number=3))
     assert site.drawn() == []

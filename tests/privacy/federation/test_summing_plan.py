@@ -15,17 +15,20 @@ from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.events import ZeroConcentrated
 from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import Call, RoundSum, lifted
+from privacy.federation.rounds import AttemptLost, Call, Contribution, RoundSum, SiteAnswers, lifted
 from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.grant.durable_draws import DurableDraws
-from privacy.grant.grant import open_grant
-from privacy.grant.sites import sum_shares as federated_sums
+from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries import sums as federated_sums
+from privacy.grant.queries.across_sites import SiteShare, SumOverSites
+from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
 from privacy.learning.errors import CannotTrain
 from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import Moments
-from privacy.ledger.errors import AttemptLost, GrantExceeded, LedgerRefusal
+from privacy.learning.rows import PrivateRows
+from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from tests.privacy.federation.sites import a_ledger
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole
 from tests.privacy.ledger.ledgers import Place
@@ -52,6 +55,12 @@ def planned(*statistics: Moments, rho: Fraction = RHO, **changed: Any) -> Summin
 PLAN = planned(SQUARES)
 
 
+def added(grant: Grant, rows: PrivateRows, statistic: Moments, call: Call, **changed: Any) -> Contribution:
+    """What a site sends of a sum."""
+    plan, key = changed.get("plan", PLAN), changed.get("key", "fed/sums")
+    return grant.draw(SiteShare(SumQuery(rows, statistic, plan.noise(0)), plan, call), key=key)
+
+
 class Parties:
     """Three sites and a coordinator, each with a ledger."""
 
@@ -66,20 +75,15 @@ class Parties:
         if name in self.silent:
             return None
         rows = private(WARDS[name], WIDE)
-        return self.grants[name].contribute_sums(rows, SQUARES, call, plan=self.plan, key="fed/sums")
+        return added(self.grants[name], rows, SQUARES, call, plan=self.plan)
 
     def summed(self, number: int = 0, *, statistic: Moments = SQUARES) -> RoundSum:
         answers: dict[str, Any] = {name: lambda call, name=name: self.answer(name, call) for name in NAMES}
         sites = InProcessSites(self.plan, answers)
-        return self.grants["coordinator"].sum_sums(
-            WIDE,
-            statistic,
-            number,
-            lambda attempt: sites.collect(Call(number, attempt, NOTHING)),
-            attempt=f"{next(self.names):016x}",
-            plan=self.plan,
-            key="fed/sums",
-        )
+        query = SumQuery(PrivateRows.of_nobody(WIDE), statistic, self.plan.noise(number))
+        name = f"{next(self.names):016x}"
+        answers = SiteAnswers(name, lambda attempt: sites.collect(Call(number, attempt, NOTHING)))
+        return self.grants["coordinator"].draw(SumOverSites(query, self.plan, number, answers), key="fed/sums")
 
     def drawn(self, name: str) -> list[dict[str, Any]]:
         return [e.body for e in self.ledgers[name].entries_of("run-1") if e.kind == "noise_drawn"]
@@ -172,7 +176,7 @@ def test_rounding_is_counted() -> None:
 def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event(0).moves == (3 * shared.moves(0)[0],)
-    assert concentrated_loss(shared.site_row_event(0)) < RHO / 8
+    assert concentrated_loss(shared.site_event(0)) < RHO / 8
     assert concentrated_loss(shared.person_event(0)) <= RHO
     assert shared.sigma_squared(0) == pytest.approx(9 * PLAN.sigma_squared(0))
 
@@ -228,8 +232,8 @@ def test_a_site_killed_at_the_end_of_a_phase_pays_when_the_next_begins(
             parties.answer("north", Call(0, "0" * 16, NOTHING))
     grant, rows = open_grant(parties.ledgers["north"], "run-1"), private(WARDS["north"], WIDE)
     with pytest.raises(LedgerRefusal):
-        grant.contribute_sums(rows, SQUARES, Call(0, "1" * 16, NOTHING), plan=PLAN, key="other")
-    grant.contribute_sums(rows, SQUARES, Call(0, "1" * 16, NOTHING), plan=PLAN, key="fed/next")
+        added(grant, rows, SQUARES, Call(0, "1" * 16, NOTHING), key="other")
+    added(grant, rows, SQUARES, Call(0, "1" * 16, NOTHING), key="fed/next")
     keys = [body["key"] for body in parties.drawn("north")]
     assert keys == [f"fed/sums/00000/{'0' * 16}", f"fed/next/00000/{'1' * 16}"]
 
@@ -241,16 +245,16 @@ def test_a_statistic_of_other_bounds_than_were_planned_is_refused(places: Callab
     longer = replace(SQUARES, parts=("counts", "sums", "full"))
     for statistic in (finer, longer):
         with pytest.raises(CannotTrain, match="of other bounds"):
-            grant.contribute_sums(rows, statistic, Call(0, "0" * 16, NOTHING), plan=PLAN, key="fed/sums")
+            added(grant, rows, statistic, Call(0, "0" * 16, NOTHING))
         with pytest.raises(CannotTrain, match="of other bounds"):
             parties.summed(statistic=statistic)
     with pytest.raises(ValueError, match="statistic must be"):
-        grant.contribute_sums(rows, "squares", Call(0, "0" * 16, NOTHING), plan=PLAN, key="f")  # type: ignore[arg-type]
+        added(grant, rows, "squares", Call(0, "0" * 16, NOTHING), key="f")  # type: ignore[arg-type]
     other = planned(SQUARES, rows_per_unit=2)
     with pytest.raises(CannotTrain, match="the charge's relation"):
-        grant.contribute_sums(rows, SQUARES, Call(0, "0" * 16, NOTHING), plan=other, key="fed/sums")
+        added(grant, rows, SQUARES, Call(0, "0" * 16, NOTHING), plan=other)
     with pytest.raises(CannotTrain, match="round"):
-        grant.contribute_sums(rows, SQUARES, Call(1, "0" * 16, NOTHING), plan=PLAN, key="fed/sums")
+        added(grant, rows, SQUARES, Call(1, "0" * 16, NOTHING))
     assert parties.drawn("north") == []
 
 

@@ -16,10 +16,11 @@ from privacy.generators.generator import SynthesisTask
 from privacy.generators.number_scale import MOST, measured_factor, shells_statistic
 from privacy.generators.projection import Projection
 from privacy.generators.registry import generator
+from privacy.grant.exact_types import rebuilt
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.learners import checked_learner, learner_digest
+from privacy.learning.learners import LatentModel, learner_digest
 from privacy.learning.losses import loss_of
 from privacy.learning.moments import Moments, sum_event
 from privacy.learning.outputs import output_columns
@@ -225,11 +226,12 @@ def test_a_training_sees_rows_within_the_window() -> None:
 def test_a_window_is_part_of_what_is_trained() -> None:
     layout = mixed_layout()
     learner = p3gm(window=WINDOW)
-    copy = checked_learner(learner, layout)
+    learner.check(layout)
+    copy = rebuilt("learner", learner, (LatentModel,))
     assert learner_digest(copy) == learner_digest(learner) != learner_digest(p3gm())
     moved = Window(WINDOW.low + np.float32(0.01), WINDOW.factors)
     assert learner_digest(p3gm(window=moved)) != learner_digest(learner)
-    assert not copy.window.low.flags.writeable  # type: ignore[union-attr]
+    assert not copy.window.low.flags.writeable
     with pytest.raises(CannotTrain, match="of 21 entries"):
         p3gm(window=Window(WINDOW.low[:3], WINDOW.factors[:3])).check(layout)
 

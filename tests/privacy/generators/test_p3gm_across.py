@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import event_from_json
-from privacy.federation.coordinator import Attempts, FederatedModel, replayed
+from privacy.coordination.coordinator import Attempts, FederatedModel, replayed
+from privacy.coordination.phased_rounds import contribute_phase, run_phases
 from privacy.federation.in_process import InProcessSites
-from privacy.federation.phased_rounds import contribute_phase, run_phases
 from privacy.federation.phases import PhasedPlan, heard, told
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import Call, RoundSum
+from privacy.federation.rounds import AttemptLost, Call, RoundSum
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
@@ -30,7 +30,6 @@ from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_digest
 from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import AttemptLost
 from tests.privacy.federation.sites import a_ledger
 from tests.privacy.generators.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, question, same, table
 from tests.privacy.ledger.ledgers import Place

@@ -8,50 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from privacy.arrays import Singles
 from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call, Collect, Collected, RoundSum, Sites
+from privacy.federation.rounds import Call, Collect, Collected, RoundSum, SiteAnswers, Sites
+from privacy.grant.draws import Draws
+from privacy.grant.queries.across_sites import Shared, SharingPlan, SumOverSites
+from privacy.grant.queries.marginal import MarginalQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import Learner
+from privacy.learning.rows import PrivateRows
 from privacy.learning.training import Session, initial_state
+from privacy.marginals.counts import PrivateCounts
 
 OnRound = Callable[[RoundSum], None]
 """Told of each round that was summed."""
-
-
-class RoundGrant(Protocol):
-    """The coordinator's grant."""
-
-    def sum_round(
-        self,
-        layout: RowLayout,
-        learner: Learner,
-        number: int,
-        collect: Collect,
-        *,
-        attempt: str,
-        plan: FederatedPlan,
-        key: str,
-        execution: Execution,
-    ) -> RoundSum:
-        """Collect one attempt of a round and release its noisy sum, or replay it."""
-        ...
-
-
-class CountGrant(Protocol):
-    """The coordinator's grant, where tables are counted."""
-
-    def sum_counts(
-        self, shape: tuple[int, ...], number: int, collect: Collect, *, attempt: str, plan: CountingPlan, key: str
-    ) -> RoundSum:
-        """Collect one table from the sites and release its noisy sum, or replay it."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +78,7 @@ class Attempts:
 
 
 def train_across(
-    grant: RoundGrant,
+    grant: Draws,
     sites: Sites,
     learner: Learner,
     layout: RowLayout,
@@ -129,16 +105,16 @@ def train_across(
     """
     moved = _Moved(learner, layout, plan, execution)
     rounds: list[RoundSum] = []
-    asked = partial(grant.sum_round, layout, learner, plan=plan, key=key, execution=execution)
+    query = TrainingQuery(PrivateRows.of_nobody(layout), learner, plan.training, execution)
     for number in range(plan.rounds):
-        collect = partial(_collect, sites, number, moved.parameters)
-        rounds.append(attempts.until_summed(partial(attempted, asked, number, collect)))
+        collect = partial(collected, sites, number, moved.parameters)
+        rounds.append(attempts.until_summed(partial(attempted, grant, query, plan, number, collect, key)))
         moved.step(rounds[-1])
     return FederatedModel(learner, layout, plan, tuple(rounds), moved.trained)
 
 
 def count_across(
-    grant: CountGrant,
+    grant: Draws,
     sites: Sites,
     shapes: Sequence[tuple[int, ...]],
     *,
@@ -163,19 +139,22 @@ def count_across(
     """
     rounds, nothing = [], np.zeros(0, np.float32)
     for number, shape in enumerate(shapes):
-        asked = partial(grant.sum_counts, shape, plan=plan, key=key)
-        collect = partial(_collect, sites, number, nothing)
-        rounds.append(attempts.until_summed(partial(attempted, asked, number, collect)))
+        handle = PrivateCounts.of_nobody(plan.cliques[number], shape)
+        query, collect = MarginalQuery(handle, plan.noise(number)), partial(collected, sites, number, nothing)
+        rounds.append(attempts.until_summed(partial(attempted, grant, query, plan, number, collect, key)))
     return tuple(rounds)
 
 
-def _collect(sites: Sites, number: int, parameters: Singles, attempt: str) -> Collected:
+def collected(sites: Sites, number: int, parameters: Singles, attempt: str) -> Collected:
+    """Make one attempt of a round."""
     return sites.collect(Call(number, attempt, parameters))
 
 
-def attempted(asked: Callable[..., RoundSum], number: int, collect: Collect, attempt: str) -> RoundSum:
-    """Ask a grant for one attempt of a round."""
-    return asked(number, collect, attempt=attempt)
+def attempted(
+    grant: Draws, query: Shared, plan: SharingPlan, number: int, collect: Collect, key: str, attempt: str
+) -> RoundSum:
+    """Draw one attempt of a round's sum, or replay the sum."""
+    return grant.draw(SumOverSites(query, plan, number, SiteAnswers(attempt, collect)), key=key)
 
 
 def replayed(

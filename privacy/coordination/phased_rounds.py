@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
-from privacy.arrays import Singles
-from privacy.federation.coordinator import Attempts, FederatedModel, RoundGrant, attempted, train_across
+from privacy.coordination.coordinator import Attempts, FederatedModel, attempted, collected, train_across
 from privacy.federation.phases import Phased, PhasedPlan, heard, keys, told
-from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call, Collect, Collected, Contribution, RoundSum, Sites
-from privacy.federation.summing_plan import SummingPlan
+from privacy.federation.rounds import Call, Collected, Contribution, RoundSum, Sites
+from privacy.grant.draws import Draws
+from privacy.grant.queries.across_sites import SiteShare
+from privacy.grant.queries.sums import SumQuery
+from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.execution import Execution
-from privacy.learning.layout import RowLayout
-from privacy.learning.learners import Learner
-from privacy.learning.moments import Moments
 from privacy.learning.rows import PrivateRows
 
 
-class PhasedGrant(RoundGrant, Protocol):
-    """The coordinator's grant."""
-
-    def sum_sums(
-        self,
-        layout: RowLayout,
-        statistic: Moments,
-        number: int,
-        collect: Collect,
-        *,
-        attempt: str,
-        plan: SummingPlan,
-        key: str,
-    ) -> RoundSum:
-        """Collect one sum from the sites and release it, or replay it."""
-        ...
-
-
-class SiteGrant(Protocol):
-    """A site's grant."""
-
-    def contribute_sums(
-        self, rows: PrivateRows, statistic: Moments, call: Call, *, plan: SummingPlan, key: str
-    ) -> Contribution:
-        """Make the site's sums."""
-        ...
-
-    def contribute(
-        self,
-        rows: PrivateRows,
-        learner: Learner,
-        call: Call,
-        *,
-        plan: FederatedPlan,
-        key: str,
-        execution: Execution,
-    ) -> Contribution:
-        """Make the site's contribution to a training."""
-        ...
-
-
 def run_phases(
-    grant: PhasedGrant,
+    grant: Draws,
     sites: Sites,
     phased: Phased,
     *,
@@ -90,10 +46,10 @@ def run_phases(
     summing, training = keys(key)
     sums: list[RoundSum] = []
     for number in range(plan.sums.rounds):
-        asked = partial(grant.sum_sums, phased.layout, phased.statistic(sums), plan=plan.sums, key=summing)
-        after = AfterSums(sites, sums, first=0)
-        collect = partial(_collect, after, number)
-        sums.append(attempts.until_summed(partial(attempted, asked, number, collect)))
+        rows = PrivateRows.of_nobody(phased.layout)
+        query = SumQuery(rows, phased.statistic(sums), plan.sums.noise(number))
+        collect = partial(collected, AfterSums(sites, sums, first=0), number, np.zeros(0, np.float32))
+        sums.append(attempts.until_summed(partial(attempted, grant, query, plan.sums, number, collect, summing)))
     model = train_across(
         grant,
         AfterSums(sites, sums, first=plan.sums.rounds),
@@ -126,7 +82,7 @@ class AfterSums:
 
 
 def contribute_phase(
-    grant: SiteGrant,
+    grant: Draws,
     phased: Phased,
     rows: PrivateRows,
     trained_rows: PrivateRows,
@@ -153,12 +109,9 @@ def contribute_phase(
     sums, parameters = heard(call, plan)
     if call.number < plan.sums.rounds:
         own = Call(call.number, call.attempt, parameters)
-        return grant.contribute_sums(rows, phased.statistic(sums), own, plan=plan.sums, key=summing)
+        query = SumQuery(rows, phased.statistic(sums), plan.sums.noise(own.number))
+        return grant.draw(SiteShare(query, plan.sums, own), key=summing)
     own = Call(call.number - plan.sums.rounds, call.attempt, parameters)
     learner = phased.learner(sums)
-    return grant.contribute(trained_rows, learner, own, plan=plan.training, key=training, execution=execution)
-
-
-def _collect(sites: Sites, number: int, attempt: str) -> Collected:
-    nothing: Singles = np.zeros(0, np.float32)
-    return sites.collect(Call(number, attempt, nothing))
+    trained = TrainingQuery(trained_rows, learner, plan.training.training, execution)
+    return grant.draw(SiteShare(trained, plan.training, own), key=training)

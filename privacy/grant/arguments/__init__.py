@@ -1,1 +1,0 @@
-"""What a grant lets in, a file for each kind of query; nothing here draws."""

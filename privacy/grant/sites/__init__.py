@@ -1,1 +1,0 @@
-"""How the sites of a federation draw their shares."""
