@@ -19,7 +19,6 @@ from typing import Final
 
 from benchmarks.results import Row, machine, write
 from console.main import exit_with
-from contracts.release.classifier import ModelProduct
 from tasks.storage.workspace.settings import Workspace
 
 ROUNDS: Final = 7
@@ -56,18 +55,13 @@ def release_plainly(
     """Make one release with the functions that the flow's tasks wrap, in the flow's order, without Prefect."""
     from flows.prepare import intake
     from flows.request import as_charged, read_request
-    from privacy.generators.release_plan import FittedPlan
     from privacy.ledger.journal.signing import Signer
     from privacy.ledger.terms import VersionEntry
     from tasks.charge import charge
     from tasks.products.charge_request import run_key
-    from tasks.products.classifier.classifier_training import train_classifier
-    from tasks.products.synthetic.synthesis import synthesize
-    from tasks.products.tables.table_measurement import measure
-    from tasks.products.tables.table_refinement import refine
+    from tasks.products.product_kind import Making, product_kind
     from tasks.publish import publish
     from tasks.records.auditor_copy import AuditorCopies
-    from tasks.records.facts import Outputs
     from tasks.records.ledger_facts import gather
     from tasks.records.software import software
     from tasks.report import report
@@ -88,14 +82,9 @@ def release_plainly(
         spec_, contract, plan = request.spec, request.contract, request.plan
         outcomes = validate(table, contract, folder=run.path, memory_limit=workspace.memory_limit)
         grant = charge(ledger, spec_, contract, plan, table)
-        if isinstance(plan, FittedPlan) and isinstance(spec_.product, ModelProduct):
-            made = Outputs(classifier=train_classifier(grant, plan, table, contract, run.path, key))
-        elif isinstance(plan, FittedPlan):
-            product = spec_.synthetic_product
-            made = Outputs(synthesis=synthesize(grant, product, plan, table, contract, run.path, key))
-        else:
-            measurements = measure(grant, plan, table, contract)
-            made = Outputs(tuple(measurements), refine(spec_.tables_product, plan, contract, measurements))
+        making, made = Making(grant, spec_, plan, table, contract, run.path, key), None
+        for step in product_kind(spec_.product.kind).steps:
+            made = step.make(making, made)
 
         signer = Signer(workspace.signing_seed())
 

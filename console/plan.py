@@ -9,34 +9,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console import plan_model
 from console.options import AsJson, At, Exact, Spec, workspace_at
-from console.plan_synthetic import facts, plan_object, print_steps
-from console.plan_warnings import delta_unheld, draw_lines, known_rows, noise_below_rows, print_warnings, warnings_of
-from console.render import answer, print_facts, table
-from contracts.release.classifier import ModelProduct
+from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
+from console.products.product_view import product_view
+from console.render import answer, print_facts
 from flows.capacity import check_capacity
 from flows.request import Request, read_request
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.accounting.events import CountNoise
-from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.accounts.admission import fitting_epsilon
 from privacy.ledger.errors import BudgetExceeded
 from privacy.ledger.forecast import runs_left
-from privacy.marginals.suppression import threshold_for
-from privacy.table_plans.plan import TablesPlan
-from privacy.table_plans.sparse_plan import SparsePlan
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
-
-# Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
-BASE_MEGABYTES, BYTES_PER_CELL = 450, 50
-BASE_SECONDS, SECONDS_PER_CELL = 6.0, 6e-7
-# A row that a sparse table lists, measured with 5.4 million of them.
-BYTES_PER_ROW, SECONDS_PER_ROW = 150, 1.5e-6
-
-NUMBERS = ("cells", "share", "expected error", "95 % within", "noise below [rows]")
 
 
 def plan(
@@ -91,68 +76,8 @@ def _plan_object(request: Request) -> dict[str, Any]:
         "kind": request.spec.product.kind,
         "epsilon": pico_to_text(plan.epsilon),
         "delta": atto_to_text(plan.delta),
-        **_product_object(request, plan),
+        **product_view(request.spec.product.kind).plan_object(request.spec, plan),
     }
-
-
-def _product_object(request: Request, plan: TablesPlan | FittedPlan[Any]) -> dict[str, Any]:
-    """Return the part of the plan that only this kind of product has."""
-    if isinstance(plan, TablesPlan):
-        return _tables_object(plan)
-    if isinstance(request.spec.product, ModelProduct):
-        return plan_model.plan_object(plan)
-    return plan_object(request.spec, plan)
-
-
-def _tables_object(plan: TablesPlan) -> dict[str, Any]:
-    """Return the part of the plan that is about tables."""
-    return {
-        "mechanism": plan.mechanism,
-        "expected_rmse": {noise: float(error) for noise, error in plan.expected_rmse.items()},
-        "draws": [
-            {
-                "key": draw.key,
-                "level": None if draw.coarsening is None else draw.coarsening.level,
-                "columns": list(draw.clique),
-                "cells": draw.cells,
-                "share": float(draw.share),
-                "expected_error": draw.variance**0.5,
-                "interval_95": draw.half_width,
-                "noise_below_rows": noise_below_rows(draw.cells, draw.variance**0.5),
-                **_threshold(plan, draw.event),
-                "event": draw.event.to_json(),
-                "sparse": _sparse_object(draw.sparse),
-            }
-            for draw in plan.draws
-        ],
-        "cells": plan.cells,
-        **_needs(plan),
-    }
-
-
-def _sparse_object(sparse: SparsePlan | None) -> dict[str, int] | None:
-    """Return from where on a sparse table lists its cells, and how many empty ones are then expected."""
-    if sparse is None:
-        return None
-    first, least = sparse.thresholds
-    return {"first_threshold": first, "least_threshold": least, "expected_rows": sparse.expected_rows}
-
-
-def _needs(plan: TablesPlan) -> dict[str, Any]:
-    """Foretell memory and time; of a sparse table from the rows that are expected at its first threshold."""
-    draws = plan.draws
-    dense = sum(draw.cells for draw in draws if draw.sparse is None)
-    listed = sum(draw.sparse.expected_rows for draw in draws if draw.sparse is not None)
-    return {
-        "megabytes": BASE_MEGABYTES + round((dense * BYTES_PER_CELL + listed * BYTES_PER_ROW) / 1e6),
-        "seconds": round(BASE_SECONDS + dense * SECONDS_PER_CELL + listed * SECONDS_PER_ROW, 1),
-    }
-
-
-def _threshold(plan: TablesPlan, event: CountNoise) -> dict[str, int]:
-    """Return the least noisy count that a minimum-frequency rule lets out, if there is such a rule."""
-    rule = plan.minimum_frequency
-    return {} if rule is None else {"published_from": threshold_for(rule, event).value}
 
 
 def _lambda_reference(request: Request, folder: Path | None) -> str | None:
@@ -210,16 +135,14 @@ def _workspace(folder: Path | None) -> Workspace | None:
 
 
 def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
-    fitted = {"synthetic": facts, "model": plan_model.facts}.get(payload["kind"])
-    noise = "" if fitted else f" ({payload['mechanism']} noise)"
-    earlier = payload["lambda_reference"]
+    view, earlier = product_view(payload["kind"]), payload["lambda_reference"]
     print_facts(
         console,
         [
             ("release", payload["release"]),
-            ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{noise}"),
+            ("cost", f"ε = {payload['epsilon']} at δ = {payload['delta']}{view.noise_words(payload)}"),
             *([("delta", payload["delta_unheld"])] if payload["delta_unheld"] else []),
-            *(fitted(payload) if fitted else [("error", _error_words(payload))]),
+            *view.plan_facts(payload),
             *([("lambda", f"chosen on {earlier}, at no cost")] if earlier else []),
             ("account", _account_words(payload["account"], exact=exact)),
             ("memory", f"about {payload['megabytes']} MB, and what DuckDB may use to read the data"),
@@ -228,36 +151,8 @@ def _print(console: Console, payload: dict[str, Any], *, exact: bool) -> None:
         ],
     )
     console.print()
-    if fitted:
-        print_steps(console, payload)
-        print_warnings(console, payload["warnings"])
-        return
-    rows = draw_lines(payload["draws"])
-    numbers = (*NUMBERS, "published from") if "published_from" in payload["draws"][0] else NUMBERS
-    console.print(table(("marginal", *numbers), rows, numbers=numbers))
-    for draw in payload["draws"]:
-        if draw["sparse"] is not None:
-            console.print(_sparse_words(draw))
+    view.print_draws(console, payload)
     print_warnings(console, payload["warnings"])
-
-
-def _sparse_words(draw: dict[str, Any]) -> str:
-    """Say which cells a sparse table will list."""
-    sparse = draw["sparse"]
-    words = (
-        f"{' × '.join(draw['columns'])} is sparse: it lists noisy counts from {sparse['first_threshold']:,} on, "
-        f"about {sparse['expected_rows']:,} of empty cells and those of populated ones"
-    )
-    if sparse["least_threshold"] == sparse["first_threshold"]:
-        return words + "."
-    return words + f"; from {sparse['least_threshold']:,} on at the most, if its refinement needs more."
-
-
-def _error_words(payload: dict[str, Any]) -> str:
-    """Say what error is expected over all cells, and of which noise it would be more."""
-    chosen, errors = payload["mechanism"], payload["expected_rmse"]
-    words = f"±{errors[chosen]:.3g} over all cells, before refinement"
-    return words + "".join(f"; {noise} noise: ±{error:.3g}" for noise, error in errors.items() if noise != chosen)
 
 
 def _account_words(account: dict[str, Any], *, exact: bool) -> str:

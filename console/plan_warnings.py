@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,16 +32,9 @@ if TYPE_CHECKING:  # `contract lint` takes this module's warnings of a select, a
     from flows.request import Request
 
 LARGE_EPSILON: Final = 10
-MOST_LINES: Final = 30
-"""So many draws are shown a line each; of more, the draws of so many columns share a line."""
 MOST_NAMED: Final = 8
 
 Warned = dict[str, str]
-
-
-def noise_below_rows(cells: int, expected_error: float) -> int:
-    """Return the number of rows below which the average count of a cell is smaller than its noise."""
-    return math.ceil(cells * expected_error)
 
 
 def warnings_of(request: Request, draws: Sequence[dict[str, Any]], rows: int | None) -> list[Warned]:
@@ -166,37 +158,3 @@ def print_warnings(console: Console, warnings: Sequence[Warned]) -> None:
         console.print(Text("\n! ", style="yellow") + Text(f"{each['rule']}: {each['found']}", style="default"))
         console.print(Text(f"    why: {each['why']}"))
         console.print(Text(f"    do:  {each['remedy']}", style="green"))
-
-
-def draw_lines(draws: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return the lines of the table of draws; where there are very many, one for all tables of so many columns."""
-    if len(draws) <= MOST_LINES:
-        return [_line([draw], _name(draw)) for draw in draws]
-    lines = []
-    ordered = sorted(draws, key=lambda draw: len(draw["columns"]))
-    for ways, alike in groupby(ordered, key=lambda draw: len(draw["columns"])):
-        group = list(alike)
-        lines.append(_line(group, _name(group[0]) if len(group) == 1 else f"{len(group):,} tables of {ways} columns"))
-    return lines
-
-
-def _name(draw: dict[str, Any]) -> str:
-    return (" × ".join(draw["columns"]) or "total") + (f", by {draw['level']}" if draw["level"] else "")
-
-
-def _line(group: Sequence[dict[str, Any]], name: str) -> tuple[str, ...]:
-    """Write one line: of several draws the least and the most, and the sum of their shares."""
-
-    def ends(values: list[Any], write: str) -> str:
-        least, most = format(min(values), write), format(max(values), write)
-        return least if least == most else f"{least} to {most}"
-
-    return (
-        name,
-        ends([draw["cells"] for draw in group], ","),
-        f"{sum(draw['share'] for draw in group):.1%}",
-        "±" + ends([draw["expected_error"] for draw in group], ".3g"),
-        "±" + ends([draw["interval_95"] for draw in group], ","),
-        ends([draw["noise_below_rows"] for draw in group], ",") if group[0]["columns"] else "",
-        *([ends([draw["published_from"] for draw in group], ",")] if "published_from" in group[0] else []),
-    )

@@ -21,19 +21,16 @@ from typing import Final
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import FieldPath, Problem
 from contracts.release.address import is_address
-from contracts.release.spec import TablesProduct
 from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
-from privacy.table_plans.plan import TablesPlan
+from tasks.products.product_kind import Needs, product_kind
 from tasks.storage.workspace.settings import Workspace
 
 _MEGABYTE: Final = 2**20
 _LEAST_DISK: Final = 100
 """Megabytes that must be free for a ledger, a snapshot and a small version."""
-_A_CELL: Final = 50
-"""Bytes of a cell in memory; on disk a fifth of it."""
 _NOTHING: Final = "nothing was charged"
 _HAS_PYSPARK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is None)"
 
@@ -52,8 +49,8 @@ def check_capacity(request: Request, workspace: Workspace | None) -> None:
 def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
     """Find libraries that cannot be imported, and a device that is not there."""
     spec = request.spec
-    if not isinstance(request.plan, TablesPlan) and isinstance(request.plan.options, TrainingOptions):
-        options = request.plan.options
+    options = _needs(request).options
+    if isinstance(options, TrainingOptions):
         try:
             Execution(options.device, options.rows_at_once).chosen_device()
         except CannotTrain as refused:
@@ -96,12 +93,9 @@ def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[Fie
 
 def _memory(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
     """Compare what the plan foretells with the machine's memory."""
-    plan = request.plan
-    dense = plan.cells * _A_CELL / _MEGABYTE if isinstance(plan, TablesPlan) and not _sparse(plan) else 0.0
-    wanted = dense if isinstance(plan, TablesPlan) else plan.made.megabytes
-    have = memory_megabytes()
+    needs, have = _needs(request), memory_megabytes()
+    wanted, at = needs.megabytes, needs.at
     if wanted > have:
-        at: FieldPath = ("product",) if isinstance(request.spec.product, TablesProduct) else ("product", "options")
         remedy = f"take fewer cells, a smaller model or batch, or a larger machine; {_NOTHING}"
         yield at, Problem(f"about {wanted:,.0f} MB of memory", f"at most {have:,.0f} MB, which it has", remedy)
 
@@ -110,9 +104,7 @@ def _disk(request: Request, workspace: Workspace | None) -> Iterator[tuple[Field
     """Find too little room for what is written."""
     if workspace is None:
         return
-    plan = request.plan
-    cells = plan.cells * _A_CELL / 5 / _MEGABYTE if isinstance(plan, TablesPlan) and not _sparse(plan) else 0.0
-    wanted = _LEAST_DISK + cells
+    wanted = _LEAST_DISK + _needs(request).disk_megabytes
     for folder in dict.fromkeys((workspace.root, request.store(workspace))):
         free = free_megabytes(folder)
         if free < wanted:
@@ -120,8 +112,8 @@ def _disk(request: Request, workspace: Workspace | None) -> Iterator[tuple[Field
             yield ("publish", "to"), Problem(f"{free:,.0f} MB free", f"at least {wanted:,.0f} MB", remedy)
 
 
-def _sparse(plan: TablesPlan) -> bool:
-    return any(draw.sparse is not None for draw in plan.draws)
+def _needs(request: Request) -> Needs:
+    return product_kind(request.spec.product.kind).needs(request.plan)
 
 
 def memory_megabytes() -> float:

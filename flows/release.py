@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import httpx
 from prefect import flow
@@ -19,7 +20,6 @@ from prefect.logging import get_run_logger
 
 from contracts.errors import SudareError
 from contracts.release.about import Publisher, declared
-from contracts.release.synthetic import SyntheticProduct
 from flows import steps
 from flows.capacity import check_capacity
 from flows.lineage_events import lineage_of
@@ -29,7 +29,6 @@ from flows.periods.clock import check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, intake
 from flows.request import Request, as_charged, read_request
-from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.errors import LedgerConflict
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -40,14 +39,10 @@ from tasks import publish as publishing
 from tasks import report as reporting
 from tasks import validate as validating
 from tasks.products.charge_request import run_key
-from tasks.products.classifier import classifier_training as training
-from tasks.products.synthetic import synthesis as synthesizing
-from tasks.products.tables import table_measurement as measuring
-from tasks.products.tables import table_refinement as refining
+from tasks.products.product_kind import Making, product_kind
 from tasks.products.tables.reference_version import earlier_version
 from tasks.publish import Publication, published
 from tasks.records.auditor_copy import AuditorCopies
-from tasks.records.facts import Outputs
 from tasks.records.ledger_facts import gather
 from tasks.records.software import software
 from tasks.storage.object_store import StoreAway
@@ -58,10 +53,6 @@ from tasks.storage.workspace.settings import Workspace, switch_telemetry_off
 ingest = steps.as_task(intake, name="ingest")
 validate = steps.as_task(validating.validate, name="validate")
 charge = steps.as_task(charging.charge, name="charge", retries=5, only_after=LedgerConflict)
-measure = steps.as_task(measuring.measure, name="measure")
-synthesize = steps.as_task(synthesizing.synthesize, name="synthesize")
-train_classifier = steps.as_task(training.train_classifier, name="train")
-refine = steps.as_task(refining.refine, name="refine")
 report = steps.as_task(reporting.report, name="report")
 publish = steps.as_task(publishing.publish, name="publish")
 copy = steps.as_task(copying.copy_published, name="copy", retries=2, only_after=StoreAway)
@@ -158,7 +149,7 @@ def _copy(
 
 
 def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger, table: PrivateTable) -> Publication:
-    """Validate, look, charge, measure and refine (or synthesize, or train), report and publish."""
+    """Validate, look, charge, make the product by the steps of its kind, report and publish."""
     request = as_charged(request, None if run.run_key is None else ledger.charge(run.run_key))
     spec, contract, plan, ids = request.spec, request.contract, request.plan, steps.flow_run_ids()
     check_contract_of(request, workspace, ledger, run_key=run.run_key)
@@ -171,15 +162,10 @@ def _make(run: RunFolder, request: Request, workspace: Workspace, ledger: Ledger
     grant = charge(run, ledger, spec, contract, plan, table)
     key = run_key(spec, contract, table)
     with engine_failures_entered(ledger, key):
-        if isinstance(spec.product, SyntheticProduct) and isinstance(plan, FittedPlan):
-            made = Outputs(
-                synthesis=synthesize(run, grant, spec.synthetic_product, plan, table, contract, run.path, key)
-            )
-        elif isinstance(plan, FittedPlan):
-            made = Outputs(classifier=train_classifier(run, grant, plan, table, contract, run.path, key))
-        else:
-            measurements = measure(run, grant, plan, table, contract)
-            made = Outputs(measurements, refine(run, spec.tables_product, plan, contract, measurements, earlier))
+        making = Making(grant, spec, plan, table, contract, run.path, key, earlier)
+        made: Any = None
+        for each in product_kind(spec.product.kind).steps:
+            made = steps.as_task(each.make, name=each.name)(run, making, made)
 
     def write(folder: Path, version: VersionEntry) -> None:
         about = declared(spec.about, workspace.publisher or Publisher())

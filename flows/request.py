@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
@@ -14,18 +13,13 @@ from contracts.errors import SpecRefused
 from contracts.periods.time_blocks import TimeBlock, time_block
 from contracts.reading.scalars import Problem
 from contracts.release.address import is_address
-from contracts.release.spec import ModelProduct, ReleaseSpec, SyntheticProduct, TablesProduct, load_spec
+from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
-from contracts.release.tables.product import AUTO
-from privacy.accounting.amounts import PICO
-from privacy.accounting.calculus import PureCalculus
-from privacy.generators.calibration import MultiplierRange
-from privacy.generators.release_plan import FittedPlan
 from privacy.ledger.errors import LedgerRefusal
-from privacy.ledger.terms import Charge
-from privacy.table_plans.plan import TablesPlan, plan_tables
-from tasks.products.classifier.classifier_plan import read_model_request
-from tasks.products.synthetic.synthetic_plan import read_synthetic
+from privacy.ledger.terms import AccountState, Charge
+from tasks.products.charge_request import request_for
+from tasks.products.product_kind import product_kind
+from tasks.records.outputs import Plan
 from tasks.storage.workspace.settings import Workspace
 
 NO_ROWS = Problem("an engine for a product that may read rows", "an engine for kind: tables", "drop it")
@@ -43,7 +37,7 @@ class Request:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | FittedPlan[Any]
+    plan: Plan
 
     @property
     def days(self) -> TimeBlock | None:
@@ -84,22 +78,16 @@ def read_request(
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
-    if spec.source.engine is not None and not isinstance(spec.product, TablesProduct):
+    if spec.source.engine is not None and spec.product.reads_rows:
         raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
     return planned_request(spec, contract, workspace)
 
 
 def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace | None = None) -> Request:
     """Plan a release whose spec fits its contract; arguments and refusals as for `read_request`."""
-    if not isinstance(spec.product, TablesProduct):
-        if workspace is None:
-            return _fitted(spec, contract)
-        plain = _fitted(spec, contract, noise_epsilon=Fraction(spec.charge.epsilon))
-        return _fitted(spec, contract, rooms=_rooms(plain, workspace))
-    plan = plan_tables(spec, contract)
-    if spec.product.mechanism == AUTO and plan.mechanism == "gaussian" and workspace is not None:
-        plan = plan_tables(spec, contract, pure_account=_pays_a_pure_account(spec, contract, workspace))
-    return Request(spec, contract, plan)
+    payers = None if workspace is None else partial(_payers, workspace, contract)
+    understood, plan = product_kind(spec.product.kind).plan(spec, contract, payers)
+    return Request(understood, contract, plan)
 
 
 def as_charged(request: Request, charge: Charge | None) -> Request:
@@ -107,44 +95,17 @@ def as_charged(request: Request, charge: Charge | None) -> Request:
 
     What the accounts have left decides how much noise a plan takes, and a run that resumes finds less left.
     """
-    if charge is None or isinstance(request.plan, TablesPlan):
+    if charge is None:
         return request
-    charged = charge.request.noise_epsilon
-    noise = Fraction(request.spec.charge.epsilon) if charged is None else Fraction(charged, PICO)
-    return _fitted(request.spec, request.contract, noise_epsilon=noise)
+    kind, noise = product_kind(request.spec.product.kind), charge.request.noise_epsilon
+    understood, plan = kind.planned_again(request.spec, request.contract, request.plan, noise)
+    return Request(understood, request.contract, plan)
 
 
-def _fitted(spec: ReleaseSpec, contract: Contract, **noise: Any) -> Request:
-    """Plan what is fitted to noisy values, with its options as they were understood."""
-    if isinstance(spec.product, SyntheticProduct):
-        understood, planned = read_synthetic(spec, spec.product, contract, **noise)
-        return Request(understood, contract, planned)
-    if isinstance(spec.product, ModelProduct):
-        read, made = read_model_request(spec, spec.product, contract, **noise)
-        return Request(read, contract, made)
-    raise TypeError("tables of counts are not fitted")
-
-
-def _rooms(request: Request, workspace: Workspace) -> tuple[MultiplierRange, ...]:
-    """Say what each account that would pay has left; nothing where the charge will be refused, later and in words."""
-    from tasks.products.charge_request import request_for
-
+def _payers(workspace: Workspace, contract: Contract, spec: ReleaseSpec, plan: Plan) -> tuple[AccountState, ...]:
+    """Return each account that would pay; none where the charge will be refused, later and in words."""
     with closing(workspace.open_ledger()) as ledger:
         try:
-            accounts = ledger.price(request_for(request.spec, request.contract, request.plan)).accounts
+            return ledger.price(request_for(spec, contract, plan)).accounts
         except LedgerRefusal:
             return ()
-    return tuple(MultiplierRange(state.terms.calculus, state.remaining) for state in accounts)
-
-
-def _pays_a_pure_account(spec: ReleaseSpec, contract: Contract, workspace: Workspace) -> bool:
-    """Say whether an account that would pay is pure; a charge that is refused is refused later, in words."""
-    from tasks.products.charge_request import request_for
-
-    laplace = plan_tables(spec, contract, pure_account=True)
-    with closing(workspace.open_ledger()) as ledger:
-        try:
-            accounts = ledger.price(request_for(spec, contract, laplace)).accounts
-        except LedgerRefusal:
-            return False
-    return any(isinstance(state.terms.calculus, PureCalculus) for state in accounts)

@@ -9,7 +9,8 @@ from contracts.release.spec import ReleaseSpec
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
-from tasks.products.charge_request import Plan, mark_of, request_for, run_key
+from tasks.products.charge_request import mark_of, request_for, run_key
+from tasks.records.outputs import Plan
 
 logger = logging.getLogger(__name__)
 

@@ -8,19 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from contracts.canonical import readable_json
-from contracts.contract.column import Cells
 from contracts.errors import StoreUnwritable
-from contracts.release.tables.levels import level_name
-from privacy.grant.measurement import Measurement, SparseMeasurement
-from privacy.table_plans.plan import TOTAL_KEY
+from tasks.products.product_kind import product_kind
 from tasks.records.auditor_copy import AuditorCopies, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.facts import RunFacts
-from tasks.records.files.classifier_files import write_model_files
-from tasks.records.files.row_group_parts import write_parts
-from tasks.records.files.synthetic_files import write_synthetic_files
-from tasks.records.files.tidy_tables import WrittenFile, write_data, write_listed, write_measurement
+from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
 from tasks.records.page.page import prepare, public_pages, render_page
 from tasks.records.record import build_record, public_copy
@@ -66,36 +60,11 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
 
 
 def write_files(facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
-    """Write the data files of a run, in the order of its tables, the measured total last."""
+    """Write data and measurements of a run, as its kind of product has them."""
     marks = {
         "sudare_release": facts.version.release,
         "sudare_version": str(facts.version.number),
         "sudare_contract_digest": facts.contract.digest,
         "sudare_spec_digest": facts.spec.digest,
     }
-    if facts.classifier is not None:
-        return write_model_files(facts, folder, marks=marks)
-    if facts.synthesis is not None:
-        return write_synthetic_files(facts, folder, marks=marks)
-    if facts.total is not None and any(table.name.casefold() == TOTAL_KEY for table in facts.tables):
-        raise ValueError(f"a table named {TOTAL_KEY!r} would overwrite the measured total")
-    formats = facts.spec.publish.formats
-    files: list[WrittenFile] = []
-    drawn: list[tuple[Measurement | SparseMeasurement, str, Cells]] = []
-    for table in facts.tables:
-        written = write_data(table, facts.contract, folder, marks=marks, publish=facts.spec.publish)
-        files += written
-        if "parts" in formats:
-            whole = [file for file in written if file.path.endswith(".parquet")]
-            files += [part for file in whole for part in write_parts(folder, file)]
-        drawn += [(each.measurement, level_name(table.name, each.level.name), each.level) for each in table.levels]
-        drawn.append((table.measurement, table.name, facts.contract))
-    if facts.total is not None:
-        drawn.append((facts.total, TOTAL_KEY, facts.contract))
-    for measurement, name, cells in drawn:
-        width = facts.tables_plan.draw(measurement.key).half_width
-        if isinstance(measurement, SparseMeasurement):
-            files.append(write_listed(measurement, name, width, facts.contract, folder, marks=marks))
-        else:
-            files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
-    return tuple(files)
+    return product_kind(facts.spec.product.kind).write_files(facts, folder, marks=marks)

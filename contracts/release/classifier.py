@@ -8,14 +8,14 @@ from typing import Any, Final, Literal
 from pydantic import Field, field_validator
 
 from contracts.contract.contract import Contract
-from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, listed, nearest
+from contracts.release.product_spec import ProductSpec
 from contracts.release.synthetic import ALL, ColumnChoice, chosen, each_once
 
 MOST_CLASSES: Final = 1000
 
 
-class ModelProduct(Frozen):
+class ModelProduct(ProductSpec):
     """A classifier: a fully connected network that tells a column's cell from other columns, with its weights.
 
     `trainer` says where the noise comes in: `dp_sgd`, `anonymizing_first`, `learning_first` or `anonymized_learning`.
@@ -35,6 +35,11 @@ class ModelProduct(Frozen):
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return each_once(columns, least="at least two columns")
+
+    @property
+    def rows_about(self) -> object:
+        """About how many rows there are, where an option declares it."""
+        return self.options.get("rows_about")
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are learned from, the label among them, in the contract's order."""

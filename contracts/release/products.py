@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
-from contracts.release.classifier import ModelProduct
-from contracts.release.synthetic import SyntheticProduct
-from contracts.release.tables.product import TablesProduct
+from contracts.release.product_kinds import product_kinds
+from contracts.release.product_spec import ProductSpec
 
-Product = Annotated[TablesProduct | SyntheticProduct | ModelProduct, Field(discriminator="kind")]
+if TYPE_CHECKING:
+    Product = ProductSpec
+else:
+    _SPECS = tuple(parts.load("spec") for parts in product_kinds().values())
+    Product = Annotated[Union[_SPECS], Field(discriminator="kind")]  # noqa: UP007

@@ -38,10 +38,10 @@ from contracts.reading.validation_errors import dotted, from_problem, from_valid
 from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
 from contracts.release.classifier import ModelProduct
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.products import Product
 from contracts.release.source import CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.release.synthetic import SyntheticProduct
-from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import Refine, TableSpec, TablesProduct
 from contracts.sql.selection import check_select
 
@@ -195,8 +195,8 @@ class ReleaseSpec(SpecFile):
 
     @property
     def reference(self) -> LambdaReference | None:
-        """The earlier version on which λ is chosen, if this is a release of tables that names one."""
-        return self.product.reference if isinstance(self.product, TablesProduct) else None
+        """The earlier version that is read for the product, if the spec names one."""
+        return self.product.reference
 
     @property
     def synthetic_product(self) -> SyntheticProduct:
@@ -219,6 +219,12 @@ class ReleaseSpec(SpecFile):
         if not isinstance(self.product, ModelProduct):
             raise TypeError(f"release {self.release} publishes no model but kind {self.product.kind}")
         return self.product
+
+    @property
+    def product_options(self) -> dict[str, Any]:
+        """The options of its generator or trainer, as they are written; none of a product that has no such key."""
+        options: dict[str, Any] = getattr(self.product, "options", {})
+        return options
 
     def with_options(self, options: dict[str, Any]) -> ReleaseSpec:
         """Return the spec with the options of its generator or trainer as they were understood."""

@@ -13,11 +13,8 @@ from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import Problem, spelled
-from contracts.release.classifier import ModelProduct, model_problems
+from contracts.release.product_kinds import product_kinds
 from contracts.release.spec import ReleaseSpec
-from contracts.release.synthetic import SyntheticProduct, synthetic_problems
-from contracts.release.table_rules import table_findings
-from contracts.release.tables.product import TablesProduct
 from contracts.sql.selection import check_by, check_unit
 
 MOST_DELTA: Final = Decimal("1e-3")
@@ -35,24 +32,8 @@ def check_spec(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     untyped = [] if findings else spec.source.select_types(contract)[1]
     findings += [spec.finding(("source",), problem) for problem in untyped] + _formula_findings(spec, contract)
     findings += _delta_findings(spec, contract) + _notation_findings(spec, contract)
-    if isinstance(spec.product, SyntheticProduct):
-        problems = synthetic_problems(spec.product, contract)
-        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
-        return findings + _format_findings(spec, spec.product, contract)
-    if isinstance(spec.product, ModelProduct):
-        problems = model_problems(spec.product, contract)
-        findings += [spec.finding(("product", *at), problem) for at, problem in problems]
-        return findings + _model_format_findings(spec)
-    findings += table_findings(spec, contract)
-    if spec.product.mechanism == "gaussian" and not spec.charge.delta:
-        remedy = "give delta a small positive value, or choose mechanism: laplace"
-        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
-        findings.append(spec.finding(("charge", "delta"), problem))
-    if spec.product.total == "invariant" and contract.total is None:
-        remedy = "write total: noisy, or declare the public total in the contract's invariants"
-        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
-        findings.append(spec.finding(("product", "total"), problem))
-    return findings
+    fits: list[Finding] = product_kinds()[spec.product.kind].load("check")(spec, contract)
+    return findings + fits
 
 
 def large_delta(spec: ReleaseSpec, contract: Contract) -> str | None:
@@ -73,9 +54,7 @@ def declared_rows(spec: ReleaseSpec, contract: Contract) -> int | None:
 
     A delta can be held against no other number: a noisy one is drawn after the charge, an exact one is private.
     """
-    product = spec.product
-    about = None if isinstance(product, TablesProduct) else product.options.get("rows_about")
-    rows = str(contract.total.value if contract.total is not None else about)
+    rows = str(contract.total.value if contract.total is not None else spec.product.rows_about)
     return int(rows) if re.fullmatch(r"[0-9]{1,18}", rows) else None
 
 
@@ -87,25 +66,6 @@ def _delta_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     remedy = "take a delta far below one over the number of people, or write large_delta: accepted beside it"
     allowed = f"at most {spelled(MOST_DELTA)} and one over the declared rows, or large_delta: accepted"
     return [spec.finding(("charge", "delta"), Problem(f"{spelled(spec.charge.delta)}, {why}", allowed, remedy))]
-
-
-def _format_findings(spec: ReleaseSpec, product: SyntheticProduct, contract: Contract) -> list[Finding]:
-    """Pictures are published as Parquet lists; CSV has none."""
-    pictures = contract.pictures(product.names(contract))
-    if not pictures or "csv" not in spec.publish.formats:
-        return []
-    found = f"csv with {pictures[0]!r}, a column of pictures"
-    remedy = "write formats: [parquet], or leave the column out of `columns:`"
-    return [spec.finding(("publish", "formats"), Problem(found, "parquet alone", remedy))]
-
-
-def _model_format_findings(spec: ReleaseSpec) -> list[Finding]:
-    """A model is published as safetensors, and what was measured for it as Parquet."""
-    if spec.publish.formats == ("parquet",):
-        return []
-    found = f"{' and '.join(each for each in spec.publish.formats if each != 'parquet')} with a model"
-    problem = Problem(found, "parquet alone", "write formats: [parquet], or drop the key")
-    return [spec.finding(("publish", "formats"), problem)]
 
 
 def _notation_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
@@ -140,9 +100,8 @@ def _by_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     if spec.source.by is None:
         return []
     problems = by_problems(spec.source.by, contract)
-    product, tables = spec.product, isinstance(spec.product, TablesProduct)
-    if contract.total is not None and not (isinstance(product, TablesProduct) and product.total == "noisy"):
-        at = ("product", "total") if tables else ("source", "by")
+    if contract.total is not None and spec.product.keeps_total:
+        at = spec.product.total_at
         return [spec.finding(at, TOTAL_OF_ALL), *(spec.finding(("source", "by"), problem) for problem in problems)]
     if problems or spec.source.select is None:
         return [spec.finding(("source", "by"), problem) for problem in problems]

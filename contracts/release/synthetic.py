@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
 from contracts.contract.decoding import too_fine
-from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import FieldPath, Label, Problem, as_tuple, listed, nearest, parse_whole, refuse, show
+from contracts.release.product_spec import ProductSpec
 
 ALL: Final = "all"
 ESTIMATED: Final = "estimated"
@@ -69,7 +69,7 @@ def chosen(columns: str | tuple[str, ...], contract: Contract) -> tuple[str, ...
     return tuple(column.name for column in contract.columns if columns == ALL or column.name in columns)
 
 
-class SyntheticProduct(Frozen):
+class SyntheticProduct(ProductSpec):
     """Synthetic rows, sampled from a model that is fitted to noisy marginals.
 
     `columns` are all of the contract, or those that are listed; they stand in the contract's order. `options` are the
@@ -87,6 +87,11 @@ class SyntheticProduct(Frozen):
     @classmethod
     def _each_once(cls, columns: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return each_once(columns, least="at least one column")
+
+    @property
+    def rows_about(self) -> object:
+        """About how many rows there are, where an option declares it."""
+        return self.options.get("rows_about")
 
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are synthesized, in the contract's order."""

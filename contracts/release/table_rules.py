@@ -17,6 +17,20 @@ RESERVED_TABLE: Final = "total"
 RESERVED_COLUMNS: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})
 
 
+def tables_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
+    """List what in a release of tables does not fit its contract: its tables, its mechanism and its total."""
+    findings, product = table_findings(spec, contract), spec.tables_product
+    if product.mechanism == "gaussian" and not spec.charge.delta:
+        remedy = "give delta a small positive value, or choose mechanism: laplace"
+        problem = Problem("delta 0 with mechanism gaussian", "a delta above 0", remedy)
+        findings.append(spec.finding(("charge", "delta"), problem))
+    if product.total == "invariant" and contract.total is None:
+        remedy = "write total: noisy, or declare the public total in the contract's invariants"
+        problem = Problem("invariant, but the contract declares no public total", "noisy", remedy)
+        findings.append(spec.finding(("product", "total"), problem))
+    return findings
+
+
 def table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     """List what in a spec's tables does not fit its contract: columns of it, and not too many cells for their form.
 

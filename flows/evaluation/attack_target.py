@@ -9,19 +9,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
-
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, SpecRefused
 from contracts.release.source import Source
-from contracts.release.spec import ChargeTerms, ModelProduct, Publish, ReleaseSpec, SyntheticProduct, load_spec
+from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
-from privacy.classifiers.trainer import trainer
-from privacy.generators.registry import generator
 from privacy.private_table import PrivateTable
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
 from tasks.products.charge_request import mark_of, run_key
+from tasks.products.product_kind import product_kind
 from tasks.products.version_records import (
     RECORD,
     kind_of,
@@ -87,9 +84,7 @@ def attacked_release(what: Path, source: Source, workspace: Workspace, period: s
 def columns_of(attacked: Attacked) -> tuple[str, ...]:
     """Return the columns of the rows; refuse what shadow releases are not made of."""
     contract, product = attacked.contract, attacked.spec.product
-    names = tuple(column.name for column in contract.columns)
-    if isinstance(product, SyntheticProduct | ModelProduct):
-        names = product.names(contract)
+    names = product.names(contract)
     pictures = contract.pictures(names)
     if pictures:
         found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
@@ -128,29 +123,7 @@ def adapted(attacked: Attacked, rows: int) -> tuple[ReleaseSpec, Contract, tuple
         total = contract.total.model_copy(update={"value": rows})
         contract = contract.model_copy(update={"invariants": (total, *others)})
         said.append(f"total {rows}")
-    if isinstance(spec.product, SyntheticProduct | ModelProduct):
-        options, changed = _adapted_options(spec.product, rows)
-        spec, said = spec.with_options(options), [*said, *changed]
+    adapted_options = product_kind(spec.product.kind).adapted_options(spec, rows)
+    if adapted_options is not None:
+        spec, said = spec.with_options(adapted_options[0]), [*said, *adapted_options[1]]
     return spec, contract, tuple(said)
-
-
-def _adapted_options(product: SyntheticProduct | ModelProduct, rows: int) -> tuple[dict[str, Any], list[str]]:
-    """Return options for so many rows, and what was adapted; those that cannot be read are left for the plan."""
-    known: type[BaseModel] = (
-        trainer(product.trainer).options
-        if isinstance(product, ModelProduct)
-        else generator(product.generator).options
-    )
-    try:
-        read: Any = known.model_validate(product.options)
-    except ValidationError:
-        return dict(product.options), []
-    changed: dict[str, Any] = {}
-    if "rows_about" in known.model_fields:
-        written, batch = read.rows_about, getattr(read, "batch", None)
-        if "batch" in product.options and batch is not None:
-            changed["batch"] = max(1, round(batch * rows / written))
-        changed["rows_about"] = rows
-    if "publish_noise" in known.model_fields:
-        changed["publish_noise"] = True
-    return {**product.options, **changed}, [f"{name} {str(value).lower()}" for name, value in changed.items()]

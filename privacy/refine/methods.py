@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.reading.scalars import plain_decimal
-from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers

@@ -46,14 +46,13 @@ from tasks.products.charge_request import request_for
 from tasks.products.synthetic.synthesis import rows_of
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine
-from tasks.records.outputs import DenseTable
+from tasks.records.outputs import DenseTable, Plan
 from tasks.storage.duckdb_session import attempt, connect, trouble
 from tasks.storage.progress import Bar, quietly, step
 
 LEAST_RELEASES: Final = 4
 MOST_SAMPLED: Final = 4_096
 """Synthetic rows that an attacker looks at, where the spec writes more."""
-ReleasePlan = TablesPlan | FittedPlan[Any]
 RowNumbers = NDArray[np.int64]
 OnProgress = Callable[[float, str], None]
 Make = Callable[[int, RowNumbers, OnProgress], Seen]
@@ -76,7 +75,7 @@ class Shadows:
 
     spec: ReleaseSpec
     contract: Contract
-    plan: ReleasePlan
+    plan: Plan
     table: PrivateTable
     ledger: Ledger
     folder: Path
@@ -123,6 +122,8 @@ class Shadows:
         plan, contract = self.plan, self.contract
         if isinstance(plan, TablesPlan):
             return self._seen_tables(grant, plan, part)
+        if not isinstance(plan, FittedPlan):
+            raise TypeError(f"shadow releases of kind {self.spec.product.kind} are not made")
         counts = SnapshotSource(part, contract)
         seed = PostProcessingSeed(secrets.randbits(128))
         if isinstance(self.spec.product, ModelProduct):
@@ -154,7 +155,7 @@ class Shadows:
 
 @contextmanager
 def shadows_of(
-    spec: ReleaseSpec, contract: Contract, plan: ReleasePlan, table: PrivateTable, *, memory_limit: str
+    spec: ReleaseSpec, contract: Contract, plan: Plan, table: PrivateTable, *, memory_limit: str
 ) -> Iterator[Shadows]:
     """Open the ledger of shadow releases beside a snapshot of public rows, inside the block; nothing of it stays."""
     with TemporaryDirectory(dir=table.path.parent, prefix="shadows-") as name:

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from contracts.contract.contract import Contract
 from contracts.periods.redraw import due_run_key, keyed
 from contracts.release.spec import ReleaseSpec
-from privacy.accounting.events import PrivacyEvent
 from privacy.ledger.terms import ChargeRequest
 from privacy.private_table import PrivateTable, snapshot_mark
-
-
-class Plan(Protocol):
-    """What a release will draw: the events that are charged, and what they cost together."""
-
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        """The draws, and a budget for those that are chosen on the way, where there is one."""
-        ...
-
-    @property
-    def epsilon(self) -> int:
-        """ε of all events composed, at `delta` [10⁻¹²]."""
-        ...
-
-    @property
-    def delta(self) -> int:
-        """δ [10⁻¹⁸]."""
-        ...
-
-    @property
-    def noise_epsilon(self) -> int | None:
-        """ε that the noise was planned for [10⁻¹²], where that is not the spec's."""
-        ...
+from tasks.records.outputs import Plan
 
 
 def run_key(spec: ReleaseSpec, contract: Contract, table: PrivateTable) -> str:

@@ -18,7 +18,7 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.refine.total import NoisySum
 from privacy.table_plans.plan import TablesPlan
-from tasks.records.outputs import EarlierVersion, ReleasedTable, Synthesis, TrainedClassifier
+from tasks.records.outputs import EarlierVersion, Plan, ReleasedTable, Synthesis, TrainedClassifier
 from tasks.records.software import Software
 
 
@@ -90,7 +90,7 @@ class RunFacts:
     run_key: str
     spec: ReleaseSpec
     contract: Contract
-    plan: TablesPlan | FittedPlan[Any]
+    plan: Plan
     charge: Charge
     account: AccountState
     beside: tuple[AccountState, ...]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.claim import second_epsilon
-from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerCorrupt
@@ -20,7 +18,7 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts, reservation
-from tasks.records.outputs import EarlierVersion
+from tasks.records.outputs import EarlierVersion, Plan
 from tasks.records.software import Software
 from tasks.records.totals import totals_of
 
@@ -29,7 +27,7 @@ def gather(
     ledger: Ledger,
     spec: ReleaseSpec,
     contract: Contract,
-    plan: TablesPlan | FittedPlan[Any],
+    plan: Plan,
     version: VersionEntry,
     made: Outputs,
     outcomes: tuple[CheckOutcome, ...],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from privacy.grant.measurement import (
 
 if TYPE_CHECKING:
     from contracts.release.tables.levels import Level
+    from privacy.accounting.events import PrivacyEvent
     from privacy.classifiers.classifier_model import ClassifierModel
     from privacy.generators.generator import Fitted, Model
     from privacy.marginals.seeds import PostProcessingSeed
@@ -26,6 +27,35 @@ if TYPE_CHECKING:
     from privacy.refine.tables import Refined
 
 EarlierCounts = Mapping[str, NDArray[np.int64]]
+
+
+class Plan(Protocol):
+    """What a release will draw: the events that are charged, and what they cost together."""
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """The draws, and a budget for those that are chosen on the way, where there is one."""
+        ...
+
+    @property
+    def epsilon(self) -> int:
+        """ε of all events composed, at `delta` [10⁻¹²]."""
+        ...
+
+    @property
+    def delta(self) -> int:
+        """δ [10⁻¹⁸]."""
+        ...
+
+    @property
+    def public_total(self) -> int | None:
+        """The declared public number of rows, where there is one."""
+        ...
+
+    @property
+    def noise_epsilon(self) -> int | None:
+        """ε that the noise was planned for [10⁻¹²], where that is not the spec's."""
+        ...
 
 
 @dataclass(frozen=True)

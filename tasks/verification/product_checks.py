@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
@@ -16,7 +16,12 @@ from tasks.verification.outcomes import RuleFindings
 
 
 class ProductChecks(Protocol):
-    """The checks of one version whose record could be read; asked in the order of the methods."""
+    """The checks of one version whose record could be read; asked in the order of the methods.
+
+    `statement` is the model of such a record.
+    """
+
+    statement: ClassVar[type[RecordTerms]]
 
     @property
     def record(self) -> RecordTerms:

@@ -21,8 +21,8 @@ from contracts.canonical import digest
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.periods.redraw import due_run_key
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.expansion import expand, tables_of
-from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.levels import level_name, level_problems, levels_of
 from contracts.release.tables.product import AUTO, TableSpec, TablesProduct
 from contracts.release.tables.table_form import form_problems

@@ -25,6 +25,7 @@ from contracts.domains.domain_terms import Frozen
 from contracts.reading.scalars import (
     FINEST_DECIMALS,
     Amount,
+    FieldPath,
     Flag,
     Label,
     Problem,
@@ -35,8 +36,9 @@ from contracts.reading.scalars import (
     refuse,
     show,
 )
+from contracts.release.lambda_reference import REFERENCE, LambdaReference
+from contracts.release.product_spec import ProductSpec
 from contracts.release.tables.all_marginals import AllMarginals, ShortFormToo, as_entries, check_weight, form_of
-from contracts.release.tables.lambda_reference import REFERENCE, LambdaReference
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from contracts.release.tables.table_hierarchy import Hierarchy, hierarchy_schema, written_form
 
@@ -245,7 +247,7 @@ TableEntry = Annotated[
 """One entry of `tables:`, a table or the short form of many."""
 
 
-class TablesProduct(Frozen):
+class TablesProduct(ProductSpec):
     """Published tables: each is the marginal of its columns over the full declared domain.
 
     `mechanism: auto` takes the noise with the least expected error. `split` says how the tables share the charge: by
@@ -255,6 +257,8 @@ class TablesProduct(Frozen):
     """
 
     kind: Literal["tables"]
+    reads_rows: ClassVar[bool] = False
+    total_at: ClassVar[FieldPath] = ("product", "total")
     mechanism: Literal["laplace", "gaussian", "auto"]
     tables: Annotated[tuple[TableEntry, ...], BeforeValidator(as_entries), ShortFormToo]
     split: Literal["by_weight", "optimal"] = "by_weight"
@@ -315,6 +319,11 @@ class TablesProduct(Frozen):
             remedy = "write method: hierarchy, or publish the table without its hierarchy"
             refuse([Problem(found, "method hierarchy", remedy, ("refine", "method"))])
         return self
+
+    @property
+    def keeps_total(self) -> bool:
+        """Whether the total that the contract declares is kept."""
+        return self.total != "noisy"
 
     @property
     def reference(self) -> LambdaReference | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Problem
-from contracts.release.tables.lambda_reference import LambdaReference
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.tables.product import AUTO, Refine, TableForm, TableSpec, TablesProduct
 
 MOST_DENSE_CELLS: Final = 2**24

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -47,6 +47,8 @@ _OTHER_TEXT: Final = "it says something else than the record: go by the record"
 
 class ModelChecks(FittedChecks[ModelRecord, ModelMeaning, ClassifierModel]):
     """The checks of a version of a model."""
+
+    statement: ClassVar = ModelRecord
 
     @property
     def untold(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from contracts.errors import Finding
 from privacy.evaluation.against_noisy import distance
@@ -39,6 +39,8 @@ SEED: Final = "whether the seed of the rows was drawn blindly, and not chosen wi
 
 class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
     """The checks of a synthetic version."""
+
+    statement: ClassVar = SyntheticRecord
 
     @property
     def untold(self) -> tuple[str, ...]:

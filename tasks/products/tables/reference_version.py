@@ -13,9 +13,9 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem, listed
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.spec import ReleaseSpec
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.lambda_reference import LambdaReference
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.checks.neighbour import read_counts
 from tasks.records.outputs import EarlierVersion

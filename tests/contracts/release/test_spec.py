@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from contracts.errors import SpecRefused
+from contracts.release.lambda_reference import LambdaReference
 from contracts.release.spec import load_spec, source_name, spec_schema
 from contracts.release.spec_checks import check_spec
 from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.lambda_reference import LambdaReference
 from contracts.release.tables.product import Refine, TablesProduct
 from contracts.release.tables.table_form import form_of_table
 from tests.contracts.samples import SPEC, line_of, loaded, replaced, spec_findings, write

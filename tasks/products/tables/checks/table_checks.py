@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
@@ -30,6 +31,8 @@ class TablesChecks:
         where: the record's file name.
         manifest_name: the manifest's.
     """
+
+    statement: ClassVar = Record
 
     def __init__(self, record: Record, where: str, manifest_name: str) -> None:
         self._record, self._where, self._manifest_name = record, where, manifest_name

@@ -1,0 +1,1 @@
+"""What the console shows of a product, by its kind."""

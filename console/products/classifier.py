@@ -1,0 +1,39 @@
+"""What the console shows of a classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.products.fitted import FittedView, claim_words, draws_object
+from contracts.release.spec import ReleaseSpec
+from privacy.classifiers.classifier_model import parameters_in
+from privacy.classifiers.trainer import ClassificationTask, trainer
+from privacy.generators.release_plan import FittedPlan
+
+
+class ClassifierProductView(FittedView):
+    """Classifiers."""
+
+    def plan_object(self, spec: ReleaseSpec, plan: FittedPlan[ClassificationTask]) -> dict[str, Any]:
+        """Return the trainer, its network, and what it draws; data-free."""
+        made_by = trainer(plan.by)
+        widths = plan.asked.widths(made_by.hidden(plan.options))
+        return {
+            "trainer": plan.by,
+            "options": plan.options.model_dump(mode="json", by_alias=True),
+            "label": plan.asked.label,
+            "columns": list(plan.asked.domain.columns),
+            "widths": list(widths),
+            "parameters": parameters_in(widths),
+            "guarantee": made_by.says,
+            **draws_object(plan, seconds=plan.made.seconds),
+        }
+
+    def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return what is printed above the steps."""
+        return [
+            claim_words(payload),
+            ("trainer", f"{payload['trainer']}: {payload['label']} from {len(payload['columns']) - 1} other columns"),
+            ("network", f"{' → '.join(map(str, payload['widths']))}, {payload['parameters']:,} weights and biases"),
+            ("guarantee", payload["guarantee"]),
+        ]

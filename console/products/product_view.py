@@ -1,0 +1,36 @@
+"""What the console asks of a kind of product: the words of its plan; the table of kinds names its class."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from rich.console import Console
+
+from contracts.release.product_kinds import product_kinds
+from contracts.release.spec import ReleaseSpec
+
+
+class ProductView(Protocol):
+    """How a kind of product is shown. A payload is the JSON object of `sudare plan --json`."""
+
+    def plan_object(self, spec: ReleaseSpec, plan: Any) -> dict[str, Any]:
+        """Return the part of the payload that only this kind has; data-free. It has `megabytes` and `seconds`."""
+        ...
+
+    def noise_words(self, payload: dict[str, Any]) -> str:
+        """Name the noise behind the cost, or nothing."""
+        ...
+
+    def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return the lines that stand above the draws: name and words."""
+        ...
+
+    def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
+        """Print what is drawn."""
+        ...
+
+
+def product_view(kind: str) -> ProductView:
+    """Return the view of a kind; only its own module is loaded."""
+    view: ProductView = product_kinds()[kind].load("view")()
+    return view

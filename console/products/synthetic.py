@@ -1,0 +1,49 @@
+"""What the console shows of synthetic rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.products.fitted import FittedView, claim_words, draws_object
+from contracts.release.spec import ReleaseSpec
+from privacy.generators.generator import SynthesisTask
+from privacy.generators.release_plan import FittedPlan
+
+
+class SyntheticProductView(FittedView):
+    """Synthetic rows."""
+
+    def plan_object(self, spec: ReleaseSpec, plan: FittedPlan[SynthesisTask]) -> dict[str, Any]:
+        """Return the generator, its columns, and what it draws; data-free."""
+        made = plan.made
+        return {
+            "generator": plan.by,
+            "options": plan.options.model_dump(mode="json", by_alias=True),
+            "columns": list(plan.asked.domain.columns),
+            "cells": plan.asked.domain.cells(),
+            "rows": spec.synthetic_product.rows,
+            "expected_error": {str(order): error for order, error in sorted(made.expected_error.items())},
+            **draws_object(plan, seconds=min(made.seconds, _time_limit(plan))),
+        }
+
+    def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return what is printed above the steps."""
+        rows = payload["rows"]
+        errors = [f"{order}-way ±{error:,.0f}" for order, error in payload["expected_error"].items()]
+        return [
+            claim_words(payload),
+            ("generator", f"{payload['generator']} on {len(payload['columns'])} columns"),
+            ("rows", f"{rows:,}" if isinstance(rows, int) else "as many as are estimated (or declared public)"),
+            (
+                "error",
+                f"mean L1 of noise alone: {', '.join(errors)}"
+                if errors
+                else "not known beforehand: of some columns it is not planned that they are measured",
+            ),
+        ]
+
+
+def _time_limit(plan: FittedPlan[Any]) -> float:
+    """Return the time limit of the fit, where its generator has one that is set [s]."""
+    limit = getattr(plan.options, "time_limit", None)
+    return float("inf") if limit is None else float(limit)

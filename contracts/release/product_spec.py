@@ -1,0 +1,41 @@
+"""What every kind of product has in a spec: its part under `product:`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from contracts.contract.contract import Contract
+from contracts.domains.domain_terms import Frozen
+from contracts.reading.scalars import FieldPath
+from contracts.release.lambda_reference import LambdaReference
+
+
+class ProductSpec(Frozen):
+    """What a release publishes. Each kind narrows `kind` to its own name, and adds its keys.
+
+    `reads_rows` says whether it may read rows, and not counts alone: then no engine can count for it. `total_at` is
+    the key that a finding about its total names.
+    """
+
+    kind: str
+    reads_rows: ClassVar[bool] = True
+    total_at: ClassVar[FieldPath] = ("source", "by")
+
+    @property
+    def keeps_total(self) -> bool:
+        """Whether a total that the contract declares public is kept."""
+        return True
+
+    @property
+    def rows_about(self) -> object:
+        """About how many rows there are, as the product's options declare it; None where they do not."""
+        return None
+
+    @property
+    def reference(self) -> LambdaReference | None:
+        """The earlier version that is read for it, if there is one."""
+        return None
+
+    def names(self, contract: Contract) -> tuple[str, ...]:
+        """Return the columns that are read, in the contract's order."""
+        return tuple(column.name for column in contract.columns)

@@ -1,0 +1,119 @@
+"""How a product with options is planned: their own model reads them, and what does not fit names its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.contract.contract import Contract
+from contracts.errors import SpecRefused
+from contracts.reading.scalars import Problem
+from contracts.release.spec import ReleaseSpec
+from privacy.accounting.amounts import PICO
+from privacy.generators.calibration import MultiplierRange
+from privacy.generators.generator import CannotGenerate, Fitter
+from privacy.generators.release_plan import FittedPlan
+from privacy.generators.spending import TOO_SMALL
+from tasks.products.product_kind import Needs, Payers
+from tasks.records.outputs import Plan
+
+OPTIONS = ("product", "options")
+_OF_THE_CHARGE = re.compile(r"\b(epsilon|noise_multiplier) is ")
+_PLACES = ("product.generator", "product.trainer", "charge.epsilon", "charge.delta")
+
+
+class FittedKind:
+    """What synthetic rows and classifiers have in common: options of a generator or trainer, which plans."""
+
+    def fitter(self, spec: ReleaseSpec) -> Fitter[Any, Any, Any]:
+        """Return the generator or trainer that the spec names.
+
+        Raises:
+            CannotGenerate: there is none.
+        """
+        raise NotImplementedError
+
+    def fit_plan(self, spec: ReleaseSpec, contract: Contract, options: BaseModel, **terms: Any) -> FittedPlan[Any]:
+        """Let it plan under a charge."""
+        raise NotImplementedError
+
+    def plan(
+        self, spec: ReleaseSpec, contract: Contract, payers: Payers | None
+    ) -> tuple[ReleaseSpec, FittedPlan[Any]]:
+        """Plan with the least noise that charge and accounts allow."""
+        if payers is None:
+            return self._planned(spec, contract)
+        plain = self._planned(spec, contract, noise_epsilon=Fraction(spec.charge.epsilon))
+        accounts = payers(*plain)
+        rooms = tuple(MultiplierRange(state.terms.calculus, state.remaining) for state in accounts)
+        return self._planned(spec, contract, rooms=rooms)
+
+    def planned_again(
+        self, spec: ReleaseSpec, contract: Contract, plan: Plan, noise_epsilon: int | None
+    ) -> tuple[ReleaseSpec, FittedPlan[Any]]:
+        """Plan with the noise of a charge that the run has already."""
+        noise = Fraction(spec.charge.epsilon) if noise_epsilon is None else Fraction(noise_epsilon, PICO)
+        return self._planned(spec, contract, noise_epsilon=noise)
+
+    def _planned(self, spec: ReleaseSpec, contract: Contract, **noise: Any) -> tuple[ReleaseSpec, FittedPlan[Any]]:
+        """Read the options by their own model, and plan."""
+        written, model = spec.product_options, None
+        try:
+            model = self.fitter(spec).options
+            options = model.model_validate(written)
+            understood = options.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            terms = {"epsilon": spec.charge.epsilon, "delta": spec.charge.delta, **noise}
+            plan = self.fit_plan(spec, contract, options, **terms)
+        except ValidationError as error:
+            raise SpecRefused(spec.misread(OPTIONS, error, model)) from None
+        except CannotGenerate as error:
+            raise SpecRefused([spec.finding(*read_message(str(error), written))]) from error
+        return spec.with_options(understood), plan
+
+    def needs(self, plan: FittedPlan[Any]) -> Needs:
+        """Memory of the model."""
+        return Needs(plan.made.megabytes, 0.0, OPTIONS, plan.options)
+
+    def adapted_options(self, spec: ReleaseSpec, rows: int) -> tuple[dict[str, Any], list[str]] | None:
+        """Return options for so many rows: a batch keeps its sampling probability.
+
+        Those that cannot be read are left for the plan.
+        """
+        known, written = self.fitter(spec).options, spec.product_options
+        try:
+            read: Any = known.model_validate(written)
+        except ValidationError:
+            return dict(written), []
+        changed: dict[str, Any] = {}
+        if "rows_about" in known.model_fields:
+            about, batch = read.rows_about, getattr(read, "batch", None)
+            if "batch" in written and batch is not None:
+                changed["batch"] = max(1, round(batch * rows / about))
+            changed["rows_about"] = rows
+        if "publish_noise" in known.model_fields:
+            changed["publish_noise"] = True
+        return {**written, **changed}, [f"{name} {str(value).lower()}" for name, value in changed.items()]
+
+
+def read_message(message: str, options: Mapping[str, object]) -> tuple[tuple[str, ...], Problem]:
+    """Take the message of a generator or trainer apart: `found; allowed: what; do: what`, as far as it has these.
+
+    Its place is the part of the spec with which it begins, or the option that it names, where that is written.
+    """
+    rest, _, remedy = message.partition("; do: ")
+    found, _, allowed = rest.partition("; allowed: ")
+    place = next((each for each in _PLACES if found.startswith(f"{each}: ")), None)
+    if place is not None:
+        problem = Problem(found.removeprefix(f"{place}: "), allowed or "what the generator can do", remedy)
+        return tuple(place.split(".")), problem
+    problem = Problem(found, allowed or "what the generator can do", remedy)
+    named = [word.strip(":") for text in (found, allowed) for word in text.split()]
+    option = next((word for word in named if word in options), None)
+    if option is not None:
+        return (*OPTIONS, option), problem
+    of_the_charge = found.startswith(TOO_SMALL) or _OF_THE_CHARGE.search(found) is not None
+    return ("charge", "epsilon") if of_the_charge else ("product",), problem
