@@ -6,10 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from absl import logging as absl_logging
+
+from tests.worlds.once import once
+
+if TYPE_CHECKING:
+    from tests.worlds.versions import Worlds
 
 # A shell without job control starts what runs in its background with SIGINT ignored; the tests press Ctrl-C for real.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -34,14 +41,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
+    """Published versions of every kind of product, to be read, or copied and spoilt."""
+    from tests.worlds.versions import Worlds
+
+    made = Worlds(tmp_path_factory)
+    yield made
+    made.check()
+
+
+@pytest.fixture(scope="session")
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A workspace by `sudare init --json` in a process of its own, and what the command printed."""
-    root = tmp_path_factory.mktemp("initialised") / "w"
-    command = [sys.executable, "-c", "from console.main import main; main()", "init", str(root), "--json"]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
-    plain["XDG_CONFIG_HOME"] = str(root.parent / "config")
-    done = subprocess.run(command, env=plain, capture_output=True, text=True, check=True)
-    return root, done.stdout
+
+    def make(folder: Path) -> None:
+        command = [sys.executable, "-c", "from console.main import main; main()", "init", str(folder / "w"), "--json"]
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SUDARE_"))}
+        plain["XDG_CONFIG_HOME"] = str(folder / "config")
+        done = subprocess.run(command, env=plain, capture_output=True, text=True, check=True)
+        (folder / "printed").write_text(done.stdout)
+
+    folder = once(tmp_path_factory, "initialised", make)
+    return folder / "w", (folder / "printed").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -208,7 +208,7 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
 
 def test_a_fit_that_is_stopped_resumes_with_what_it_drew(shared: Place, typed: Typed) -> None:
     """Stopped after its first draws it exits 130; the same command keeps these draws and pays nothing more."""
-    spec = synthetic(shared, "stopped", ("epsilon: 1.0", "epsilon: 0.2"))
+    spec = synthetic(shared, "stopped", (FEW[0][0], "[workclass, relationship, race, sex, income]"), FEW[1])
     draws = shared.workspace.draws
     with shared.start("run", str(spec)) as process:
         while len(list(draws.glob("stopped-*/*.draw"))) < 3:

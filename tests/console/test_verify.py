@@ -21,7 +21,7 @@ from tasks.verification.report_schema import report_schema
 from tests.console.conftest import Said, Typed
 from tests.tasks.verification.forgery import forge
 from tests.worlds.tables import first
-from tests.worlds.versions import SEED, Version, publish_version
+from tests.worlds.versions import SEED, Version, Worlds
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "verify-report.schema.json"
 OTHER = Signer(bytes(32))
@@ -29,9 +29,9 @@ OTHER_ID = key_id(OTHER.public_key)
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Version:
+def town(worlds: Worlds) -> Version:
     """A version of one small table."""
-    return publish_version(first(), tmp_path_factory.mktemp("town"))
+    return worlds.published(first())
 
 
 @pytest.fixture

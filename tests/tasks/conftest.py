@@ -11,7 +11,7 @@ import pytest
 
 from tests.tasks.storage.postgres_server import PostgresServer
 from tests.worlds.tables import first, fourth, second, third
-from tests.worlds.versions import Version, publish_version
+from tests.worlds.versions import Version, Worlds
 
 if TYPE_CHECKING:
     from tests.tasks.storage.object_server import ObjectServer
@@ -20,9 +20,9 @@ SCENARIOS = {"town": first, "guild": second, "extract": third, "chosen": fourth}
 
 
 @pytest.fixture(scope="session")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+def versions(worlds: Worlds) -> dict[str, Version]:
     """Pure and simplex; Gaussian, negative l2, CSV, a second version; public total, picked method; chosen lambda."""
-    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in SCENARIOS.items()}
+    return {name: worlds.published(make()) for name, make in SCENARIOS.items()}
 
 
 @pytest.fixture

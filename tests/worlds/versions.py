@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
+
+import pytest
 
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
@@ -16,6 +19,7 @@ from tasks.records.software import software
 from tasks.report import report
 from tasks.verification.outcomes import VerificationReport
 from tasks.verify import verify
+from tests.worlds.once import once
 
 SEED = bytes(range(32))
 
@@ -81,6 +85,32 @@ def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) 
     )
     ledger.close()
     return Version(published.folder, signer)
+
+
+class Worlds:
+    """Published versions that tests read and copy; each is made once for all processes of a test run."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self._factory = factory
+        self._digests: dict[Path, str] = {}
+
+    def published(self, scenario: AnyScenario, *, here: bool = False) -> Version:
+        """Return the version that a scenario makes; `publish_version` says what `here` is."""
+        name = sha256(f"{here} {scenario!r}".encode()).hexdigest()[:16]
+        made = once(self._factory, name, lambda folder: publish_version(scenario, folder, here=here))
+        [manifest] = [path for path in made.glob("*/*/*/MANIFEST.json") if not path.parent.is_symlink()]
+        self._digests.setdefault(manifest.parent, digest(manifest.parent))
+        return Version(manifest.parent, Signer(SEED))
+
+    def check(self) -> None:
+        """Say which version a test has changed in its place instead of in a copy."""
+        assert [str(folder) for folder, before in self._digests.items() if digest(folder) != before] == []
+
+
+def digest(folder: Path) -> str:
+    """Digest of the names and bytes of all files in a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return sha256(b"".join(str(path).encode() + sha256(path.read_bytes()).digest() for path in files)).hexdigest()
 
 
 def named(report: VerificationReport) -> set[str]:

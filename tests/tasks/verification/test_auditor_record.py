@@ -18,14 +18,14 @@ from tasks.records.model.auditor_statements import PURPOSE, commitment
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, forge, load, told
 from tests.worlds.tables import second
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken
 
 NAME = "record.auditor.json"
 
 
 @pytest.fixture(scope="module")
-def guild(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(second(), tmp_path_factory.mktemp("guild"))
+def guild(worlds: Worlds) -> Version:
+    return worlds.published(second())
 
 
 @pytest.fixture

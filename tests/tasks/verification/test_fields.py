@@ -21,7 +21,7 @@ from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import second
-from tests.worlds.versions import AnyScenario, Version, broken, publish_version
+from tests.worlds.versions import AnyScenario, Version, Worlds, broken
 
 KINDS: dict[str, Callable[[], AnyScenario]] = {
     "dense": second,
@@ -100,14 +100,14 @@ OF_TABLES = OF_EVERY_RUN | {"product.tables", "product.noisy_total", "product.su
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Version]:
+def published(request: pytest.FixtureRequest, worlds: Worlds) -> tuple[str, Version]:
     kind: str = request.param
-    return kind, publish_version(KINDS[kind](), tmp_path_factory.mktemp(kind), here=True)
+    return kind, worlds.published(KINDS[kind](), here=True)
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    version = publish_version(second(), tmp_path_factory.mktemp("tables"), here=True)
+def tables(tmp_path_factory: pytest.TempPathFactory, worlds: Worlds) -> Version:
+    version = worlds.published(second(), here=True)
     return as_forged(version.copy(tmp_path_factory.mktemp("forged") / "v"))
 
 

@@ -25,7 +25,7 @@ from tests.worlds.pictures import PictureScenario
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim, gaussians
 from tests.worlds.tables import first, second
-from tests.worlds.versions import AnyScenario, Version, broken, named, publish_version
+from tests.worlds.versions import AnyScenario, Version, Worlds, broken, named
 
 KINDS: dict[str, Callable[[], AnyScenario]] = {
     "dense": second,
@@ -41,8 +41,8 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    version = publish_version(first(), tmp_path_factory.mktemp("here"), here=True)
+def published(tmp_path_factory: pytest.TempPathFactory, worlds: Worlds) -> Version:
+    version = worlds.published(first(), here=True)
     return as_forged(version.copy(tmp_path_factory.mktemp("forged") / "v"))
 
 
@@ -63,9 +63,9 @@ def replaced(pattern: str, by: str) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path) -> None:
+def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path, worlds: Worlds) -> None:
     """From the published folder alone, compared byte for byte; a page that is changed by one space is found."""
-    version = publish_version(KINDS[kind](), tmp_path / "run", here=True)
+    version = worlds.published(KINDS[kind](), here=True)
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell

@@ -16,7 +16,7 @@ from tasks.verify import _Verification, verify
 from tests.tasks.verification.forgery import Json, forge, load, of_kind, sign_manifest
 from tests.tasks.verification.parquet_bombs import BOMB, bomb
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
-from tests.worlds.versions import Version, broken, named, publish_version
+from tests.worlds.versions import Version, Worlds, broken, named
 
 STRANGE: tuple[Any, ...] = (None, [], {}, "", 0, -1, 10**40, 1.5, "x" * 5000, True, [[]], "1/0", "nan", 2**63, "é")
 
@@ -24,11 +24,10 @@ STRANGE: tuple[Any, ...] = (None, [], {}, "", 0, -1, 10**40, 1.5, "x" * 5000, Tr
 @pytest.mark.parametrize("make", [dp_sgd, learning_first, anonymized_learning])
 @pytest.mark.parametrize("by", ["data/sex_x_age.parquet", "record.json"])
 def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
-    versions: dict[str, Version], make: Any, by: str, tmp_path: Path
+    versions: dict[str, Version], worlds: Worlds, make: Any, by: str, tmp_path: Path
 ) -> None:
     """The review's spliced checkpoint, signed again by its publisher; it raised, and named no file."""
-    version = publish_version(make(), tmp_path)
-    version = version.copy(tmp_path / "copy")
+    version = worlds.published(make()).copy(tmp_path / "copy")
     [drawn] = [name for name in version.files if name.startswith("measurements/")]
     (version.folder / drawn).write_bytes((versions["extract"].folder / by).read_bytes())
     forge(version)

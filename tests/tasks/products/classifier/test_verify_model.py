@@ -30,14 +30,14 @@ from tests.worlds.classifiers import (
     learning_first,
     with_product,
 )
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 WEIGHTS = "model/model.safetensors"
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(dp_sgd(), tmp_path_factory.mktemp("wards"))
+def published(worlds: Worlds) -> Version:
+    return worlds.published(dp_sgd())
 
 
 @pytest.fixture
@@ -199,8 +199,8 @@ APPROACHES = {each.__name__: each for each in (anonymizing_first, learning_first
 
 
 @pytest.fixture(scope="module")
-def approaches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
-    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in APPROACHES.items()}
+def approaches(worlds: Worlds) -> dict[str, Version]:
+    return {name: worlds.published(make()) for name, make in APPROACHES.items()}
 
 
 @pytest.mark.parametrize("name", APPROACHES)

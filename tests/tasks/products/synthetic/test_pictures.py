@@ -29,7 +29,7 @@ from tests.tasks.records.charts.test_page_pictures import picture
 from tests.tasks.verification.forgery import edit, forge, load
 from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH, PictureScenario, as_table, drawn
 from tests.worlds.tables import CONTRACT, SPEC
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken
 
 PLACES = HEIGHT * WIDTH
 DATA = "data/shapes.parquet"
@@ -202,8 +202,8 @@ def test_tables_and_csv_refuse_pictures(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(PictureScenario(), tmp_path_factory.mktemp("shapes"))
+def published(worlds: Worlds) -> Version:
+    return worlds.published(PictureScenario())
 
 
 @pytest.fixture

@@ -26,14 +26,14 @@ from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.verification.forgery import load
 from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, pure
-from tests.worlds.versions import Version, publish_version
+from tests.worlds.versions import Version, Worlds, publish_version
 
 SCENARIOS = {"aim": aim, "pure": pure, "fixed": fixed}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
-    return {name: publish_version(scenario(), tmp_path_factory.mktemp(name)) for name, scenario in SCENARIOS.items()}
+def made(worlds: Worlds) -> dict[str, Version]:
+    return {name: worlds.published(scenario()) for name, scenario in SCENARIOS.items()}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -29,7 +29,7 @@ from tasks.records.files.row_arrays import arrow_array
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_published, digest_of, edit, forge, load, of_kind, set_cell, told
 from tests.worlds.synthetic_rows import aim
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 Change = Callable[[Any], object]
 DATA = "data/stays.parquet"
@@ -40,8 +40,8 @@ def nothing(_: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(aim(), tmp_path_factory.mktemp("aim"))
+def published(worlds: Worlds) -> Version:
+    return worlds.published(aim())
 
 
 @pytest.fixture

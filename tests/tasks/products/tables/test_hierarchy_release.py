@@ -20,15 +20,15 @@ from tests.tasks.verification.forgeries import event, processed
 from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
 from tests.worlds.hierarchies import mesh, nested
 from tests.worlds.tables import counted, made_up_rows
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken
 
 SCENARIOS = {"mesh": mesh, "nested": nested}
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+def trees(worlds: Worlds) -> dict[str, Version]:
     """A mesh of 64 x 64 cells with pure noise; places and months with Gaussian noise, a flat table and CSV."""
-    return {name: publish_version(make(), tmp_path_factory.mktemp(name)) for name, make in SCENARIOS.items()}
+    return {name: worlds.published(make()) for name, make in SCENARIOS.items()}
 
 
 def counts(version: Version, file: str, column: str = "count") -> np.ndarray:

@@ -13,7 +13,7 @@ from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery, replay
 from tests.tasks.verification.forgery import Json, forge, load, set_cell, told
 from tests.worlds.tables import Scenario, second
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 TABLES = "[all 2-way, {columns: [hired], name: hirings, weight: 5}]"
 
@@ -27,8 +27,8 @@ def many_tables(refine: str = "{method: simplex}") -> Scenario:
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(many_tables(), tmp_path_factory.mktemp("many"))
+def many(worlds: Worlds) -> Version:
+    return worlds.published(many_tables())
 
 
 def test_every_table_of_the_short_form_is_published_and_verified(many: Version) -> None:
@@ -102,10 +102,10 @@ def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: 
 
 
 @pytest.fixture(scope="module")
-def sharp(tmp_path_factory: pytest.TempPathFactory) -> Version:
+def sharp(worlds: Worlds) -> Version:
     """Noise so small that moving whole cells costs more than the average of all sums gains."""
     base = many_tables()
-    return publish_version(replace(base, spec=base.spec.replace("2.5", "19")), tmp_path_factory.mktemp("sharp"))
+    return worlds.published(replace(base, spec=base.spec.replace("2.5", "19")))
 
 
 def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(sharp: Version) -> None:
@@ -136,8 +136,8 @@ UNBIASED = "{method: none, integers: false, consistent: true}"
 
 
 @pytest.fixture(scope="module")
-def consistent(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(many_tables(CONSISTENT), tmp_path_factory.mktemp("consistent"))
+def consistent(worlds: Worlds) -> Version:
+    return worlds.published(many_tables(CONSISTENT))
 
 
 def counts(version: Version, name: str) -> np.ndarray:

@@ -16,7 +16,7 @@ from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery, replay
 from tests.tasks.verification.forgery import Json, digest_of, edit_table, forge, load
 from tests.worlds.tables import Scenario, second
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 TABLES = "[{columns: [wage, trade], name: pay}, [hired], [hired, trade]]"
 RULE = "{k: 10, t: auto, at_most: 0.01}"
@@ -31,8 +31,8 @@ def suppressing(rule: str = RULE, tables: str = TABLES) -> Scenario:
 
 
 @pytest.fixture(scope="module")
-def version(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(suppressing(), tmp_path_factory.mktemp("suppressing"))
+def version(worlds: Worlds) -> Version:
+    return worlds.published(suppressing())
 
 
 def processed(record: Json, table: str) -> Json:

@@ -29,20 +29,20 @@ from tasks.records.record_schema import record_schema
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_published, edit, forge, load
 from tests.worlds.sparse_tables import small, sparse
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 LARGE = "c0_x_c1_x_c2"
 SMALL = "c0_x_c1"
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(sparse(), tmp_path_factory.mktemp("large"))
+def large(worlds: Worlds) -> Version:
+    return worlds.published(sparse())
 
 
 @pytest.fixture(scope="module")
-def zeros(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(small(), tmp_path_factory.mktemp("small"))
+def zeros(worlds: Worlds) -> Version:
+    return worlds.published(small())
 
 
 def marks(path: Path) -> dict[str, str]:

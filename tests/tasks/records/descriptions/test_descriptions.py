@@ -22,7 +22,7 @@ from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
 from tests.tasks.verification.forgery import Json, as_forged, edit, forge, load, told
 from tests.worlds.tables import OTHER_ABOUT, second
-from tests.worlds.versions import Version, broken, named, publish_version
+from tests.worlds.versions import Version, Worlds, broken, named
 
 DECLARED = {
     "accountability.curator": "Guild of masons",
@@ -35,12 +35,12 @@ DECLARED = {
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Version:
+def ours(worlds: Worlds) -> Version:
     """A version whose record names the very code that runs here."""
     scenario = second()
     scenario.spec = scenario.spec.removesuffix(OTHER_ABOUT)
     scenario.software = software()
-    return publish_version(scenario, tmp_path_factory.mktemp("ours"))
+    return worlds.published(scenario)
 
 
 @pytest.fixture(scope="module")

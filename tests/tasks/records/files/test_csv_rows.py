@@ -37,7 +37,7 @@ from tests.worlds.federations import CONTRACT, FEDERATION, MARGINALS, TABLES, a_
 from tests.worlds.sparse_tables import sparse
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import Scenario, first, property_yaml
-from tests.worlds.versions import Version, broken, named, publish_version
+from tests.worlds.versions import Version, Worlds, broken, named, publish_version
 
 LABELS = ("=1+1", "+a", "-b", "@c", "'=x", "=x", "'", "-1", "a, b", 'say "=1"')
 CELLS = ("'=1+1", "'+a", "'-b", "'@c", "''=x", "'=x", "''", "-1", "a, b", 'say "=1"')
@@ -91,8 +91,8 @@ KINDS: dict[str, Make] = {"dense": dense_tables, "sparse": sparse_tables, "rows"
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(KINDS[request.param]("neutralised"), tmp_path_factory.mktemp(request.param))
+def published(request: pytest.FixtureRequest, worlds: Worlds) -> Version:
+    return worlds.published(KINDS[request.param]("neutralised"))
 
 
 @pytest.fixture

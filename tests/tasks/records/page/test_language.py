@@ -31,7 +31,7 @@ from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.hierarchies import nested
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim, gaussians
-from tests.worlds.versions import Version, publish_version
+from tests.worlds.versions import Version, Worlds
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 SLOT = re.compile(r"\{(\w+)[#+!]?\}")
@@ -68,11 +68,11 @@ def ja() -> Language:
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Version]:
+def others(worlds: Worlds) -> dict[str, Version]:
     """Rows from marginals, rows from sums, a hierarchy, a sparse table, a model."""
     made = {"aim": aim, "gaussians": gaussians, "nested": nested, "sparse": small, "wards": dp_sgd}
     made |= {"learning_first": learning_first, "anonymized_learning": anonymized_learning}
-    return {name: publish_version(scenario(), tmp_path_factory.mktemp(name)) for name, scenario in made.items()}
+    return {name: worlds.published(scenario()) for name, scenario in made.items()}
 
 
 def test_all_languages_have_the_same_texts_with_the_same_slots() -> None:

@@ -11,24 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.records.software import software
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, forge
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim, gaussians
 from tests.worlds.tables import second
-from tests.worlds.versions import Version, broken, named, publish_version
+from tests.worlds.versions import Version, Worlds, broken, named
 
 TEXT = "a register of names that nobody declared. " * 270  # 11 kB
 TABLE, CSV = "data/pay.parquet", "data/pay.csv"
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Version:
+def ours(worlds: Worlds) -> Version:
     """Two tables with CSV, written by the libraries that run here, and their record says so."""
-    scenario = second()
-    scenario.software = software()
-    return publish_version(scenario, tmp_path_factory.mktemp("ours"))
+    return worlds.published(second(), here=True)
 
 
 @pytest.fixture
@@ -172,11 +169,11 @@ def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) ->
 
 
 @pytest.mark.parametrize("make", [aim, gaussians, small])
-def test_versions_of_every_kind_are_written_again_to_the_same_bytes(make: Any, tmp_path: Path) -> None:
+def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
+    make: Any, worlds: Worlds, tmp_path: Path
+) -> None:
     """Rows, sums, models, sparse tables; and a note in any of their files is found."""
-    scenario = make()
-    scenario.software = software()
-    version = publish_version(scenario, tmp_path).copy(tmp_path / "v")
+    version = worlds.published(make(), here=True).copy(tmp_path / "v")
     assert verify(version.folder, public_key=version.key).findings == ()
     for name in [name for name in version.files if name.endswith(".parquet")]:
         path = version.folder / name

@@ -37,7 +37,7 @@ from tests.tasks.products.synthetic.test_verify_synthetic import (
 )
 from tests.tasks.verification.forgery import Json, digest_of, edit, forge, load, set_cell, told
 from tests.worlds.synthetic_rows import gaussians, stretched
-from tests.worlds.versions import Version, broken, publish_version
+from tests.worlds.versions import Version, Worlds, broken, publish_version
 
 ARRAYS = "measurements/statistics.parquet"
 STATISTICS = "measurements/statistics.json"
@@ -46,8 +46,8 @@ ALL = all_statistics()
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(gaussians(), tmp_path_factory.mktemp("gaussians"))
+def published(worlds: Worlds) -> Version:
+    return worlds.published(gaussians())
 
 
 @pytest.fixture
@@ -436,8 +436,8 @@ def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -
 
 
 @pytest.fixture(scope="module")
-def published_stretched(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(stretched(), tmp_path_factory.mktemp("stretched"))
+def published_stretched(worlds: Worlds) -> Version:
+    return worlds.published(stretched())
 
 
 @pytest.fixture
