@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,12 @@ class Place:
             ("delta: 0", "delta: 1e-9"),
         )
 
+    def type(self, *words: str) -> Said:
+        """Type a command in this process, where a fixture of a module cannot ask for `typed`."""
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = execute([*words, *_at(self.workspace)])
+        return Said(code, out.getvalue(), err.getvalue())
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own."""
         command = [*COMMAND, *words, "--workspace", str(self.workspace.root)]
@@ -91,15 +99,16 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def make_place(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Callable[[], Place]:
-    def make() -> Place:
-        root = tmp_path_factory.mktemp("place")
-        workspace = Workspace.create(root / "w")
-        shutil.copytree(prefect_home, workspace.prefect_home)
-        shutil.copytree(ADULT, root / "adult")
-        assert execute([*OPEN, "--source", str(root / "adult" / "adult.parquet"), *_at(workspace)]) == 0
-        return Place(workspace, root / "adult")
+    return lambda: place_in(tmp_path_factory.mktemp("place"), prefect_home)
 
-    return make
+
+def place_in(root: Path, prefect_home: Path) -> Place:
+    """Make a workspace in a folder, beside a copy of the example, with its account."""
+    workspace = Workspace.create(root / "w")
+    shutil.copytree(prefect_home, workspace.prefect_home)
+    shutil.copytree(ADULT, root / "adult")
+    assert execute([*OPEN, "--source", str(root / "adult" / "adult.parquet"), *_at(workspace)]) == 0
+    return Place(workspace, root / "adult")
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,10 @@ from privacy.ledger.errors import BudgetExceeded
 from tasks.records.emission import event_transport as sending
 from tasks.records.emission.run_events import dataset_name
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import Place, make_place, shared
+from tests.console.conftest import Place, Typed, make_place, shared, typed
 from tests.tasks.records.descriptions.outside_schemas import RUN_EVENT
 
-__all__ = ["make_place", "shared"]
+__all__ = ["make_place", "shared", "typed"]
 
 Events = list[dict[str, Any]]
 
@@ -294,7 +294,7 @@ def test_a_version_whose_event_cannot_be_read_is_told_without_files(
 
 
 def test_a_real_run_tells_its_start_and_its_end_once(
-    shared: Place, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    shared: Place, collector: Collector, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`sudare run` in a process of its own, with the flow inside it; then a run that is refused before the data."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
@@ -304,6 +304,6 @@ def test_a_real_run_tells_its_start_and_its_end_once(
     assert collector.events[1]["outputs"][0]["name"].startswith("told-live/v1/data/")
     collector.events.clear()
     refused = shared.spec("told-refused", ("epsilon: 1.0", "epsilon: 100.0"))
-    assert shared.run("run", str(refused)).code == 4
+    assert typed("run", str(refused), at=shared.workspace).code == 4
     assert [event["eventType"] for event in collector.events] == ["START", "FAIL"]
     assert collector.events[1]["run"]["facets"]["errorMessage"]["message"] == "BudgetExceeded"

@@ -6,6 +6,7 @@ The same codes as `contracts.sql.encoding` writes for DuckDB, row for row; the t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import duckdb
@@ -60,8 +61,9 @@ def violation_expression(check: Check, contract: Contract, cell: Any, kind: Valu
     return contract.column(check.column).domain.portable_violation(check.kind, PortableCell(cell, kind, _cast))
 
 
+@cache
 def _cast(text: str, kind: str) -> Any:
-    """Return what DuckDB reads a text as; None for no such value."""
+    """Return what DuckDB reads a text as; None for no such value. A database takes 20 ms to open."""
     with duckdb.connect() as connection:
         row = connection.execute(f"SELECT TRY_CAST(? AS {kind})", [text]).fetchone()
     return None if row is None else row[0]

@@ -24,7 +24,8 @@ from console.site.auditors import Auditors
 from console.site.desk import Answer
 from console.site.server import config_of
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import Place
+from tests.console.conftest import Place, place_in
+from tests.worlds.once import once
 
 SCRIPT = "<script>alert('x')</script>"
 REASON = f"wrong reference year {SCRIPT}"
@@ -42,9 +43,15 @@ class Shown:
 
 
 @pytest.fixture(scope="session")
-def shown(make_place: Callable[[], Place]) -> Shown:
-    """Make it once; the tests of the site only read."""
-    place = make_place()
+def shown(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Shown:
+    """A copy for each process, since a site writes its logs; the tests only read."""
+    made = once(tmp_path_factory, "shown", lambda folder: _publish(place_in(folder, prefect_home)))
+    workspace = copied(Workspace.open(made / "w"), tmp_path_factory.mktemp("shown") / "w")
+    return Shown(Place(workspace, made / "adult"))
+
+
+def _publish(place: Place) -> None:
+    """Publish three versions of a release and one of another, withdraw that, and have a run refused."""
     at = ("--workspace", str(place.workspace.root))
     contract = place.adult / "adult.odcs.yaml"
     for epsilon in ("1.0", "0.5", "0.3"):
@@ -57,7 +64,6 @@ def shown(make_place: Callable[[], Place]) -> Shown:
     release_plainly(place.spec("adult-old", ("epsilon: 1.0", "epsilon: 0.2")), place.workspace.root)
     assert execute(["releases", "withdraw", "adult-old", "--version", "1", "--reason", REASON, *at]) == 0
     _refuse_a_run(place.workspace)
-    return Shown(place)
 
 
 def _refuse_a_run(workspace: Workspace) -> None:

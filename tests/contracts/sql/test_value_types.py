@@ -13,6 +13,7 @@ import pytest
 from contracts.sql.select_types import types_of, used_columns
 from contracts.sql.selection import guarded_select, select_tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType, typed_sql
+from tests.contracts.engine import connected
 from tests.contracts.samples import column, contract_of
 
 DAY, MOMENT = date(2020, 2, 29), datetime(2020, 2, 29, 9, 30)
@@ -72,7 +73,7 @@ SAME: dict[str, list[pa.Array]] = {
 
 
 def read(kind: ValueType, array: pa.Array) -> list[Any]:
-    with duckdb.connect() as connection:
+    with connected() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("given", pa.table([array], names=["x"]))
         return [row[0] for row in connection.execute(f"SELECT {typed_sql(kind, 'x')} FROM given").fetchall()]

@@ -41,8 +41,10 @@ GRACE = timedelta(seconds=60)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Periodic:
-    return make_periodic(tmp_path_factory.mktemp("visits"))
+def place(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Periodic:
+    made = make_periodic(tmp_path_factory.mktemp("visits"))
+    shutil.copytree(prefect_home, made.workspace.prefect_home)
+    return made
 
 
 @pytest.mark.parametrize(

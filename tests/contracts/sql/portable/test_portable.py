@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from sqlglot import exp
@@ -18,6 +17,7 @@ from contracts.sql.portable.compiler import DIALECTS, Dialect, parsed, sql_of
 from contracts.sql.portable.staging import SOURCE, cells_of, checks_of, nobodys_rows, stage_of, staged
 from contracts.sql.portable.value_kinds import portable_findings
 from contracts.sql.violations import violation_sql
+from tests.contracts.engine import connected
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import ARROW, CASES, COLUMNS, values_of
 
@@ -27,7 +27,7 @@ UNIT = {"kind": "id", "scope": "block", "column": "person", "max_rows_per_unit":
 
 def rows_of(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
     """Run a statement over Arrow tables in DuckDB."""
-    with duckdb.connect() as connection:
+    with connected() as connection:
         for name, table in tables.items():
             connection.register(name, table)
         return connection.execute(sql).fetchall()
@@ -120,6 +120,6 @@ def test_domains_beyond_what_the_expressions_hold_are_refused() -> None:
     """Very many bins, and pictures."""
     wide = column("integer", "integer", bounds=[0, 999], bins={"width": 1})
     picture = column("image", "array", height=2, width=2, levels=4, nulls={"policy": "map", "to": "0"})
-    for a_column, says in ((wide, "1000 bins"), (picture, "picture")):
+    for a_column, says in ((wide, "1000 bins"), (picture, "no column of kind image")):
         findings = portable_findings(contract_of(a_column), {"x": "whole"}, where="people")
         assert says in " ".join(map(str, findings))

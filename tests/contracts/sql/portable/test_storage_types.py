@@ -26,6 +26,7 @@ from contracts.sql.encoding import encode_select
 from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import SOURCE, staged
 from contracts.sql.violations import violation_sql
+from tests.contracts.engine import connected
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.test_value_types import SAME
 
@@ -95,7 +96,7 @@ def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
     """Encode an array in DuckDB, with the broken checks of each row."""
     contract = contract_of(column)
     broken = ", ".join(f"({violation_sql(check, contract)})::INTEGER" for check in checks(contract) if check.column)
-    with duckdb.connect() as connection:
+    with connected() as connection:
         connection.register("delivered", pa.table([array], names=["x"]))
         codes = connection.execute(encode_select(contract, columns_present=["x"], relation="delivered")).fetchall()
         marks = connection.execute(f"SELECT {broken} FROM delivered").fetchall()
@@ -104,10 +105,16 @@ def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
 
 def read_portably(column: Column, array: pa.Array, kind: ValueKind) -> list[tuple[Any, ...]]:
     """Encode an array by the statement for engines, run in DuckDB."""
-    sql = sql_of(staged(contract_of(column), {"x": kind}, keys=("a" * 64, "b" * 64)), "duckdb")
-    with duckdb.connect() as connection:
+    statement = (repr(column), kind)
+    if statement not in STATEMENTS:
+        STATEMENTS[statement] = sql_of(staged(contract_of(column), {"x": kind}, keys=("a" * 64, "b" * 64)), "duckdb")
+    with connected() as connection:
         connection.register(SOURCE, pa.table([array], names=["x"]))
-        return connection.execute(sql).fetchall()
+        return connection.execute(STATEMENTS[statement]).fetchall()
+
+
+STATEMENTS: dict[tuple[str, ValueKind], str] = {}
+"""Statements for engines that were compiled already: they depend on column and type alone."""
 
 
 @pytest.mark.parametrize("name", DOMAINS)
