@@ -19,6 +19,13 @@ from fractions import Fraction
 from typing import Final
 
 from privacy.accounting.bounded_range import bounded_range_divergence
+from privacy.accounting.composition import (
+    ComposableEvent,
+    Composed,
+    PoissonSampled,
+    SelfComposed,
+    composition,
+)
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -54,11 +61,11 @@ def upwards(value: float, magnitude: float | None = None) -> float:
     return value + RELATIVE_MARGIN * size + ABSOLUTE_MARGIN
 
 
-def renyi(event: PrivacyEvent, order: float) -> float:
+def renyi(event: ComposableEvent, order: float) -> float:
     """Bound the Rényi divergence of an event from above, over all its neighbours and both directions.
 
     Args:
-        event: what was drawn.
+        event: what was drawn, or a composition.
         order: > 1, finite [dimensionless]; the double itself is the order.
     Returns:
         float: the exact divergence of the worst neighbour (discrete Laplace, pure, exponential mechanism, Gaussian,
@@ -75,7 +82,7 @@ def renyi(event: PrivacyEvent, order: float) -> float:
     return upwards(_divergence(event, order))
 
 
-def _divergence(event: PrivacyEvent, order: float) -> float:
+def _divergence(event: ComposableEvent, order: float) -> float:
     """Compute the divergence as it is, without a margin."""
     match event:
         case DiscreteLaplace():
@@ -93,8 +100,14 @@ def _divergence(event: PrivacyEvent, order: float) -> float:
             return order * float(1 / (2 * event.noise_multiplier**2))
         case ExponentialMechanism():
             return bounded_range_divergence(float(event.epsilon), order)
-        case PoissonSampledGaussian(noise_multiplier, sampling_probability, steps):
-            return steps * sampled_gaussian_divergence(noise_multiplier, sampling_probability, order)
+        case PoissonSampled(sampling_probability, Gaussian(noise_multiplier)):
+            return sampled_gaussian_divergence(noise_multiplier, sampling_probability, order)
+        case SelfComposed(repeated, count):
+            return count * _divergence(repeated, order)
+        case Composed(events):
+            return math.fsum(_divergence(each, order) for each in events)
+        case PoissonSampledGaussian():
+            return _divergence(composition(event), order)
     raise UnsupportedEvent(f"no Rényi curve for {type(event).__name__}")
 
 

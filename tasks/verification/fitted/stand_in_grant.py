@@ -15,7 +15,6 @@ from contracts.errors import SudareError
 from privacy.generators.generator import OutOfTime
 from privacy.grant.draw_replay import LOST
 from privacy.grant.queries.choice import ChoiceQuery
-from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.query import Progress, Query, Relation, ResultT, silent
 from privacy.grant.queries.sums import SumQuery
@@ -32,6 +31,7 @@ from tasks.verification.fitted.model_distance import SHARE
 from tasks.verification.fitted_meaning import FittedEvent, FittedMeaning
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
+QueryT = TypeVar("QueryT", bound=Query[Any])
 
 
 class OtherDraw(SudareError):
@@ -100,9 +100,7 @@ class PublishedDraws:
 
     def draw(self, query: Query[ResultT], *, key: str, progress: Progress = silent) -> ResultT:
         """Hand out what was published of a query, if it is the one that is asked for."""
-        compare = _COMPARED.get(type(query))
-        if compare is None:
-            raise OtherDraw(f"draw {key!r}: a {query.kind} was asked for, and none is published")
+        compare = _COMPARED.get(type(query), _same_columns)
         event, published = query.event(self._relation), []
         for place, name in enumerate(query.names(key)):
             self._skip_lost(name)
@@ -147,8 +145,8 @@ class PublishedDraw:
     listing: None = None
 
 
-def _marginal(query: MarginalQuery, draw: SyntheticDraw, place: int, values: PublishedValues) -> MarginalQuery:
-    """Compare the columns."""
+def _same_columns(query: QueryT, draw: SyntheticDraw, place: int, values: PublishedValues) -> QueryT:
+    """Compare the columns; of marginals, and of kinds that packages bring, nothing else is stated."""
     if draw.clique != query.clique:
         raise OtherDraw(f"draw {draw.key!r}: {'×'.join(query.clique)} was asked for, not what is there")
     return query
@@ -192,7 +190,6 @@ def _parameters(query: ParameterQuery, draw: SyntheticDraw, place: int, values: 
 
 
 _COMPARED: Final[Mapping[type, Callable[[Any, SyntheticDraw, int, PublishedValues], Any]]] = {
-    MarginalQuery: _marginal,
     SumQuery: _sums,
     ChoiceQuery: _choice,
     TrainingQuery: _training,
